@@ -31,7 +31,7 @@ from scheduler.api.objects import Node, Pod
 from scheduler.api.pods import PodInfo, pod_info
 from scheduler.config.load import default_configuration
 from scheduler.kernel.engine.events import Decide, Event, ObjectSet
-from scheduler.kernel.engine.instructions import Tell
+from scheduler.kernel.engine.instructions import RecordEvent
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import ClusterObjects
 
@@ -183,7 +183,7 @@ class Bench:
         """A pod comes and is decided about; answers why not, if it fits nowhere."""
         self._engine.handle(ObjectSet("pods", pod), self._now)
         told = self._engine.handle(Decide(), self._now)
-        return next((each.note for each in told if isinstance(each, Tell)), "")
+        return next((each.note for each in told if isinstance(each, RecordEvent)), "")
 
     def take_over(self, pod: PodInfo) -> str:
         """A pod runs that somebody else has placed."""

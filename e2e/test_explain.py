@@ -268,12 +268,12 @@ def test_the_daemon_says_the_same_and_more(
     offline = answers(cluster.kubeconfig, "-n", namespace, "--no-changes")
     for key, answer in offline.items():
         live = get(f"{daemon.url}/debug/explain?pod={key}&nodes=all", token)
-        whereabouts = live.pop("whereabouts")
+        state = live.pop("schedulingState")
         assert {**live, "profile": ""} == {**answer, "profile": ""}
-        assert whereabouts["leading"] is True
+        assert state["leading"] is True
         if key.endswith("/gated"):
-            assert whereabouts["place"] == "gated"
+            assert state["place"] == "gated"
         else:
             told = condition(cluster, *key.split("/"))
             assert told is not None
-            assert whereabouts["message"] == told["message"]
+            assert state["message"] == told["message"]

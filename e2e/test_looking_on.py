@@ -11,7 +11,7 @@ from e2e.support.objects import make_node, make_pod
 from e2e.support.processes import Program
 from e2e.support.waiting import wait_for
 from scheduler.clock import SystemClock
-from scheduler.tools.cli.live import Place
+from scheduler.tools.cli.live import ClusterAddress
 from scheduler.tools.cli.top.sources import ClusterSource
 from scheduler.tools.cli.top.view import View, view_of
 from scheduler.tools.offline.cluster import Profiles
@@ -37,7 +37,7 @@ def test_top_shows_what_the_scheduler_has_tried(
         make_pod(f"big-{i}", namespace=namespace, requests={"cpu": "9"}) for i in range(3)
     )
     wait_for(lambda: len(cluster.events(namespace, "FailedScheduling")) == 3, "three events")
-    source = ClusterSource(Place(str(cluster.kubeconfig)), Profiles(None), SystemClock())
+    source = ClusterSource(ClusterAddress(str(cluster.kubeconfig)), Profiles(None), SystemClock())
 
     async def look() -> View:
         async with source.running(), asyncio.timeout(30):

@@ -21,7 +21,7 @@ from apistub.demo.load import make_load
 from apistub.demo.screen import LiveScreen
 from scheduler.api.objects import Node, Pod
 from scheduler.tools.cli.top.app import TopApp
-from scheduler.tools.cli.top.sources import Source
+from scheduler.tools.cli.top.sources import TopSource
 from scheduler.tools.cli.top.view import Rates
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import documents_from_text, objects_from_documents
@@ -33,7 +33,7 @@ SIZE: Final = (100, 26)
 DEMO_SIZE: Final = (80, 24)
 
 
-class Made(Source):
+class Made(TopSource):
     """A cluster in which everything that fits has found its place."""
 
     def __init__(self) -> None:

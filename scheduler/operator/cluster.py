@@ -35,7 +35,7 @@ MAX_PAGE_BYTES: Final = 8 * 1024 * 1024
 """Of a page of several objects; one object is at most 1.5 MB long in etcd."""
 
 
-class Cluster:
+class FencedClient:
     """One API server; every write asks the fence in the moment it leaves."""
 
     def __init__(self, session: ApiSession, fence: Fence) -> None:

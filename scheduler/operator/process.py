@@ -21,7 +21,7 @@ from scheduler.daemon.leader_election.elector import LeaderElector, unique_ident
 from scheduler.errors import SchedulerError
 from scheduler.observability.build_info import stowage_version
 from scheduler.observability.logs import get_logger
-from scheduler.operator.cluster import PROFILES, SCHEDULERS, Cluster
+from scheduler.operator.cluster import PROFILES, SCHEDULERS, FencedClient
 from scheduler.operator.desired import MANAGED_BY
 from scheduler.operator.reconciler import Reconciler
 from scheduler.operator.resources import GROUP, VERSION
@@ -86,7 +86,7 @@ async def run_operator(options: OperatorOptions, clock: Clock) -> bool:
             clock=clock,
             rng=random.Random(),  # noqa: S311 - spreads load, keeps no secret
         )
-        cluster = Cluster(session, elector.is_leading)
+        cluster = FencedClient(session, elector.is_leading)
         reconciler = Reconciler(cluster, options.image, clock, options.reserved_scheduler_name)
 
         async def lead() -> None:

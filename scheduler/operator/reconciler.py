@@ -16,7 +16,7 @@ from scheduler.clock import Clock
 from scheduler.config.problems import Problem
 from scheduler.daemon.client.errors import ApiError, ConflictError, FencedError
 from scheduler.observability.logs import get_logger
-from scheduler.operator.cluster import PROFILES, SCHEDULERS, Cluster, reference_of
+from scheduler.operator.cluster import PROFILES, SCHEDULERS, FencedClient, reference_of
 from scheduler.operator.configuring import Configuration, Plan, plan
 from scheduler.operator.desired import (
     Reference,
@@ -75,7 +75,7 @@ class Reconciler:
     """
 
     def __init__(
-        self, cluster: Cluster, image: str, clock: Clock, reserved: Iterable[str] = ()
+        self, cluster: FencedClient, image: str, clock: Clock, reserved: Iterable[str] = ()
     ) -> None:
         self._cluster = cluster
         self._image = image

@@ -12,7 +12,7 @@ from scheduler.daemon.informers.kinds import FOR_PLUGINS, Kind, watched_kind
 from scheduler.errors import SchedulerError
 from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.engine.events import BindFailed, Decide, ObjectSet, Tick
-from scheduler.kernel.engine.instructions import Bind, Evict, Instruction, Report
+from scheduler.kernel.engine.instructions import Bind, Evict, Instruction, LogError
 from scheduler.kernel.framework.runtime.shared_states import kinds_to_watch
 from scheduler.testing.decision import Decision
 from scheduler.tools.offline.cluster import ARRIVAL_SECONDS, Profiles
@@ -103,7 +103,7 @@ class World(Driving):
 
     @override
     def carry_out(self, instruction: Instruction) -> None:
-        if isinstance(instruction, Report):
+        if isinstance(instruction, LogError):
             problem = instruction.problem
             self._reports.append(f"{instruction.message}: {instruction.pod}: {problem}")
         super().carry_out(instruction)

@@ -18,7 +18,7 @@ from scheduler.kernel.engine.algorithm import ScheduleResult, SchedulingAlgorith
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.snapshot import PodAdded, PodRemoved
 from scheduler.tools.offline.cases import load_case
-from scheduler.tools.offline.cluster import Cluster, Profiles
+from scheduler.tools.offline.cluster import ClusterState, Profiles
 from tests.parity.compare import Difference
 from tests.support.builders import make_pod_info
 
@@ -59,7 +59,7 @@ def choice_differences(
 
 
 def _looked_at(
-    when: str, profiles: Profiles, cluster: Cluster, pods: list[PodInfo], expected: Case
+    when: str, profiles: Profiles, cluster: ClusterState, pods: list[PodInfo], expected: Case
 ) -> Iterator[Difference]:
     if when == "after changes":
         _come_and_go(profiles, cluster, pods)
@@ -73,7 +73,7 @@ def _looked_at(
             yield Difference(f"{pod.key} {when}", "choice", said, chosen)
 
 
-def _come_and_go(profiles: Profiles, cluster: Cluster, pods: list[PodInfo]) -> None:
+def _come_and_go(profiles: Profiles, cluster: ClusterState, pods: list[PodInfo]) -> None:
     """A pod comes to each node, everybody is decided about, and it goes."""
     snapshot = cluster.snapshot
     names = [snapshot.table.names[row] for row in snapshot.table.live_rows().tolist()]
@@ -97,7 +97,9 @@ def _expected(answer: Case, nominated: str) -> tuple[int, list[str]] | str:
     return len(totals), sorted(name for name, total in totals.items() if total == best)
 
 
-def _chosen(framework: Framework, cluster: Cluster, pod: PodInfo) -> tuple[int, list[str]] | str:
+def _chosen(
+    framework: Framework, cluster: ClusterState, pod: PodInfo
+) -> tuple[int, list[str]] | str:
     """The same by the daemon's way; what it chooses must be among its own best."""
     snapshot, nominator = cluster.snapshot, cluster.nominator
     names = np.array(snapshot.table.names, object)

@@ -42,9 +42,9 @@ class Asking:
         found: Object = answer
         return found
 
-    async def whereabouts(self, pod: str) -> Object:
+    async def state(self, pod: str) -> Object:
         """Where it says that the pod is; times are checked, and left out."""
-        said: Object = (await self.explain(pod))["whereabouts"]
+        said: Object = (await self.explain(pod))["schedulingState"]
         for name in ("since", "until"):
             if name in said:
                 datetime.fromisoformat(said.pop(name))
@@ -87,7 +87,7 @@ def test_a_rejected_pod_waits_for_events() -> None:
         await asked.world.rejected("huge")
 
         answer = await asked.explain("huge", "&nodes=all")
-        said = await asked.whereabouts("huge")
+        said = await asked.state("huge")
 
         condition = asked.world.condition("huge")
         assert condition is not None
@@ -126,7 +126,7 @@ def test_a_gated_pod_names_its_gate() -> None:
         await asked.world.until(lambda: queue.counts().gated == 1, "the pod")
 
         answer = await asked.explain("gated")
-        said = answer["whereabouts"]
+        said = answer["schedulingState"]
 
         assert (said["place"], said["gatedBy"]) == ("gated", "SchedulingGates")
         assert said.get("attempts", 0) == 0
@@ -157,7 +157,7 @@ def test_after_an_error_it_backs_off_until_a_time() -> None:
         await asked.world.rejected("p", reason="SchedulerError")
 
         answer = await asked.explain("p")
-        said = answer["whereabouts"]
+        said = answer["schedulingState"]
 
         assert said["place"] == "backoff"
         wait = datetime.fromisoformat(said["until"]) - datetime.fromisoformat(said["since"])
@@ -185,7 +185,7 @@ def test_a_held_pod_names_its_holder() -> None:
         await asked.world.until(lambda: len(waiting) == 1, "the pod to be held")
 
         answer = await asked.explain("p")
-        said = answer["whereabouts"]
+        said = answer["schedulingState"]
 
         assert (said["place"], said["node"]) == ("held", "n")
         [hold] = said["heldBy"]
@@ -215,13 +215,13 @@ def test_a_pod_on_its_way_says_how_far_it_is() -> None:
         asked.world.pod("p")
         driver = asked.world.daemon.driver
         await asked.world.until(lambda: driver.in_flight == 1, "PreBind")
-        assert (await asked.whereabouts("p"))["place"] == "prebinding"
+        assert (await asked.state("p"))["place"] == "prebinding"
 
     async def binding(asked: Asking) -> None:
         fault = asked.world.sandbox.faults.hang(path=BINDINGS)
         asked.world.pod("p")
         await asked.world.until(lambda: fault.hits, "the binding")
-        said = await asked.whereabouts("p")
+        said = await asked.state("p")
         assert (said["place"], said["node"]) == ("binding", "n")
 
     async def there(asked: Asking) -> None:
@@ -233,13 +233,13 @@ def test_a_pod_on_its_way_says_how_far_it_is() -> None:
         await asked.world.bound("p")
         await asked.world.settled()
         answer = await asked.explain("p")
-        assert answer["whereabouts"]["place"] == "assigned"
+        assert answer["schedulingState"]["place"] == "assigned"
         placed = answer["placed"]
         assert (placed["node"], placed["rank"]) == ("other", 1)
         assert placed["next"]["node"] == "n"
         assert placed["ahead"] == placed["total"] - placed["next"]["total"] > 0
         assert sum(placed["scores"].values()) == placed["ahead"]
-        assert [what for _, what, _ in story_of(answer["whereabouts"])][-1] == "confirmed"
+        assert [what for _, what, _ in story_of(answer["schedulingState"])][-1] == "confirmed"
 
     asking(preparing, **plugin_options(Prepares))
     asking(binding)
@@ -257,7 +257,7 @@ def test_a_preemptor_is_nominated() -> None:
         nominator = asked.world.daemon.driver.engine.core.queue.nominator
         await asked.world.until(lambda: len(nominator) == 1, "the nomination")
 
-        said = await asked.whereabouts("high")
+        said = await asked.state("high")
 
         assert said["nominatedNode"] == "n"
         assert said["place"] in ("gated", "unschedulable", "backoff")
@@ -293,8 +293,8 @@ def test_a_standby_answers_as_well() -> None:
 
         answer = await asked.explain("p")
 
-        assert answer["whereabouts"]["place"] == "active"
-        assert answer["whereabouts"]["leading"] is False
+        assert answer["schedulingState"]["place"] == "active"
+        assert answer["schedulingState"]["leading"] is False
         assert (answer["counts"]["nodes"], answer["counts"]["feasible"]) == (1, 1)
 
     asking(story, led_by_another, config={"leaderElection": lease})
@@ -312,7 +312,7 @@ def test_pods_of_others_are_judged_by_the_first_profile() -> None:
         answer = await asked.explain("p")
 
         assert answer["profile"] == "stowage"
-        assert answer["whereabouts"]["place"] == "elsewhere"
+        assert answer["schedulingState"]["place"] == "elsewhere"
         assert answer["message"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
     asking(story)

@@ -9,7 +9,7 @@ import yaml
 from scheduler.api.pods import PodInfo
 from scheduler.clock import SystemClock
 from scheduler.kernel.engine.events import ObjectSet
-from scheduler.tools.cli.live import Place
+from scheduler.tools.cli.live import ClusterAddress
 from scheduler.tools.cli.top.sources import ClusterSource, RecordingSource
 from scheduler.tools.cli.top.view import View, view_of
 from scheduler.tools.offline.cluster import Profiles
@@ -38,7 +38,7 @@ def test_a_cluster_is_watched(tmp_path: Path) -> None:
         world.pod("before", cpu="1")
         await world.start_daemon()
         await world.bound("before")
-        place = Place(kubeconfig(world, tmp_path))
+        place = ClusterAddress(kubeconfig(world, tmp_path))
         source = ClusterSource(place, Profiles(None), SystemClock())
         async with source.running():
             title = f"{world.sandbox.url}  {place.kubeconfig}"

@@ -28,7 +28,7 @@ from scheduler.kernel.framework.interface import (
     Scores,
     SignPlugin,
 )
-from scheduler.kernel.framework.runtime import Framework, PluginSet
+from scheduler.kernel.framework.runtime import Framework, ProfilePlugins
 from scheduler.kernel.framework.runtime.bound import PluginCalls, row_indices
 from scheduler.kernel.framework.runtime.plugin_set import IMPLEMENTS, extension_points
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Status, unschedulable
@@ -237,7 +237,7 @@ def make_plugin_set(
     *,
     trusted: Sequence[str] = (),
     **calls: Any,
-) -> PluginSet:
+) -> ProfilePlugins:
     """The plugins at all points they implement, in the order given."""
     by_name: dict[str, Plugin] = {plugin.NAME: plugin for plugin in (Sort(), *plugins)}
     enabled = {
@@ -248,7 +248,7 @@ def make_plugin_set(
         ]
         for point in IMPLEMENTS
     }
-    return PluginSet(enabled, by_name.__getitem__, make_calls(**calls), trusted=trusted)
+    return ProfilePlugins(enabled, by_name.__getitem__, make_calls(**calls), trusted=trusted)
 
 
 def make_framework(

@@ -41,7 +41,7 @@ from scheduler.kernel.framework.interface import (
     ScorePlugin,
     SignPlugin,
 )
-from scheduler.kernel.framework.runtime import Framework, PluginError, PluginSet
+from scheduler.kernel.framework.runtime import Framework, PluginError, ProfilePlugins
 from scheduler.kernel.framework.runtime.bound import row_indices
 from scheduler.kernel.framework.runtime.plugin_set import IMPLEMENTS, extension_points
 from scheduler.kernel.framework.shortcuts import Shortcuts
@@ -287,4 +287,4 @@ def rogue_framework(
         return plugin_time_limit(seconds / 1e6)
 
     calls = make_calls(time_limit=limit, on_failed=swallowed.append)
-    return Framework(PluginSet(enabled, plugins.__getitem__, calls)), rogues
+    return Framework(ProfilePlugins(enabled, plugins.__getitem__, calls)), rogues

@@ -33,7 +33,7 @@ from scheduler.daemon.bootstrap.time_limit import plugin_time_limit
 from scheduler.daemon.client.connection import Connection, load_connection
 from scheduler.daemon.client.extenders import ExtenderClient
 from scheduler.daemon.client.leases import LeaseLock
-from scheduler.daemon.client.reviews import Reviews
+from scheduler.daemon.client.reviews import ApiReviews
 from scheduler.daemon.client.session import ApiSession
 from scheduler.daemon.client.writes import PodWrites
 from scheduler.daemon.driver.daemon import Daemon, LeaseLostError, NotDrainedError
@@ -65,7 +65,7 @@ from scheduler.daemon.serving.server import Server
 from scheduler.errors import SchedulerError
 from scheduler.kernel.cache import CacheComparer
 from scheduler.kernel.engine import Engine
-from scheduler.kernel.engine.instructions import Tell
+from scheduler.kernel.engine.instructions import RecordEvent
 from scheduler.kernel.extender import Verb
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.framework.runtime.shared_states import kinds_to_watch
@@ -260,7 +260,7 @@ class RunningDaemon:
             debug={"cache": self.comparer.dump, "queue": self.driver.engine.core.queue.rows},
             level_can_be_set=bool(self._config.enable_profiling),
         )
-        reviews = Reviews(self._session, self.metrics.reviews, self._clock)
+        reviews = ApiReviews(self._session, self.metrics.reviews, self._clock)
         server = Server(self._options, shown, reviews, self._clock)
         return server
 
@@ -293,7 +293,9 @@ class RunningDaemon:
         lease = lease_of(self._config)
 
         def report(text: str) -> None:
-            self.driver.outbox.tell(Tell(lease, "LeaderElection", "LeaderElection", text, profile))
+            self.driver.outbox.tell(
+                RecordEvent(lease, "LeaderElection", "LeaderElection", text, profile)
+            )
 
         @asynccontextmanager
         async def own_lock(home: asyncio.AbstractEventLoop) -> AsyncIterator[LeaseLock]:

@@ -13,7 +13,7 @@ from scheduler.daemon.informers.kinds import watched_kind
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.engine import EngineSettings
 from scheduler.kernel.engine.outcome import TakeOutcome
-from scheduler.kernel.engine.profiles import Rules
+from scheduler.kernel.engine.profiles import EngineProfiles
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.runtime.shared_states import kinds_to_watch
 from scheduler.kernel.queue import BackoffSettings, QueueSettings
@@ -40,9 +40,9 @@ def build_engine(  # noqa: PLR0913 - what differs between a daemon, a file and a
     It can take over another configuration; the same builder makes the new plugins.
     """
 
-    def rules_of(written: dict[str, Any]) -> Rules:
+    def rules_of(written: dict[str, Any]) -> EngineProfiles:
         changed = load_object(written, out_of_tree=builder.own_plugins)
-        return Rules(
+        return EngineProfiles(
             builder.build(changed), changed.percentage_of_nodes_to_score, _backoff(changed)
         )
 

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from scheduler.api.pods import PodInfo
 from scheduler.clock import Clock
-from scheduler.daemon.serving.endpoints import Question
+from scheduler.daemon.serving.endpoints import DebugQuery
 from scheduler.kernel.answers.explainer import Explainer
-from scheduler.kernel.answers.whereabouts import whereabouts_of
+from scheduler.kernel.answers.scheduling_state import scheduling_state_of
 from scheduler.kernel.answers.why import Depth
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.framework.runtime import Framework
@@ -40,7 +40,7 @@ class LiveExplainer:
         self._explainer = Explainer(engine, self._framework_of)
         self._turn = asyncio.Lock()
 
-    async def explain(self, question: Question) -> bytes | None:
+    async def explain(self, question: DebugQuery) -> bytes | None:
         """The answer as JSON, in the shape of `stowage explain -o json`; None for an unknown pod.
 
         Between two steps others run; however many ask, one step is made at a time.
@@ -53,10 +53,12 @@ class LiveExplainer:
             depth = Depth.CHANGES if question.changes else Depth.CHECKS
             judgement = self._explainer.judge(pod if attempt is None else attempt.pod, depth)
             self._explainer.forget()
-            whereabouts = whereabouts_of(
+            scheduling_state = scheduling_state_of(
                 pod, self._engine, times_of(self._clock), leading=self._is_leading()
             )
-            told = replace(judgement, summary=replace(judgement.summary, whereabouts=whereabouts))
+            told = replace(
+                judgement, summary=replace(judgement.summary, scheduling_state=scheduling_state)
+            )
             await asyncio.sleep(0)
             if question.nodes or question.all_nodes:
                 return b'{"pods":[%b]}\n' % told.json(question.nodes)

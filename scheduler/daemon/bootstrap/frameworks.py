@@ -18,7 +18,7 @@ from scheduler.config.walker import decode_foreign, unreadable
 from scheduler.errors import SchedulerError
 from scheduler.kernel.framework.handle import Backing, Handle, watched_kinds
 from scheduler.kernel.framework.interface import Plugin
-from scheduler.kernel.framework.runtime import Framework, PluginError, PluginSet
+from scheduler.kernel.framework.runtime import Framework, PluginError, ProfilePlugins
 from scheduler.kernel.framework.runtime.bound import PluginCalls, TimeLimit
 from scheduler.kernel.framework.runtime.framework import DEFAULT_CLASS_CACHE_BYTES
 from scheduler.kernel.framework.runtime.plugin_set import extension_points
@@ -167,7 +167,7 @@ class FrameworkBuilder:
             on_failed=self._on_failed,
         )
         return Framework(
-            PluginSet(
+            ProfilePlugins(
                 enabled, lambda plugin: self._plugin(plugin, profile), calls, trusted=self._trusted
             ),
             percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,

@@ -4,12 +4,12 @@ import asyncio
 
 from scheduler.daemon.driver.driver import Driver
 from scheduler.kernel.extender import Verb
-from scheduler.kernel.framework.runtime import PluginSet
+from scheduler.kernel.framework.runtime import ProfilePlugins
 from scheduler.kernel.framework.runtime.pod_classes import PodClasses
 from scheduler.observability.metrics import SchedulerMetrics
 
 
-def counted(plugins: PluginSet) -> dict[str, list[str]]:
+def counted(plugins: ProfilePlugins) -> dict[str, list[str]]:
     """The plugins with evaluations and errors that are counted, by extension point."""
     return {
         "PreEnqueue": [plugin.name for plugin in plugins.pre_enqueue],

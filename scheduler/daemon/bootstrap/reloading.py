@@ -25,7 +25,7 @@ from scheduler.daemon.informers.store import Store
 from scheduler.daemon.serving.files import FollowedFiles, look_again_and_again
 from scheduler.errors import SchedulerError
 from scheduler.kernel.engine.events import Configure, ObjectSet
-from scheduler.kernel.engine.instructions import Configured, Tell
+from scheduler.kernel.engine.instructions import Configured, RecordEvent
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.observability.logs import get_logger
 from scheduler.observability.metrics import SchedulerMetrics
@@ -161,7 +161,7 @@ class Reloader:
     def _tell(self, event_type: str, reason: str, note: str) -> None:
         lease, controller = lease_of(self.in_force), self.in_force.profiles[0].scheduler_name
         self._driver.outbox.tell(
-            Tell(lease, reason, "Configuring", note, controller, event_type=event_type)
+            RecordEvent(lease, reason, "Configuring", note, controller, event_type=event_type)
         )
 
     def _note(self, *, is_success: bool) -> None:

@@ -111,7 +111,7 @@ class _Details(msgspec.Struct, rename="camel", gc=False):
     retry_after_seconds: float = 0
 
 
-class Status(msgspec.Struct, rename="camel", gc=False):
+class ApiStatus(msgspec.Struct, rename="camel", gc=False):
     """metav1.Status: how the API server words every error.
 
     Source: k8s.io/apimachinery pkg/apis/meta/v1/types.go (Status) v0.36.
@@ -123,7 +123,7 @@ class Status(msgspec.Struct, rename="camel", gc=False):
     details: _Details | None = None
 
 
-_decoder: Final = msgspec.json.Decoder(Status)
+_decoder: Final = msgspec.json.Decoder(ApiStatus)
 _BY_STATUS: Final[dict[int, type[ApiError]]] = {
     401: UnauthorizedError,
     403: ForbiddenError,
@@ -156,15 +156,15 @@ def error_from_event(request: str, body: bytes) -> ApiError:
     return _error(request, told.code or _SERVER_ERRORS, told, _retry_after({}, told))
 
 
-def status_from_body(body: bytes) -> Status:
+def status_from_body(body: bytes) -> ApiStatus:
     """The Status in a body; one made up from the text when the body is something else."""
     try:
         return _decoder.decode(body)
     except UNREADABLE:
-        return Status(message=" ".join(body.decode(errors="replace").split()))
+        return ApiStatus(message=" ".join(body.decode(errors="replace").split()))
 
 
-def _error(request: str, status: int, told: Status, retry_after: float | None) -> ApiError:
+def _error(request: str, status: int, told: ApiStatus, retry_after: float | None) -> ApiError:
     kind = _BY_STATUS.get(status)
     if kind is None:
         kind = UnavailableError if status >= _SERVER_ERRORS else InvalidError
@@ -184,7 +184,7 @@ def cut(text: str) -> str:
     return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 1] + "…"
 
 
-def _retry_after(headers: Mapping[str, str], told: Status) -> float | None:
+def _retry_after(headers: Mapping[str, str], told: ApiStatus) -> float | None:
     """Seconds to wait; the header's date form is not used by API servers and is ignored."""
     header = headers.get("retry-after", "")
     seconds = told.details.retry_after_seconds if told.details is not None else 0.0

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from scheduler.daemon.client.events import Event
+from scheduler.daemon.client.events import EventEntry
 
 QUIET: Final = timedelta(minutes=6)
 """A series ends when nothing was added to it for so long."""
@@ -27,13 +27,13 @@ _Key: TypeAlias = tuple[object, ...]
 class Occurrence(msgspec.Struct, frozen=True, gc=False):
     """What to send: the event itself (count 1), or its series."""
 
-    event: Event
+    event: EventEntry
     count: int
     last_observed: datetime
 
 
 class _Series(msgspec.Struct, gc=False):
-    event: Event
+    event: EventEntry
     count: int
     last_observed: datetime
     sent_count: int
@@ -50,7 +50,7 @@ class EventSeries:
         self._capacity = capacity
         self._recent: OrderedDict[_Key, _Series] = OrderedDict()
 
-    def observe(self, event: Event) -> list[Occurrence]:
+    def observe(self, event: EventEntry) -> list[Occurrence]:
         """What to send now that the event has happened.
 
         The first time the event, the second time its series, then nothing until the series is
@@ -96,7 +96,7 @@ def _sent(series: _Series, now: datetime) -> Occurrence:
     return Occurrence(series.event, series.count, series.last_observed)
 
 
-def _key(event: Event) -> _Key:
+def _key(event: EventEntry) -> _Key:
     """Two events with equal keys are one thing happening again; the note may differ."""
     return (
         event.regarding,

@@ -17,7 +17,7 @@ _CUT_MARK: Final = b" ..."
 _NAME_LIMIT: Final = 253
 
 
-class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+class EventEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One thing that happened, as the recorder was told.
 
     `sequence` tells apart events of one microsecond.
@@ -93,12 +93,14 @@ class _Body(_Wire, kw_only=True):
     series: _Series | None = None
 
 
-def events_path(event: Event) -> str:
+def events_path(event: EventEntry) -> str:
     """Where events of the event's namespace are created."""
     return f"/apis/events.k8s.io/v1/namespaces/{segment(event.namespace)}/events"
 
 
-def event_body(event: Event, *, count: int = 1, last_observed: datetime | None = None) -> bytes:
+def event_body(
+    event: EventEntry, *, count: int = 1, last_observed: datetime | None = None
+) -> bytes:
     """The event to create; with a series when it has been seen more than once."""
     return json_string(
         _Body(

@@ -51,7 +51,7 @@ _token_decoder: Final = msgspec.json.Decoder(_TokenReview)
 _access_decoder: Final = msgspec.json.Decoder(_AccessReview)
 
 
-class Reviews:
+class ApiReviews:
     """TokenReview and SubjectAccessReview. Answers are not cached here."""
 
     def __init__(

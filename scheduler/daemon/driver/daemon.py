@@ -89,7 +89,7 @@ def return_large_blocks() -> None:
         mallopt(_M_TRIM_THRESHOLD, 4 * LARGE_BLOCK_BYTES)
 
 
-class Health:
+class DaemonHealth:
     """What probes ask.
 
     Attributes:
@@ -118,7 +118,7 @@ class Daemon:
         clock: Clock,
         shares: LoopShares,
     ) -> None:
-        self.health = Health()
+        self.health = DaemonHealth()
         self._driver = driver
         self._informers = informers
         self._leadership = leadership

@@ -19,8 +19,8 @@ from scheduler.kernel.engine.events import (
     Decide,
     Event,
     PreBound,
+    SlowDecision,
     Tick,
-    TookLong,
 )
 from scheduler.kernel.engine.instructions import (
     Ask,
@@ -29,12 +29,12 @@ from scheduler.kernel.engine.instructions import (
     Configured,
     Evict,
     Instruction,
+    LogError,
     PatchStatus,
     ReadPod,
-    Report,
+    RecordEvent,
     RunPreBind,
-    Tell,
-    WakeMeAt,
+    SetTimer,
 )
 from scheduler.kernel.extender import Answer, NoAnswer
 from scheduler.kernel.framework.runtime import PluginError
@@ -98,14 +98,14 @@ class Driver:
             ReadPod: lambda i: self.outbox.read(i),  # noqa: PLW0108 - the outbox comes later
             Evict: lambda i: self.outbox.evict(i),  # noqa: PLW0108 - see above
             PatchStatus: lambda i: self.outbox.patch(i),  # noqa: PLW0108 - see above
-            Tell: self._tell,
-            WakeMeAt: self._wake_me_at,
-            Report: _report,
+            RecordEvent: self._tell,
+            SetTimer: self._wake_me_at,
+            LogError: _report,
             Configured: lambda i: self.on_configured(i),  # noqa: PLW0108 - set later
         }
 
     def submit(self, event: Event) -> None:
-        """Tell the engine what happened, and do what it says."""
+        """RecordEvent the engine what happened, and do what it says."""
         now = self._clock.monotonic()
         instructions = self.engine.handle(event, now)
         self._note(event, now, instructions)
@@ -128,11 +128,11 @@ class Driver:
                 )
 
     def _submit_answer(self, event: Event) -> None:
-        """Tell the engine what an extender has said: it decides at once."""
+        """RecordEvent the engine what an extender has said: it decides at once."""
         self._submit_timed(event, self._clock.monotonic(), self._clock.cpu())
 
     def _submit_timed(self, event: Event, start: float, cpu: float) -> float:
-        """Tell the engine what makes it decide; gives the time of the end.
+        """RecordEvent the engine what makes it decide; gives the time of the end.
 
         Args:
             event: what it is told.
@@ -146,7 +146,7 @@ class Driver:
         if end - start > LONG_SECONDS:
             used, uid = self._clock.cpu() - cpu, self.engine.attempts.decided
             if uid and used > LONG_SECONDS:
-                self.submit(TookLong(uid, used))
+                self.submit(SlowDecision(uid, used))
         return end
 
     # --- loops ----------------------------------------------------------------------------------
@@ -231,12 +231,12 @@ class Driver:
         self.questions.cancel(cancel.attempt)
         self.outbox.cancel(cancel.attempt)
 
-    def _wake_me_at(self, wake: WakeMeAt) -> None:
+    def _wake_me_at(self, wake: SetTimer) -> None:
         heapq.heappush(self._wake_times, wake.time)
         if self._wake_times[0] == wake.time:
             self._woken.set()
 
-    def _tell(self, tell: Tell) -> None:
+    def _tell(self, tell: RecordEvent) -> None:
         if verbose(2):
             about = f"{tell.regarding.namespace}/{tell.regarding.name}"
             log.info(tell.reason, v=2, pod=about, note=tell.note)
@@ -294,7 +294,7 @@ class Driver:
         return BindFailed(bind.attempt, status.message)
 
 
-def _report(report: Report) -> None:
+def _report(report: LogError) -> None:
     fields = {"pod": report.pod, "err": report.problem}
     if report.trace:
         fields["trace"] = report.trace

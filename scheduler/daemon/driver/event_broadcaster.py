@@ -17,10 +17,10 @@ from scheduler.daemon.client.errors import (
     UnavailableError,
 )
 from scheduler.daemon.client.event_series import EventSeries, Occurrence
-from scheduler.daemon.client.events import Event
+from scheduler.daemon.client.events import EventEntry
 from scheduler.daemon.client.writes import PodWrites
 from scheduler.daemon.driver.lanes import Lane, OutboxSettings
-from scheduler.kernel.engine.instructions import Tell
+from scheduler.kernel.engine.instructions import RecordEvent
 from scheduler.observability.logs import get_logger
 
 FEW_EVENTS: Final = 4
@@ -99,10 +99,10 @@ class EventBroadcaster:
         share = concurrency * self.owed // limit if limit else concurrency
         return self.under_way < max(FEW_EVENTS, share)
 
-    def record(self, tell: Tell) -> None:
+    def record(self, tell: RecordEvent) -> None:
         """Record an event."""
         self._sequence += 1
-        event = Event(
+        event = EventEntry(
             regarding=tell.regarding,
             event_type=tell.event_type,
             reason=tell.reason,

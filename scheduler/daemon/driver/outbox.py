@@ -47,7 +47,7 @@ from scheduler.kernel.engine.events import (
     PodRead,
     ReadFailed,
 )
-from scheduler.kernel.engine.instructions import Bind, Evict, PatchStatus, ReadPod, Tell
+from scheduler.kernel.engine.instructions import Bind, Evict, PatchStatus, ReadPod, RecordEvent
 from scheduler.observability.logs import get_logger
 from scheduler.observability.loop_shares import LoopShares
 from scheduler.observability.work_queues import WorkQueueMetrics
@@ -196,7 +196,7 @@ class Outbox:
         if self._binds.remove(lambda bind: bind.attempt == attempt):
             self._changed.set()
 
-    def tell(self, tell: Tell) -> None:
+    def tell(self, tell: RecordEvent) -> None:
         """Record an event."""
         self.events.record(tell)
 

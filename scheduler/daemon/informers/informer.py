@@ -29,13 +29,14 @@ from scheduler.daemon.client.lines import Lines
 from scheduler.daemon.client.session import ApiSession
 from scheduler.daemon.client.wire import UNREADABLE
 from scheduler.daemon.informers.backoff import BASE_SECONDS, CAP_SECONDS, Backoff
-from scheduler.daemon.informers.glimpse import Glimpse, glimpse
 from scheduler.daemon.informers.kinds import Kind, MalformedObjectError
+from scheduler.daemon.informers.metadata_peek import MetadataPeek, peek_metadata
 from scheduler.daemon.informers.pacer import Pacer
 from scheduler.daemon.informers.pages import PageReader
 from scheduler.daemon.informers.paging import FIRST, PageSize
 from scheduler.daemon.informers.reports import Reports
-from scheduler.daemon.informers.states import Outcome, State, next_state
+from scheduler.daemon.informers.restore_detector import RestoreDetector, is_before
+from scheduler.daemon.informers.states import State, StepResult, next_state
 from scheduler.daemon.informers.store import Handler, Store, key_of
 from scheduler.daemon.informers.wire import (
     BOOKMARK,
@@ -49,7 +50,6 @@ from scheduler.daemon.informers.wire import (
     page_decoder,
     watch_query,
 )
-from scheduler.daemon.informers.witnesses import Witnesses, is_before
 from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.logs import get_logger
 
@@ -136,7 +136,7 @@ class Informer(Generic[T]):
         self._anew = Backoff(rng, *times)
         """Between lists that were begun anew: how long the server was away says nothing there."""
         self._on_set_back = on_set_back
-        self._witnesses = Witnesses(kind)
+        self._restores = RestoreDetector(kind)
         self._is_in_doubt = False
         """Whether the server was not there, and so may not be where it was when it is again."""
         self._is_set_back = False
@@ -216,7 +216,7 @@ class Informer(Generic[T]):
     def _forget_versions(self) -> None:
         self._is_set_back = self._is_in_doubt = False
         self.version = ""
-        self._witnesses.forget()
+        self._restores.forget()
 
     async def _ask_whether_set_back(self) -> None:
         """One small request, before a watch goes on from a version after the last broke off.
@@ -226,8 +226,8 @@ class Informer(Generic[T]):
                 saw it. An object that is gone proves nothing, so only this kind lists again.
             ApiError: it cannot be asked.
         """
-        witness = self._witnesses.newest(self.store)
-        path = self._witnesses.question(witness)
+        known = self._restores.newest(self.store)
+        path = self._restores.question(known)
         answer = await self._session.request("GET", path, timeout=self._options.list_timeout)
         try:
             page = page_decoder.decode(answer.body)
@@ -239,13 +239,13 @@ class Informer(Generic[T]):
         if is_before(page.metadata.resource_version, self.version):
             there = page.metadata.resource_version
             raise self._found_set_back(f"version {there} follows {self.version}")
-        if witness is not None and not found:
-            raise GoneError(f"GET {path}", message=f"{key_of(witness)} is gone meanwhile")
-        if witness is not None:
+        if known is not None and not found:
+            raise GoneError(f"GET {path}", message=f"{key_of(known)} is gone meanwhile")
+        if known is not None:
             meta = self.kind.meta_of(found[0])
-            is_same = meta.uid == witness.uid
-            if is_same and is_before(meta.resource_version, witness.resource_version):
-                raise self._found_set_back(f"{key_of(witness)} is as it was before")
+            is_same = meta.uid == known.uid
+            if is_same and is_before(meta.resource_version, known.resource_version):
+                raise self._found_set_back(f"{key_of(known)} is as it was before")
         self._is_in_doubt = False
 
     # --- lists ----------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ class Informer(Generic[T]):
         self._page_size.took(self._taken, reader.received)
         self._continue = page.metadata.continue_
         if self._continue:
-            self._advance(Outcome.PAGE)
+            self._advance(StepResult.PAGE)
         else:
             self._complete_list(page.metadata.resource_version)
 
@@ -290,7 +290,7 @@ class Informer(Generic[T]):
         try:
             page = page_decoder.decode(body)
         except UNREADABLE as broken:
-            seen, problem = glimpse(body), broken
+            seen, problem = peek_metadata(body), broken
             page = Page(seen.kind, ListMeta(seen.resource_version, seen.continue_))
         if page.kind != self.kind.list_kind or not page.metadata.resource_version:
             what = problem or f"expected {self.kind.list_kind} with a version, got {page.kind!r}"
@@ -299,7 +299,7 @@ class Informer(Generic[T]):
             return page
         if self._page_size.shrink():
             return None
-        self._reports.malformed(Glimpse(), problem)
+        self._reports.malformed(MetadataPeek(), problem)
         return page
 
     def _begin_list(self) -> None:
@@ -310,7 +310,7 @@ class Informer(Generic[T]):
         try:
             obj = self.kind.decode(raw)
         except MalformedObjectError as problem:
-            seen = glimpse(raw)
+            seen = peek_metadata(raw)
             self._reports.malformed(seen, problem)
             # What we knew of it is better than nothing: a pod that cannot be read any more
             # still uses its node.
@@ -319,7 +319,7 @@ class Informer(Generic[T]):
         self.store.apply(obj)
         if self._unnamed:
             self._unnamed.pop(self.store.key_of(obj), None)
-        self._witnesses.saw(self.kind.meta_of(obj))
+        self._restores.saw(self.kind.meta_of(obj))
 
     def _complete_list(self, version: str) -> None:
         for key in self._unnamed:
@@ -331,7 +331,7 @@ class Informer(Generic[T]):
         if is_before(version, self.version):
             self._found_set_back(f"version {version} follows {self.version}")
         self.version = version
-        self._advance(Outcome.LIST_COMPLETE)
+        self._advance(StepResult.LIST_COMPLETE)
         if not self.has_synced:
             log.info("Listed", kind=self.kind.name, count=len(self.store), version=version)
             self._synced.set()
@@ -348,7 +348,7 @@ class Informer(Generic[T]):
             # A server that does not end it is left.
             async with asyncio.timeout(seconds + _GRACE_SECONDS) as self._limit:
                 async with self._session.stream(path, read_timeout=options.read_timeout) as lines:
-                    self._advance(Outcome.OPENED)
+                    self._advance(StepResult.OPENED)
                     self.blind_since = None
                     await self._read(lines)
         except TimeoutError as problem:
@@ -390,7 +390,7 @@ class Informer(Generic[T]):
             store.remove(store.key_of(obj))
         elif event_type in CHANGES:
             store.apply(obj)
-            self._witnesses.saw(kind.meta_of(obj))
+            self._restores.saw(kind.meta_of(obj))
         else:
             self._take_unusual(line, ValueError(f"unknown event type {event_type!r}"))
             return
@@ -400,7 +400,7 @@ class Informer(Generic[T]):
         """A line that is no change of a readable object: bookmark, error, malformed, or noise."""
         if not line.strip():
             return
-        seen = glimpse(line)
+        seen = peek_metadata(line)
         if not seen.type:
             raise UnavailableError(f"watch {self.kind.name}", message=f"not an event: {problem}")
         if seen.type == ERROR:
@@ -438,11 +438,11 @@ class Informer(Generic[T]):
 
     # --- outcomes -------------------------------------------------------------------------------
 
-    def _advance(self, outcome: Outcome) -> None:
+    def _advance(self, outcome: StepResult) -> None:
         self.state = next_state(self.state, outcome)
 
     def _ended(self, *, is_short: bool) -> float:
-        self._advance(Outcome.ENDED)
+        self._advance(StepResult.ENDED)
         self._reports.restart("ended")
         if is_short:
             return self._backoff.pause()
@@ -458,7 +458,7 @@ class Informer(Generic[T]):
         if self.state is State.PAGING:
             self._page_size.hurry()
         self._failures = 0
-        self._advance(Outcome.EXPIRED)
+        self._advance(StepResult.EXPIRED)
         self._reports.restart("expired")
         log.info("Version expired; listing again", kind=self.kind.name, reason=str(problem))
         return self._anew.pause(problem.retry_after_seconds)
@@ -472,7 +472,7 @@ class Informer(Generic[T]):
         if self._failures >= MAX_FAILURES or (is_refused and self.state is not State.EMPTY):
             # The server will not go on from our version or token, or fails on it every time.
             return self._expired(problem)
-        self._advance(Outcome.FAILED)
+        self._advance(StepResult.FAILED)
         self._reports.restart("failed")
         pause = self._backoff.pause(problem.retry_after_seconds)
         self._reports.complain(str(problem), pause)

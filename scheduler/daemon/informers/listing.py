@@ -9,8 +9,8 @@ import msgspec
 from scheduler.daemon.client.errors import GoneError, TooLargeError, UnavailableError
 from scheduler.daemon.client.session import ApiSession
 from scheduler.daemon.client.wire import UNREADABLE
-from scheduler.daemon.informers.glimpse import glimpse
 from scheduler.daemon.informers.kinds import Kind, MalformedObjectError
+from scheduler.daemon.informers.metadata_peek import peek_metadata
 from scheduler.daemon.informers.pages import PageReader
 from scheduler.daemon.informers.paging import FIRST, PageSize
 from scheduler.daemon.informers.store import key_of
@@ -46,7 +46,9 @@ async def _pages(session: ApiSession, kind: Kind[T]) -> tuple[list[T], list[str]
             try:
                 objects.append(kind.decode(raw))
             except MalformedObjectError as problem:
-                problems.append(f"{kind.name} {key_of(glimpse(raw))} cannot be read: {problem}")
+                problems.append(
+                    f"{kind.name} {key_of(peek_metadata(raw))} cannot be read: {problem}"
+                )
 
     while True:
         before = len(objects), len(problems)

@@ -5,7 +5,7 @@ from typing import Final
 
 from scheduler.clock import Clock
 from scheduler.daemon.client.errors import cut
-from scheduler.daemon.informers.glimpse import Glimpse
+from scheduler.daemon.informers.metadata_peek import MetadataPeek
 from scheduler.daemon.informers.store import key_of
 from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.logs import get_logger, verbose
@@ -61,7 +61,7 @@ class Reports:
             retry_in_seconds=round(pause, 1),
         )
 
-    def malformed(self, seen: Glimpse, problem: Exception) -> None:
+    def malformed(self, seen: MetadataPeek, problem: Exception) -> None:
         """Counts and logs an object that cannot be read, each version of it once."""
         key = key_of(seen)
         if key and self._reported.get(key) == seen.resource_version:

@@ -29,7 +29,7 @@ class State(Enum):
     """A watch is open and everything in the store is as of the version last seen."""
 
 
-class Outcome(Enum):
+class StepResult(Enum):
     """What came of a step."""
 
     PAGE = auto()
@@ -50,25 +50,25 @@ class IllegalTransitionError(SchedulerError):
     """A step had an outcome that its state cannot have: a contradiction of our own."""
 
 
-TRANSITIONS: Final[dict[tuple[State, Outcome], State]] = {
-    (State.EMPTY, Outcome.PAGE): State.PAGING,
-    (State.EMPTY, Outcome.LIST_COMPLETE): State.LISTED,
-    (State.EMPTY, Outcome.EXPIRED): State.EMPTY,
-    (State.EMPTY, Outcome.FAILED): State.EMPTY,
-    (State.PAGING, Outcome.PAGE): State.PAGING,
-    (State.PAGING, Outcome.LIST_COMPLETE): State.LISTED,
-    (State.PAGING, Outcome.EXPIRED): State.EMPTY,
-    (State.PAGING, Outcome.FAILED): State.PAGING,
-    (State.LISTED, Outcome.OPENED): State.WATCHING,
-    (State.LISTED, Outcome.EXPIRED): State.EMPTY,
-    (State.LISTED, Outcome.FAILED): State.LISTED,
-    (State.WATCHING, Outcome.ENDED): State.LISTED,
-    (State.WATCHING, Outcome.EXPIRED): State.EMPTY,
-    (State.WATCHING, Outcome.FAILED): State.LISTED,
+TRANSITIONS: Final[dict[tuple[State, StepResult], State]] = {
+    (State.EMPTY, StepResult.PAGE): State.PAGING,
+    (State.EMPTY, StepResult.LIST_COMPLETE): State.LISTED,
+    (State.EMPTY, StepResult.EXPIRED): State.EMPTY,
+    (State.EMPTY, StepResult.FAILED): State.EMPTY,
+    (State.PAGING, StepResult.PAGE): State.PAGING,
+    (State.PAGING, StepResult.LIST_COMPLETE): State.LISTED,
+    (State.PAGING, StepResult.EXPIRED): State.EMPTY,
+    (State.PAGING, StepResult.FAILED): State.PAGING,
+    (State.LISTED, StepResult.OPENED): State.WATCHING,
+    (State.LISTED, StepResult.EXPIRED): State.EMPTY,
+    (State.LISTED, StepResult.FAILED): State.LISTED,
+    (State.WATCHING, StepResult.ENDED): State.LISTED,
+    (State.WATCHING, StepResult.EXPIRED): State.EMPTY,
+    (State.WATCHING, StepResult.FAILED): State.LISTED,
 }
 
 
-def next_state(state: State, outcome: Outcome) -> State:
+def next_state(state: State, outcome: StepResult) -> State:
     """The state after a step.
 
     Raises:

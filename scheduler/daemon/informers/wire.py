@@ -30,7 +30,7 @@ class Page(_Envelope):
     items: tuple[msgspec.Raw, ...] | None = None
 
 
-class Event(_Envelope):
+class WatchEvent(_Envelope):
     """A watch event, its object still to be read."""
 
     type: str
@@ -45,7 +45,7 @@ class Bookmark(_Envelope):
 
 page_decoder: Final = msgspec.json.Decoder(Page)
 items_decoder: Final = msgspec.json.Decoder(tuple[msgspec.Raw, ...])
-event_decoder: Final = msgspec.json.Decoder(Event)
+event_decoder: Final = msgspec.json.Decoder(WatchEvent)
 bookmark_decoder: Final = msgspec.json.Decoder(Bookmark)
 
 

@@ -43,7 +43,7 @@ class Elsewhere(msgspec.Struct, frozen=True):
     now: str | None
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class ReplayComparison(msgspec.Struct, frozen=True):
     """What `stowage replay --config FILE -o json` prints.
 
     Attributes:
@@ -59,25 +59,25 @@ class Comparison(msgspec.Struct, frozen=True):
     now: Summary
 
 
-def compare(records: Iterable[Record], engine: Engine, witness: Engine) -> Comparison:
+def compare(records: Iterable[Record], engine: Engine, reference: Engine) -> ReplayComparison:
     """Place the recorded pods with another engine.
 
     Args:
         records: from the beginning.
         engine: a fresh one, of the other configuration.
-        witness: another fresh one, told where pods really were; it decides nothing.
+        reference: another fresh one, told where pods really were; it decides nothing.
 
     Raises:
         RecordingError: a file is damaged.
     """
-    recorded, now = _Recorded(witness), _Other(engine)
+    recorded, now = _Recorded(reference), _Other(engine)
     for record in records:
         recorded.take(record)
         now.take(record)
     recorded.end()
     now.end()
     pairs = ((summary, now.pods[uid]) for uid, summary in recorded.pods.items() if uid in now.pods)
-    return Comparison(
+    return ReplayComparison(
         len(now.pods),
         tuple(
             Elsewhere(before.pod, before.node or None, after.node or None)

@@ -10,7 +10,7 @@ from scheduler.daemon.recording.block_writer import BlockWriter
 from scheduler.daemon.recording.decisions import Rows
 from scheduler.kernel.engine.events import Event, Tick
 from scheduler.kernel.engine.instructions import Instruction
-from scheduler.kernel.engine.outcome import Outcome
+from scheduler.kernel.engine.outcome import AttemptOutcome
 
 FILE_BYTES: Final = 64 << 20
 """A file that is larger is put aside, and another begun."""
@@ -56,7 +56,7 @@ class DecisionLog:
         self._has_ended = False
         self._writer = BlockWriter("decisions", write, waiting_blocks)
 
-    def take(self, outcome: Outcome) -> None:
+    def take(self, outcome: AttemptOutcome) -> None:
         """See `scheduler.kernel.engine.outcome.TakeOutcome`."""
         self._lines += self._rows.line(outcome)
         self._count += 1

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from scheduler.daemon.recording.records import Header, RecordingError
-from scheduler.kernel.engine.outcome import Outcome
+from scheduler.kernel.engine.outcome import AttemptOutcome
 
 PARQUET: Final = ".parquet"
 NOT_INSTALLED: Final = (
@@ -33,12 +33,12 @@ class Rows:
         self._start = b""
         """Of the lines of one second, up to its point."""
 
-    def time_of(self, outcome: Outcome) -> datetime:
+    def time_of(self, outcome: AttemptOutcome) -> datetime:
         """The time of day at which an attempt ended."""
         second, microsecond = self._parts(outcome)
         return datetime.fromtimestamp(second, UTC).replace(microsecond=microsecond)
 
-    def line(self, outcome: Outcome) -> bytes:
+    def line(self, outcome: AttemptOutcome) -> bytes:
         """A line of JSON, its end included."""
         second, microsecond = self._parts(outcome)
         if second != self._second:
@@ -46,7 +46,7 @@ class Rows:
             self._second, self._start = second, f'{{"time":"{when.isoformat()}.'.encode()
         return b'%b%06dZ",%b\n' % (self._start, microsecond, _encode(outcome)[1:])
 
-    def _parts(self, outcome: Outcome) -> tuple[int, int]:
+    def _parts(self, outcome: AttemptOutcome) -> tuple[int, int]:
         """Seconds since 1970, and microseconds."""
         return divmod(round((outcome.clock + self._offset) * _MICROSECONDS), _MICROSECONDS)
 
@@ -61,14 +61,14 @@ class RowFile:
     """
 
     def __init__(
-        self, path: Path, write: Callable[[Outcome], object], finish: Callable[[], object]
+        self, path: Path, write: Callable[[AttemptOutcome], object], finish: Callable[[], object]
     ) -> None:
         self._path = path
         self._write = write
         self._finish = finish
         self._problem: OSError | None = None
 
-    def take(self, outcome: Outcome) -> None:
+    def take(self, outcome: AttemptOutcome) -> None:
         """Write one more; see `scheduler.kernel.engine.outcome.TakeOutcome`."""
         if self._problem is None:
             try:

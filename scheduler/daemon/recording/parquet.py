@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyarrow.parquet import ParquetWriter
 
 from scheduler.daemon.recording.decisions import Rows
-from scheduler.kernel.engine.outcome import Outcome
+from scheduler.kernel.engine.outcome import AttemptOutcome
 
 GROUP_ROWS: Final = 20_000
 """So many rows are kept before they are written."""
@@ -38,7 +38,7 @@ SCHEMA: Final = pa.schema(
         "decidingSeconds": pa.float64(),
     }
 )
-"""The columns in the order of `Outcome`."""
+"""The columns in the order of `AttemptOutcome`."""
 
 
 class ParquetFile:
@@ -49,7 +49,7 @@ class ParquetFile:
         self._kept: list[dict[str, Any]] = []
         self._writer = ParquetWriter(path, SCHEMA, compression="zstd")
 
-    def write(self, outcome: Outcome) -> None:
+    def write(self, outcome: AttemptOutcome) -> None:
         """One more row."""
         row = msgspec.to_builtins(outcome)
         row["time"] = self._rows.time_of(outcome)

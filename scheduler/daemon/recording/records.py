@@ -31,9 +31,9 @@ from scheduler.daemon.client.wire import UNREADABLE
 from scheduler.daemon.informers.kinds import KINDS
 from scheduler.errors import SchedulerError
 from scheduler.kernel.engine.events import Event, ObjectSet, PodRead
-from scheduler.kernel.engine.instructions import Instruction, Report
+from scheduler.kernel.engine.instructions import Instruction, LogError
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 MAX_SHAPES: Final = 4096
 """Specifications that are remembered as written; then they are written anew."""
 
@@ -151,8 +151,8 @@ def encode_answer(instructions: Sequence[Instruction]) -> bytes:
 
 def _told(instructions: Sequence[Instruction]) -> Sequence[Instruction]:
     for instruction in instructions:
-        if type(instruction) is Report:
-            return [replace(i, trace="") if type(i) is Report else i for i in instructions]
+        if type(instruction) is LogError:
+            return [replace(i, trace="") if type(i) is LogError else i for i in instructions]
     return instructions
 
 

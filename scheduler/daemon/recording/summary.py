@@ -37,7 +37,7 @@ class Victim(msgspec.Struct, frozen=True):
     preemptor: str
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class WaitTimes(msgspec.Struct, frozen=True):
     """How long pods waited until they were sent to their node, in seconds."""
 
     mean: float
@@ -67,7 +67,7 @@ class Summary(msgspec.Struct, frozen=True):
 
     placed: int
     pending: int
-    waited: Waiting | None
+    waited: WaitTimes | None
     victims: tuple[Victim, ...]
     use: dict[str, Use]
     nodes: Use
@@ -130,11 +130,11 @@ def summary_of(pods: Iterable[PodSummary], victims: Mapping[str, Victim], meter:
     )
 
 
-def _waiting(seconds: list[float]) -> Waiting | None:
+def _waiting(seconds: list[float]) -> WaitTimes | None:
     if not seconds:
         return None
 
     def at(share: float) -> float:
         return round(seconds[max(0, ceil(share * len(seconds)) - 1)], 6)
 
-    return Waiting(round(sum(seconds) / len(seconds), 6), at(0.5), at(0.99), at(1.0))
+    return WaitTimes(round(sum(seconds) / len(seconds), 6), at(0.5), at(0.99), at(1.0))

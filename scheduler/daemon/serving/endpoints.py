@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from scheduler.clock import Clock
 from scheduler.daemon.serving.answers import NOT_CACHED, as_json, plain
-from scheduler.daemon.serving.health import Check, Health, HealthMetrics
+from scheduler.daemon.serving.health import Check, HealthMetrics, HealthPath
 from scheduler.observability.build_info import KUBERNETES_VERSION, stowage_version
 from scheduler.observability.dumps import json_slices
 from scheduler.observability.exposition import CONTENT_TYPE, exposition
@@ -35,7 +35,7 @@ expected ?pod=NAMESPACE/NAME, and optionally
 _log = get_logger(__name__)
 
 
-class Question(msgspec.Struct, frozen=True):
+class DebugQuery(msgspec.Struct, frozen=True):
     """What is asked about a pod.
 
     Attributes:
@@ -63,7 +63,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """By path: healthz, livez, readyz (`health.scheduler_checks`)."""
     debug: Mapping[str, Callable[[], object]] = {}
     """Served as JSON at /debug/<name>; see `scheduler.observability.dumps`."""
-    explain: Callable[[Question], Awaitable[bytes | None]] | None = None
+    explain: Callable[[DebugQuery], Awaitable[bytes | None]] | None = None
     """Served at /debug/explain: JSON about a pod; None when there is no such pod."""
     recording: Callable[[], Callable[[], bytes]] | None = None
     """Served at /debug/recording; what it gives is called in a thread."""
@@ -92,7 +92,7 @@ class Endpoints:
             web.get("/flagz", self._flagz),
         ]
         for kind in ("healthz", "livez", "readyz"):
-            health = Health(kind, shown.checks.get(kind, {}), self._health_metrics)
+            health = HealthPath(kind, shown.checks.get(kind, {}), self._health_metrics)
             routes += health.routes()
         for name, show in shown.debug.items():
             routes.append(web.get(f"/debug/{name}", _dump(show)))
@@ -164,14 +164,14 @@ def _dump(show: Callable[[], object]) -> Any:
     return handle
 
 
-def _explain(ask: Callable[[Question], Awaitable[bytes | None]]) -> Any:
+def _explain(ask: Callable[[DebugQuery], Awaitable[bytes | None]]) -> Any:
     async def handle(request: web.Request) -> web.Response:
         query = request.query
         pod, nodes = query.get("pod", ""), query.get("nodes", "")
         if "/" not in pod or nodes not in ("", "all"):
             return plain(_EXPLAIN_USAGE, status=400)
         changes = query.get("changes", "") not in ("", "0", "false")
-        body = await ask(Question(pod, query.getall("node", []), nodes == "all", changes))
+        body = await ask(DebugQuery(pod, query.getall("node", []), nodes == "all", changes))
         if body is None:
             return plain(f"no pod {pod} that has not ended\n", status=404)
         return as_json(body)

@@ -50,7 +50,7 @@ class HealthMetrics:
         self._total[name, kind, "success" if passed else "error"].inc()
 
 
-class Health:
+class HealthPath:
     """One of the three paths, with its checks."""
 
     def __init__(self, kind: str, checks: Mapping[str, Check], metrics: HealthMetrics) -> None:

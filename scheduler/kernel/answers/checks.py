@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.judgement import rejection_of
-from scheduler.kernel.answers.model import Check, NearNode, Rejection
+from scheduler.kernel.answers.model import Check, NearNode, PluginRejection
 from scheduler.kernel.framework.obstacles import Obstacle
 from scheduler.kernel.framework.runtime import Feasibility, Framework
 from scheduler.kernel.framework.runtime.judging import FilterAttempt
@@ -43,7 +43,7 @@ class EveryCheck(msgspec.Struct, frozen=True, eq=False):
     pod: PodInfo
     snapshot: Snapshot
     found: Feasibility
-    outright: dict[str, Rejection]
+    outright: dict[str, PluginRejection]
     names: list[str]
     rejects: NDArray[np.bool_]
     verdicts: dict[str, Verdicts]
@@ -98,7 +98,7 @@ def every_check(
     """
     if found is None:
         found = framework.aside().find_nodes_that_fit(pod, snapshot, nominated)
-    outright: dict[str, Rejection] = {}
+    outright: dict[str, PluginRejection] = {}
     aside: set[str] = set()
     while found.verdicts is None:
         said = found.pre_filter
@@ -144,7 +144,7 @@ def every_check(
     )
 
 
-def _is_told(rejection: Rejection, others: Iterable[Rejection]) -> bool:
+def _is_told(rejection: PluginRejection, others: Iterable[PluginRejection]) -> bool:
     """Whether another plugin has rejected the pod for the same reason: a claim that is missing.
 
     Plugins may say before it what they were doing.
@@ -224,7 +224,7 @@ def _said(found: Feasibility, every: list[Verdicts]) -> Iterator[tuple[str, Verd
     return zip(names, every, strict=True)
 
 
-def _rejections(every: EveryCheck, row: int) -> Iterator[Rejection]:
+def _rejections(every: EveryCheck, row: int) -> Iterator[PluginRejection]:
     """Everything that speaks against one node."""
     for name, rejects in zip(every.names, every.rejects, strict=True):
         if not rejects[row]:
@@ -237,4 +237,4 @@ def _rejections(every: EveryCheck, row: int) -> Iterator[Rejection]:
         if verdicts is not None and verdicts.first[row] != FEASIBLE:
             status = verdicts.status(row)
         if status is not None:
-            yield Rejection(name, status.code.upstream_name, status.reasons)
+            yield PluginRejection(name, status.code.upstream_name, status.reasons)

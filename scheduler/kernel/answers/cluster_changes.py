@@ -13,7 +13,7 @@ from scheduler.api.taints import UNSCHEDULABLE_TAINT
 from scheduler.kernel.answers.checks import EveryCheck, shortage
 from scheduler.kernel.answers.edits import AddNodes, EvictPod, SetLabel, Uncordon
 from scheduler.kernel.answers.labels import fewest_labels
-from scheduler.kernel.answers.model import Change
+from scheduler.kernel.answers.model import SuggestedChange
 from scheduler.kernel.answers.trials import Rows, Trials, TrialsSpentError, blank_info, change_of
 from scheduler.kernel.framework.interface import Reads
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
@@ -37,7 +37,7 @@ _ANY_PRIORITY: Final = 2**31
 """More than any pod has."""
 
 
-def uncordon(every: EveryCheck, trials: Trials) -> Iterator[Change]:
+def uncordon(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
     """A cordoned node that nothing else is against."""
     rows = every.rejected_by_none_but(NodeUnschedulable.NAME, TaintToleration.NAME)
     rows = np.intersect1d(rows, every.rejected_by(NodeUnschedulable.NAME))
@@ -52,7 +52,7 @@ def uncordon(every: EveryCheck, trials: Trials) -> Iterator[Change]:
             return
 
 
-def set_labels(every: EveryCheck, trials: Trials) -> Iterator[Change]:
+def set_labels(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
     """The fewest labels that a node lacks to be what the pod wants."""
     rows = every.rejected_by_none_but(NodeAffinity.NAME)
     for row, edits in fewest_labels(trials.pod, every.snapshot, rows, _NODES_TRIED):
@@ -67,7 +67,7 @@ def set_labels(every: EveryCheck, trials: Trials) -> Iterator[Change]:
             return
 
 
-def evict(every: EveryCheck, trials: Trials) -> Iterator[Change]:
+def evict(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
     """The pods that would have to go from one node, whatever their priority."""
     found = every.found
     if every.outright or found.attempt is None or found.verdicts is None:
@@ -104,7 +104,7 @@ def evict(every: EveryCheck, trials: Trials) -> Iterator[Change]:
             return
 
 
-def add_nodes(every: EveryCheck, trials: Trials) -> Iterator[Change]:
+def add_nodes(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
     """A node like the smallest one that would do if it were empty."""
     rows = _clearable(every, every.snapshot.table.live_rows())
     for row in _different(every.snapshot, rows)[:_NODES_TRIED].tolist():

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from scheduler.kernel.answers.model import (
     FeasibleNode,
     NodeCounts,
+    PluginRejection,
     PluginScore,
     PodAnswer,
     RejectedNode,
     RejectedNodes,
-    Rejection,
 )
 from scheduler.kernel.framework.interface import Scores
 from scheduler.kernel.framework.runtime import Feasibility, Verdicts
@@ -241,9 +241,9 @@ def judgement_of(
     return Judgement(summary, nodes, rejected, scored)
 
 
-def rejection_of(status: Status) -> Rejection:
+def rejection_of(status: Status) -> PluginRejection:
     """A status for people and programs."""
-    return Rejection(status.plugin, status.code.upstream_name, status.reasons)
+    return PluginRejection(status.plugin, status.code.upstream_name, status.reasons)
 
 
 def _rejections(

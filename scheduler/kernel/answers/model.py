@@ -23,7 +23,7 @@ class Gate(Wire, frozen=True):
     reasons: tuple[str, ...]
 
 
-class Rejection(Wire, frozen=True):
+class PluginRejection(Wire, frozen=True):
     """What one plugin has against the pod, or against one node for it.
 
     The plugin is empty where PreFilter plugins narrowed the search to other nodes.
@@ -61,7 +61,7 @@ class RejectedNode(Wire, frozen=True):
     code: str
     reasons: tuple[str, ...]
     feasible: bool = False
-    rejections: tuple[Rejection, ...] | UnsetType = UNSET
+    rejections: tuple[PluginRejection, ...] | UnsetType = UNSET
 
 
 class CandidateNode(Wire, frozen=True):
@@ -113,7 +113,7 @@ class Placed(Wire, frozen=True):
     scores: dict[str, int] = {}
 
 
-class Wake(Wire, frozen=True):
+class AwaitedEvents(Wire, frozen=True):
     """What a plugin that rejected a pod waits for."""
 
     plugin: str
@@ -136,7 +136,7 @@ class StoryEntry(Wire, frozen=True):
     detail: str
 
 
-class Whereabouts(Wire, frozen=True, omit_defaults=True):
+class SchedulingState(Wire, frozen=True, omit_defaults=True):
     """What only a daemon knows: where a pod is, and how it came there. Times are RFC 3339.
 
     Attributes:
@@ -168,7 +168,7 @@ class Whereabouts(Wire, frozen=True, omit_defaults=True):
     gated_by: str = ""
     rejected_by: tuple[str, ...] = ()
     pending_by: tuple[str, ...] = ()
-    waits_for: tuple[Wake, ...] = ()
+    waits_for: tuple[AwaitedEvents, ...] = ()
     held_by: tuple[Hold, ...] = ()
     message: str = ""
     story: tuple[StoryEntry, ...] = ()
@@ -234,10 +234,10 @@ class NearNode(Wire, frozen=True):
 
     node: str
     fails: int
-    rejections: tuple[Rejection, ...]
+    rejections: tuple[PluginRejection, ...]
 
 
-class Change(Wire, frozen=True):
+class SuggestedChange(Wire, frozen=True):
     """Something that would make the pod fit; the engine has tried it.
 
     Attributes:
@@ -276,7 +276,7 @@ class RejectedNodes(Wire, frozen=True):
 
     Attributes:
         nodes: how many they are.
-        plugin: the first that rejects them; see `Rejection`.
+        plugin: the first that rejects them; see `PluginRejection`.
         code: its code.
         reasons: its reasons.
         examples: the first of them by name.
@@ -312,16 +312,16 @@ class PodAnswer(Wire, frozen=True):
     `unserved` is there only where no scheduler is known to serve the pod. `placed` is there only
     for pods that have a node. `claims` is there only when claims are in the way: which keeps the
     pod from which nodes. `permit` is there only where a Permit plugin would not let the pod go.
-    `preemption` is there with `--preempt` only, for pods that fit nowhere. `whereabouts` is there
-    only when a daemon answers, `assumed` when it has other pods on their way to nodes. `error` is
-    there only when a plugin failed.
+    `preemption` is there with `--preempt` only, for pods that fit nowhere. `schedulingState` is
+    there only when a daemon answers, `assumed` when it has other pods on their way to nodes.
+    `error` is there only when a plugin failed.
     """
 
     pod: str
     profile: str
     unserved: Unserved | UnsetType = UNSET
     pre_enqueue: Gate | None = None
-    pre_filter: Rejection | None = None
+    pre_filter: PluginRejection | None = None
     nodes: tuple[FeasibleNode | RejectedNode, ...] = ()
     message: str = ""
     placed: Placed | UnsetType = UNSET
@@ -329,11 +329,11 @@ class PodAnswer(Wire, frozen=True):
     permit: Permitting | UnsetType = UNSET
     assumed: tuple[Assumed, ...] | UnsetType = UNSET
     preemption: Preempting | UnsetType = UNSET
-    whereabouts: Whereabouts | UnsetType = UNSET
+    scheduling_state: SchedulingState | UnsetType = UNSET
     counts: NodeCounts | UnsetType = UNSET
     checks: tuple[Check, ...] | UnsetType = UNSET
     nearest: tuple[NearNode, ...] | UnsetType = UNSET
-    changes: tuple[Change, ...] | UnsetType = UNSET
+    changes: tuple[SuggestedChange, ...] | UnsetType = UNSET
     guesses: tuple[Guess, ...] | UnsetType = UNSET
     error: str | UnsetType = UNSET
 
@@ -371,7 +371,7 @@ class Disagreement(Wire, frozen=True):
     result: str
     fitting: int
     nominated_node: str
-    rejection: Rejection | None
+    rejection: PluginRejection | None
     placed: Placed
 
 

@@ -22,7 +22,7 @@ _MOVES: Final = (*range(1, 22), 34, 55, 89, 144, 233)
 """By how many other changes a binding is moved: few changes overtake most bindings."""
 
 
-class Change(msgspec.Struct, frozen=True):
+class PodChange(msgspec.Struct, frozen=True):
     """A pod that came to its node, is being deleted, or went.
 
     Attributes:
@@ -44,7 +44,7 @@ class Change(msgspec.Struct, frozen=True):
     until: float
     turn: tuple[Any, float] | None = None
 
-    def may_swap(self, other: "Change") -> bool:
+    def may_swap(self, other: "PodChange") -> bool:
         """Whether it is not known which of the two came first."""
         return self.since <= other.until and other.since <= self.until
 
@@ -53,7 +53,7 @@ _Counted: TypeAlias = frozenset[int]
 """The numbers of the changes that a scheduler had counted when it made a binding."""
 
 
-def ways(binding: Change, changes: Sequence[Change]) -> Iterator[_Counted]:
+def ways(binding: PodChange, changes: Sequence[PodChange]) -> Iterator[_Counted]:
     """What may have been counted when a binding was made, the likeliest first.
 
     `changes` are all recent changes of pods, before the binding and after it.
@@ -72,7 +72,7 @@ def ways(binding: Change, changes: Sequence[Change]) -> Iterator[_Counted]:
             yield before | counted
 
 
-def _ways(binding: Change, unsure: Sequence[Change]) -> Iterator[_Counted]:
+def _ways(binding: PodChange, unsure: Sequence[PodChange]) -> Iterator[_Counted]:
     """The same, among the changes in unknown order."""
     numbers = [each.number for each in unsure]
     appeared = frozenset(number for number in numbers if number < binding.number)
@@ -107,8 +107,8 @@ def _ways(binding: Change, unsure: Sequence[Change]) -> Iterator[_Counted]:
 
 
 def state(
-    binding: Change,
-    changes: Sequence[Change],
+    binding: PodChange,
+    changes: Sequence[PodChange],
     counted: _Counted,
     cache: Cache,
     snapshot: Snapshot,

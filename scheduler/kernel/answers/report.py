@@ -8,7 +8,7 @@ import msgspec
 
 from scheduler.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from scheduler.api.taints import taint_text
-from scheduler.kernel.answers.model import FeasibleNode, PodAnswer, RejectedNode, Rejection
+from scheduler.kernel.answers.model import FeasibleNode, PluginRejection, PodAnswer, RejectedNode
 from scheduler.kernel.framework.interface import Reason, Shortage, Untolerated
 
 _BYTES: Final = frozenset({MEMORY, EPHEMERAL_STORAGE})
@@ -53,7 +53,7 @@ class Group(msgspec.Struct, frozen=True):
         taints: which taints they have, the most frequent first.
     """
 
-    rejections: tuple[Rejection, ...]
+    rejections: tuple[PluginRejection, ...]
     nodes: tuple[str, ...]
     misses: tuple[Miss, ...]
     taints: tuple[TaintCount, ...] = ()
@@ -78,11 +78,11 @@ def groups_of(answer: PodAnswer, reasons: Reasons) -> list[Group]:
     return sorted(groups, key=lambda group: (-len(group.nodes), group.nodes))
 
 
-def rejections_of(node: RejectedNode) -> tuple[Rejection, ...]:
+def rejections_of(node: RejectedNode) -> tuple[PluginRejection, ...]:
     """All that is known to speak against a node."""
     if isinstance(node.rejections, tuple):
         return node.rejections
-    return (Rejection(node.plugin, node.code, node.reasons),)
+    return (PluginRejection(node.plugin, node.code, node.reasons),)
 
 
 def best_nodes(answer: PodAnswer) -> list[FeasibleNode]:

@@ -27,11 +27,11 @@ from scheduler.kernel.answers.model import (
     Disagreement,
     FeasibleNode,
     Placed,
+    PluginRejection,
     RejectedNode,
-    Rejection,
     ShadowSummary,
 )
-from scheduler.kernel.answers.orders import AROUND_SECONDS, Change, state, ways, without
+from scheduler.kernel.answers.orders import AROUND_SECONDS, PodChange, state, ways, without
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import Event, ObjectGone, ObjectSet
 from scheduler.kernel.framework.runtime import PluginError
@@ -55,7 +55,7 @@ class _Open(msgspec.Struct, frozen=True):
     """A binding that is to be looked at again: the pod as it waited, what it looked like so far."""
 
     time: float
-    binding: Change
+    binding: PodChange
     waiting: PodInfo
     result: Result
     example: Disagreement | None
@@ -80,9 +80,9 @@ class Shadow:
         self._when = when
         self._explainer = Explainer(engine, lambda pod: core.frameworks[pod.spec.scheduler_name])
         self._began: float | None = None
-        self._changes: deque[Change] = deque(maxlen=MAX_CHANGES)
+        self._changes: deque[PodChange] = deque(maxlen=MAX_CHANGES)
         self._number = 0
-        self._promises: dict[str, tuple[Change, PodInfo]] = {}
+        self._promises: dict[str, tuple[PodChange, PodInfo]] = {}
         """Waiting pods that have a place already, each with the pod as it was before."""
         self._ways: Iterator[frozenset[int]] | None = None
         """In which the oldest that is open has not been looked at; None before the first."""
@@ -153,10 +153,10 @@ class Shadow:
 
     # --- what is remembered ---------------------------------------------------------------------
 
-    def _known_changes(self) -> list[Change]:
+    def _known_changes(self) -> list[PodChange]:
         return [*(change for change, _ in self._promises.values()), *self._changes]
 
-    def _remember(self, change: Change) -> Change:
+    def _remember(self, change: PodChange) -> PodChange:
         if len(self._changes) >= MAX_CHANGES:
             lost = self._changes.popleft()
             while self._open and self._open[0].time - AROUND_SECONDS <= lost.until:
@@ -171,16 +171,16 @@ class Shadow:
     def _left(self, before: PodInfo, after: PodInfo | None, now: float) -> None:
         """A pod went, or is being deleted: it holds its room still, and counts no more."""
         since, until = now - AROUND_SECONDS, now + AROUND_SECONDS
-        self._remember(Change(self._next_number(), before, before, after, since, until))
+        self._remember(PodChange(self._next_number(), before, before, after, since, until))
 
-    def _decided(self, pod: PodInfo, queued: QueuedPodInfo | None, now: float) -> Change:
+    def _decided(self, pod: PodInfo, queued: QueuedPodInfo | None, now: float) -> PodChange:
         """A pod has a place, or is promised one."""
         turn, since = None, now
         if queued is not None:
             framework = self._core.frameworks[pod.spec.scheduler_name]
             turn = framework.sort_key(queued), queued.timestamp
             since = max(queued.timestamp, now - AROUND_SECONDS)
-        return self._remember(Change(self._next_number(), pod, None, pod, since, now, turn))
+        return self._remember(PodChange(self._next_number(), pod, None, pod, since, now, turn))
 
     def _hear_of_waiting(self, pod: PodInfo, now: float) -> None:
         """A pod that waits may say where it will be: its place is counted from then on.
@@ -237,7 +237,7 @@ class Shadow:
         else:
             self._judge(binding, waiting, now)
 
-    def _judge(self, binding: Change, waiting: PodInfo, now: float) -> None:
+    def _judge(self, binding: PodChange, waiting: PodInfo, now: float) -> None:
         """The first look."""
         core, node = self._core, binding.pod.node_name
         core.catch_up()
@@ -314,7 +314,7 @@ class Shadow:
         own = next((each for each in answer.nodes if each.node == node), None)
         rejection = answer.pre_filter
         if isinstance(own, RejectedNode):
-            rejection = Rejection(own.plugin, own.code, own.reasons)
+            rejection = PluginRejection(own.plugin, own.code, own.reasons)
         return Disagreement(
             pod=answer.pod,
             scheduler=waiting.spec.scheduler_name,

@@ -16,7 +16,7 @@ from scheduler.api.resources import quantity
 from scheduler.api.taints import Tolerations
 from scheduler.kernel.answers.checks import EveryCheck, shortage
 from scheduler.kernel.answers.edits import AddToleration, DropRule, Edit, LowerRequest
-from scheduler.kernel.answers.model import Change
+from scheduler.kernel.answers.model import SuggestedChange
 from scheduler.kernel.answers.requests import amount_of, least, with_request
 from scheduler.kernel.answers.rules import rules_of, without_rules
 from scheduler.kernel.answers.trials import Rows, Trials
@@ -39,7 +39,7 @@ _MOST_TAINT_SETS: Final = 16
 _NODES_TRIED: Final = 4
 
 
-def lower_requests(every: EveryCheck, trials: Trials) -> Iterator[Change]:
+def lower_requests(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
     """Less of one resource; where none will do alone, less of several."""
     rows = _with_place(every, every.rejected_by_none_but(NodeResourcesFit.NAME))
     if not len(rows):
@@ -54,7 +54,7 @@ def lower_requests(every: EveryCheck, trials: Trials) -> Iterator[Change]:
         yield from several(every, trials, (NodeResourcesFit.NAME,))
 
 
-def add_tolerations(every: EveryCheck, trials: Trials) -> Iterator[Change]:
+def add_tolerations(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
     """The fewest tolerations that are missing on a node that nothing else is against."""
     table = every.snapshot.table
     spec = trials.pod.spec
@@ -75,7 +75,7 @@ def add_tolerations(every: EveryCheck, trials: Trials) -> Iterator[Change]:
             yield trials.change(needed, trials.rows(applied(spec, needed)))
 
 
-def drop_rules(every: EveryCheck, trials: Trials) -> Iterator[Change]:
+def drop_rules(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
     """The fewest demands of the pod without which it would fit."""
     if not len(every.rejected_by_none_but(*RULED)):
         return
@@ -91,7 +91,7 @@ def drop_rules(every: EveryCheck, trials: Trials) -> Iterator[Change]:
 
 def several(
     every: EveryCheck, trials: Trials, plugins: Sequence[str] = ADJUSTABLE
-) -> Iterator[Change]:
+) -> Iterator[SuggestedChange]:
     """All that one node demands at which only some plugins reject the pod, but no more."""
     spec = trials.pod.spec
 
@@ -132,7 +132,7 @@ def applied(spec: PodSpec, edits: Sequence[Edit]) -> PodSpec:
 # --- requests -----------------------------------------------------------------------------------
 
 
-def _lower_one(every: EveryCheck, trials: Trials, resource: str) -> Change | None:
+def _lower_one(every: EveryCheck, trials: Trials, resource: str) -> SuggestedChange | None:
     """The most of one resource that fits, where something does."""
     spec = trials.pod.spec
     rows = trials.rows(with_request(spec, resource, least(spec, resource)))

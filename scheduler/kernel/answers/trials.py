@@ -13,7 +13,7 @@ from scheduler.api.objects import Node, PodSpec
 from scheduler.api.pods import PodInfo
 from scheduler.errors import SchedulerError
 from scheduler.kernel.answers.edits import Edit
-from scheduler.kernel.answers.model import Change
+from scheduler.kernel.answers.model import SuggestedChange
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.snapshot import NodeRemoved, NodeSet, Snapshot
@@ -89,7 +89,7 @@ class Trials:
                 [NodeRemoved(name) if before is None else NodeSet(blank_info(before), before)]
             )
 
-    def change(self, edits: Sequence[Edit], rows: Rows) -> Change:
+    def change(self, edits: Sequence[Edit], rows: Rows) -> SuggestedChange:
         """A change after which the pod fits on some rows."""
         names = self.snapshot.table.names
         return change_of(edits, [names[row] for row in rows.tolist()])
@@ -134,11 +134,11 @@ class Trials:
         return kept
 
 
-def change_of(edits: Sequence[Edit], nodes: Sequence[str]) -> Change:
+def change_of(edits: Sequence[Edit], nodes: Sequence[str]) -> SuggestedChange:
     """A change after which the pod fits on some nodes, called by the kind of its edits."""
     kinds = {edit.kind for edit in edits}
     kind = kinds.pop() if len(kinds) == 1 else SEVERAL
-    return Change(kind, tuple(edits), len(nodes), min(nodes))
+    return SuggestedChange(kind, tuple(edits), len(nodes), min(nodes))
 
 
 def blank_info(node: Node) -> NodeInfo:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.checks import EveryCheck, checks_of, every_check, nearest_nodes
 from scheduler.kernel.answers.cluster_changes import add_nodes, evict, set_labels, uncordon
-from scheduler.kernel.answers.model import Change, Guess, PodAnswer
+from scheduler.kernel.answers.model import Guess, PodAnswer, SuggestedChange
 from scheduler.kernel.answers.smallest import add_tolerations, drop_rules, lower_requests, several
 from scheduler.kernel.answers.spelling import guesses
 from scheduler.kernel.answers.trials import Trials, TrialsSpentError
@@ -26,7 +26,7 @@ MOST_TRIALS: Final = 128
 _MOST_KNOWN: Final = 256
 """Answers kept for pods that are alike."""
 
-_Kind: TypeAlias = Callable[[EveryCheck, Trials], Iterator[Change]]
+_Kind: TypeAlias = Callable[[EveryCheck, Trials], Iterator[SuggestedChange]]
 _OF_THE_POD: Final[tuple[_Kind, ...]] = (lower_requests, add_tolerations, drop_rules)
 _OF_THE_CLUSTER: Final[tuple[_Kind, ...]] = (uncordon, set_labels, evict, add_nodes)
 
@@ -114,7 +114,7 @@ def explained(
     return replace(answer, changes=changes, guesses=tuple(_guesses(trials)))
 
 
-def smallest_changes(every: EveryCheck, trials: Trials) -> Iterator[Change]:
+def smallest_changes(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
     """Give changes kind by kind; mixed changes of the pod only if no single kind would do."""
     found = False
     for kind in _OF_THE_POD:
@@ -127,7 +127,7 @@ def smallest_changes(every: EveryCheck, trials: Trials) -> Iterator[Change]:
         yield from _of_kind(kind, every, trials)
 
 
-def _of_kind(kind: _Kind, every: EveryCheck, trials: Trials) -> Iterator[Change]:
+def _of_kind(kind: _Kind, every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
     trials.left = MOST_TRIALS
     try:
         yield from kind(every, trials)

@@ -15,7 +15,7 @@ from scheduler.kernel.answers.edits import (
     SetLabel,
     Uncordon,
 )
-from scheduler.kernel.answers.model import Change, Guess, NearNode
+from scheduler.kernel.answers.model import Guess, NearNode, SuggestedChange
 from scheduler.kernel.answers.report import amount_for_people
 from scheduler.kernel.answers.requests import amount_of
 from scheduler.kernel.framework.obstacles import (
@@ -59,7 +59,7 @@ def obstacle_text(obstacle: Obstacle) -> str:
             assert_never(unreachable)
 
 
-def change_text(change: Change) -> str:
+def change_text(change: SuggestedChange) -> str:
     """What to do, and on how many nodes the pod fits then."""
     if change.kind == "evictPod":
         what = _evictions(change.edits)

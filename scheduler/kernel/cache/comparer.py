@@ -19,7 +19,7 @@ _AT_ONCE: Final = 1000
 """Objects that are looked at before others may run: about a millisecond."""
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class CacheComparison(msgspec.Struct, frozen=True):
     """What differs; everything empty means that cache and API server agree.
 
     Attributes:
@@ -83,16 +83,16 @@ class CacheComparer:
         self._is_wanted = is_wanted
         self._is_queued = is_queued
 
-    def compare(self) -> Comparison:
+    def compare(self) -> CacheComparison:
         """What the cache and queue have too much or too little, in one step."""
         found = {
             what: tuple(sorted(name for name in names if isinstance(name, str)))
             for what, names in self.differences().items()
         }
-        return Comparison(**found)
+        return CacheComparison(**found)
 
     def differences(self) -> dict[str, Iterator[object]]:
-        """The same by the fields of `Comparison`, in steps: names, and `REST` between them."""
+        """The same by the fields of `CacheComparison`, in steps: names, and `REST` between them."""
         return {
             "missed_nodes": _found(self._nodes, self._missed_node),
             "redundant_nodes": _found(self._cache.nodes, self._redundant_node),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.extender import Advice
 from scheduler.kernel.framework.cycle_state import CycleState
-from scheduler.kernel.framework.runtime import Diagnosis, Feasibility, Framework, Verdicts
+from scheduler.kernel.framework.runtime import AttemptDiagnosis, Feasibility, Framework, Verdicts
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.runtime.scoring import Best
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
@@ -61,7 +61,7 @@ class Unschedulable(msgspec.Struct):
     """
 
     state: CycleState
-    diagnosis: Diagnosis
+    diagnosis: AttemptDiagnosis
     unasked: int = 0
 
 

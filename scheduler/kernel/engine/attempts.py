@@ -39,10 +39,10 @@ from scheduler.kernel.engine.held import Settled
 from scheduler.kernel.engine.instructions import (
     Bind,
     Cancel,
+    LogError,
     ReadPod,
-    Report,
     RunPreBind,
-    WakeMeAt,
+    SetTimer,
 )
 from scheduler.kernel.engine.outcome import choice_of, outcome_of
 from scheduler.kernel.engine.runs import Runs
@@ -304,7 +304,7 @@ class Attempts:
         self._advance(attempt, AttemptEvent.WAIT)
         self._nominate(attempt)
         waiting = core.waiting.add(attempt.pod, attempt.id, timeouts, core.now)
-        core.out.append(WakeMeAt(waiting.deadline))
+        core.out.append(SetTimer(waiting.deadline))
 
     def allowed(self, uid: str, plugin: str) -> None:
         """One plugin lets a held pod go; the last one sets it free."""
@@ -532,7 +532,7 @@ class Attempts:
         if freed and not failure.is_rejection:
             self._free(attempt, freed=freed)
         if not failure.is_rejection:
-            core.out.append(Report(SCHEDULING_FAILED, attempt.pod.key, failure.message))
+            core.out.append(LogError(SCHEDULING_FAILED, attempt.pod.key, failure.message))
         rejection = None
         if failure.fits_nowhere:
             rejection = Rejection(

@@ -9,7 +9,7 @@ from scheduler.errors import SchedulerError, encodable, in_words
 from scheduler.kernel.cache import Cache, Rebuilt, compare_rows
 from scheduler.kernel.engine.algorithm import SchedulingAlgorithm
 from scheduler.kernel.engine.held import WaitingPods
-from scheduler.kernel.engine.instructions import Instruction, Report
+from scheduler.kernel.engine.instructions import Instruction, LogError
 from scheduler.kernel.engine.outcome import TakeOutcome
 from scheduler.kernel.engine.story import Story
 from scheduler.kernel.extender import Extenders
@@ -131,4 +131,4 @@ class Core(msgspec.Struct):
     def report(self, message: str, pod: str, problem: Exception, *, trace: str = "") -> None:
         """Say that something went wrong."""
         told = f"{type(problem).__name__}: {in_words(problem)}"
-        self.out.append(Report(message, pod, told, encodable(trace)))
+        self.out.append(LogError(message, pod, told, encodable(trace)))

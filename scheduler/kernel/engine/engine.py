@@ -29,24 +29,24 @@ from scheduler.kernel.engine.events import (
     EvictFailed,
     ObjectGone,
     ObjectSet,
+    PluginEvent,
     PodRead,
     PreBound,
     ReadFailed,
     Rejected,
-    Say,
+    SlowDecision,
     Tick,
-    TookLong,
 )
 from scheduler.kernel.engine.evicting import Evicting
 from scheduler.kernel.engine.failure import reference
 from scheduler.kernel.engine.held import Settled, WaitingPods
-from scheduler.kernel.engine.instructions import Configured, Instruction, Tell
+from scheduler.kernel.engine.instructions import Configured, Instruction, RecordEvent
 from scheduler.kernel.engine.outcome import TakeOutcome
 from scheduler.kernel.engine.profiles import (
-    Rules,
-    RulesOf,
+    EngineProfiles,
+    ProfilesOf,
     build_queue,
-    no_other_rules,
+    no_other_profiles,
     queue_profiles,
 )
 from scheduler.kernel.engine.story import Entry, Story
@@ -120,7 +120,7 @@ class Engine:
         tracer: CycleTracer | None = None,
         take_outcome: TakeOutcome | None = None,
         stopwatch: Callable[[], float] = lambda: 0.0,
-        rules_of: RulesOf = no_other_rules,
+        rules_of: ProfilesOf = no_other_profiles,
     ) -> None:
         """Make an engine that knows no cluster yet.
 
@@ -195,8 +195,8 @@ class Engine:
             Evicted: lambda e: self._evicting.evicted(e.uid, was_there=e.was_there),
             EvictFailed: lambda e: self._evicting.failed(e.uid, e.message),
             Activate: lambda e: self.core.queue.activate(e.uids),
-            Say: lambda e: self.core.out.append(e.tell),
-            TookLong: lambda e: self.attempts.took_long(e.uid, e.seconds),
+            PluginEvent: lambda e: self.core.out.append(e.tell),
+            SlowDecision: lambda e: self.attempts.took_long(e.uid, e.seconds),
             Configure: lambda e: self._configure(e.configuration),
         }
 
@@ -283,7 +283,7 @@ class Engine:
     def _tell(self, pod: PodInfo, event_type: str, reason: str, note: str) -> None:
         """An event of a plugin."""
         controller = pod.spec.scheduler_name
-        told = Tell(
+        told = RecordEvent(
             reference(pod),
             encodable(reason),
             "Scheduling",
@@ -291,7 +291,7 @@ class Engine:
             controller,
             event_type=encodable(event_type),
         )
-        self._post(Say(told))
+        self._post(PluginEvent(told))
 
     # --- events ---------------------------------------------------------------------------------
 
@@ -317,7 +317,7 @@ class Engine:
         self.attempts.sort_anew()
         core.out.append(Configured())
 
-    def _decide_by(self, rules: Rules) -> None:
+    def _decide_by(self, rules: EngineProfiles) -> None:
         core = self.core
         core.frameworks = self._backing.frameworks = rules.frameworks
         core.algorithm.percentage_of_nodes_to_score = rules.percentage_of_nodes_to_score

@@ -4,7 +4,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from scheduler.kernel.engine.instructions import Tell
+from scheduler.kernel.engine.instructions import RecordEvent
 from scheduler.kernel.extender import Answer
 
 
@@ -128,10 +128,10 @@ class Activate(_Event, frozen=True):
     uids: tuple[str, ...]
 
 
-class Say(_Event, frozen=True):
+class PluginEvent(_Event, frozen=True):
     """A plugin wants people to be told something."""
 
-    tell: Tell
+    tell: RecordEvent
 
 
 class Configure(_Event, frozen=True):
@@ -144,7 +144,7 @@ class Configure(_Event, frozen=True):
     configuration: dict[str, Any]
 
 
-class TookLong(_Event, frozen=True):
+class SlowDecision(_Event, frozen=True):
     """The decision about a pod took this thread so many seconds of processor time."""
 
     uid: str
@@ -167,7 +167,7 @@ Event: TypeAlias = (
     | Evicted
     | EvictFailed
     | Activate
-    | Say
-    | TookLong
+    | PluginEvent
+    | SlowDecision
     | Configure
 )

@@ -20,7 +20,7 @@ from scheduler.kernel.engine.attempt import REVOCABLE
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.core import Core
 from scheduler.kernel.engine.failure import Failure, preempted
-from scheduler.kernel.engine.instructions import Evict, PatchStatus, Report
+from scheduler.kernel.engine.instructions import Evict, LogError, PatchStatus
 from scheduler.kernel.framework.interface import PostFilterResult
 from scheduler.kernel.preemption import Evictions
 
@@ -113,7 +113,7 @@ class Evicting:
         victim, preemptor = self._asked.pop(uid, (None, None))
         if victim is None or preemptor is None:
             return
-        self._core.out.append(Report("Eviction failed", victim.key, message))
+        self._core.out.append(LogError("Eviction failed", victim.key, message))
         self._settle(uid, has_failed=True)
 
     def leaving(self, uid: str) -> None:

@@ -12,8 +12,8 @@ from scheduler.api.pods import PodInfo
 from scheduler.api.written import WARNING, Condition, ObjectReference
 from scheduler.errors import in_words
 from scheduler.kernel.engine.algorithm import NoNodesAvailable
-from scheduler.kernel.engine.instructions import POD_SCHEDULED, PatchStatus, Tell
-from scheduler.kernel.framework.runtime import Diagnosis
+from scheduler.kernel.engine.instructions import POD_SCHEDULED, PatchStatus, RecordEvent
+from scheduler.kernel.framework.runtime import AttemptDiagnosis
 from scheduler.kernel.framework.status import Code, Status
 from scheduler.kernel.framework.types import Excess
 from scheduler.kernel.queue import Rejection
@@ -52,7 +52,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 def failure_of(
-    diagnosis: Diagnosis,
+    diagnosis: AttemptDiagnosis,
     nominated_node_name: str | None = "",
     excess: Excess | None = None,
     *,
@@ -130,17 +130,17 @@ def reference(pod: PodInfo) -> ObjectReference:
     )
 
 
-def failed_scheduling(pod: PodInfo, note: str) -> Tell:
+def failed_scheduling(pod: PodInfo, note: str) -> RecordEvent:
     """The event of a pod that could not be placed."""
     controller = pod.spec.scheduler_name
-    return Tell(
+    return RecordEvent(
         reference(pod), "FailedScheduling", "Scheduling", note, controller, event_type=WARNING
     )
 
 
-def scheduled(pod: PodInfo) -> Tell:
+def scheduled(pod: PodInfo) -> RecordEvent:
     """The event of a pod that is bound."""
-    return Tell(
+    return RecordEvent(
         reference(pod),
         "Scheduled",
         "Binding",
@@ -150,10 +150,10 @@ def scheduled(pod: PodInfo) -> Tell:
     )
 
 
-def preempted(victim: PodInfo, preemptor: PodInfo, *, in_memory: bool = False) -> Tell:
+def preempted(victim: PodInfo, preemptor: PodInfo, *, in_memory: bool = False) -> RecordEvent:
     """The event of a pod that has to go."""
     note = f"Preempted by pod {preemptor.uid} on node {victim.node_name}"
-    return Tell(
+    return RecordEvent(
         reference(victim),
         "Preempted",
         "Preempting",

@@ -11,7 +11,7 @@ from typing import Any, Final
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import Attempt, AttemptEvent, Hearing
 from scheduler.kernel.engine.core import Core
-from scheduler.kernel.engine.instructions import Ask, Report
+from scheduler.kernel.engine.instructions import Ask, LogError
 from scheduler.kernel.extender import Answer, Consultation, ExtenderError, Question, Review, Verb
 from scheduler.kernel.framework.interface import Candidate
 from scheduler.kernel.framework.runtime.diagnosis import Reviewed
@@ -213,12 +213,12 @@ class Hearings:
         if self.extenders.note(extender, answer, core.now):
             name = self.extenders.all[extender].name
             core.extender_metrics.left_alone[name].inc()
-            core.out.append(Report(LEFT_ALONE, problem=name))
+            core.out.append(LogError(LEFT_ALONE, problem=name))
 
     def went_on_without(self, attempt: Attempt, extender: int, problem: str) -> None:
         """Report that an attempt goes on without the answer of an extender that failed."""
         name = self.extenders.all[extender].name
-        self._core.out.append(Report(SKIPPED, attempt.pod.key, f"{name}: {problem}"))
+        self._core.out.append(LogError(SKIPPED, attempt.pod.key, f"{name}: {problem}"))
 
     def binder(self, attempt: Attempt) -> int | None:
         """The extender that is to bind an attempt's pod; None for the profile's plugins."""

@@ -108,7 +108,7 @@ class Evict(_Instruction, frozen=True):
     condition: Condition | None = None
 
 
-class Tell(_Instruction, frozen=True):
+class RecordEvent(_Instruction, frozen=True):
     """Record an event for people.
 
     Attributes:
@@ -132,13 +132,13 @@ class Tell(_Instruction, frozen=True):
     is_repeatable: bool = True
 
 
-class WakeMeAt(_Instruction, frozen=True):
+class SetTimer(_Instruction, frozen=True):
     """Send a `Tick` at this time, in seconds of the events' clock."""
 
     time: float
 
 
-class Report(_Instruction, frozen=True):
+class LogError(_Instruction, frozen=True):
     """Write a line into the log: something went wrong that an operator should know.
 
     Attributes:
@@ -172,8 +172,8 @@ Instruction: TypeAlias = (
     | ReadPod
     | PatchStatus
     | Evict
-    | Tell
-    | WakeMeAt
-    | Report
+    | RecordEvent
+    | SetTimer
+    | LogError
     | Configured
 )

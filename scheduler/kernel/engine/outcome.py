@@ -18,7 +18,7 @@ from scheduler.kernel.snapshot import Snapshot
 _NO_FAILURE: Final = Failure("")
 
 
-class Outcome(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=False):
+class AttemptOutcome(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=False):
     """How one attempt ended.
 
     Attributes:
@@ -66,7 +66,7 @@ class Outcome(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=Fals
     deciding_seconds: float | None = None
 
 
-TakeOutcome: TypeAlias = Callable[[Outcome], None]
+TakeOutcome: TypeAlias = Callable[[AttemptOutcome], None]
 """Takes each outcome as it comes about; quick, and never raises."""
 
 
@@ -110,12 +110,12 @@ def outcome_of(
     *,
     attempt: Attempt | None = None,
     failure: Failure | None = None,
-) -> Outcome:
+) -> AttemptOutcome:
     """How an attempt ended.
 
     Args:
         queued: the pod as it was popped.
-        result: see `Outcome`.
+        result: see `AttemptOutcome`.
         now: in seconds of the events' clock.
         attempt: None where an equal pod was rejected and nothing has happened since.
         failure: why it failed, if it did.
@@ -125,7 +125,7 @@ def outcome_of(
     choice = None if attempt is None else attempt.choice
     failure = failure or _NO_FAILURE
     plugins = failure.unschedulable_plugins | failure.pending_plugins
-    return Outcome(
+    return AttemptOutcome(
         clock=now,
         pod=pod.key,
         uid=pod.uid,

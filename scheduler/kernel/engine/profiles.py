@@ -12,7 +12,7 @@ from scheduler.kernel.queue import BackoffSettings, QueueProfile, QueueSettings,
 from scheduler.observability.queue_metrics import QueueMetrics
 
 
-class Rules(msgspec.Struct, frozen=True):
+class EngineProfiles(msgspec.Struct, frozen=True):
     """What an engine decides by, and can exchange between two events.
 
     Attributes:
@@ -26,11 +26,11 @@ class Rules(msgspec.Struct, frozen=True):
     backoff: BackoffSettings = BackoffSettings()
 
 
-RulesOf: TypeAlias = Callable[[dict[str, Any]], Rules]
+ProfilesOf: TypeAlias = Callable[[dict[str, Any]], EngineProfiles]
 """Builds the rules of a configuration in plain values; raises `SchedulerError`."""
 
 
-def no_other_rules(configuration: dict[str, Any]) -> Rules:
+def no_other_profiles(configuration: dict[str, Any]) -> EngineProfiles:
     """For engines that are never told another configuration.
 
     Raises:

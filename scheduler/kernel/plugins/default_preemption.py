@@ -65,7 +65,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, EnqueueExtensions):
     def post_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status]:
-        found = cast("runtime.Diagnosis", diagnosis)
+        found = cast("runtime.AttemptDiagnosis", diagnosis)
         if found.reviewed is None:
             self._attempts.inc()
         result, status = self._evaluator.preempt(

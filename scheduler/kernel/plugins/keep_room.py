@@ -76,7 +76,7 @@ class KeepRoom(PostFilterPlugin, ReservePlugin, EnqueueExtensions):
     def post_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status]:
-        found = cast("runtime.Diagnosis", diagnosis)
+        found = cast("runtime.AttemptDiagnosis", diagnosis)
         rows = rows_that_may_help(snapshot, found)
         if not len(rows):
             return None, unschedulable()

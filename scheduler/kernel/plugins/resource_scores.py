@@ -44,7 +44,7 @@ class Weights:
         return total
 
 
-class Strategy(Protocol):
+class ResourceScorer(Protocol):
     """Scores nodes by how full they would be with the pod."""
 
     def score(self, requested: Amounts, allocatable: Amounts, weights: Weights) -> Scores:
@@ -58,7 +58,7 @@ class Strategy(Protocol):
         ...
 
 
-class LeastAllocated(Strategy):
+class LeastAllocated(ResourceScorer):
     """Prefers nodes with much left."""
 
     @override
@@ -68,7 +68,7 @@ class LeastAllocated(Strategy):
         return _mean(free, allocatable, weights)
 
 
-class MostAllocated(Strategy):
+class MostAllocated(ResourceScorer):
     """Prefers nodes that become full."""
 
     @override
@@ -78,7 +78,7 @@ class MostAllocated(Strategy):
         return _mean(used, allocatable, weights)
 
 
-class RequestedToCapacityRatio(Strategy):
+class RequestedToCapacityRatio(ResourceScorer):
     """Prefers nodes whose utilisation scores high on a given shape."""
 
     def __init__(self, shape: Sequence[UtilizationShapePoint]) -> None:
@@ -99,7 +99,7 @@ class RequestedToCapacityRatio(Strategy):
         return rounded
 
 
-def strategy_of(strategy: ScoringStrategy) -> Strategy:
+def strategy_of(strategy: ScoringStrategy) -> ResourceScorer:
     """The strategy a profile asks for."""
     match strategy.type:
         case ScoringStrategyType.LEAST_ALLOCATED:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from scheduler.kernel.framework.interface import Candidate
 from scheduler.kernel.framework.runtime.changed_rows import ChangedRows, PodsOf
-from scheduler.kernel.framework.runtime.diagnosis import Diagnosis
+from scheduler.kernel.framework.runtime.diagnosis import AttemptDiagnosis
 from scheduler.kernel.framework.runtime.nominated_pods import Nominated, NominatedPods
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
 from scheduler.kernel.framework.status import Status, error, unresolvable
@@ -64,7 +64,7 @@ class DryRun:
 
     def __init__(
         self,
-        diagnosis: Diagnosis,
+        diagnosis: AttemptDiagnosis,
         snapshot: Snapshot,
         importance: Importance,
         budgets: Budgets,

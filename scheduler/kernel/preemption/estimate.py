@@ -12,7 +12,7 @@ import numpy as np
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.runtime.changed_rows import ChangedRows
-from scheduler.kernel.framework.runtime.diagnosis import Diagnosis
+from scheduler.kernel.framework.runtime.diagnosis import AttemptDiagnosis
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
 from scheduler.kernel.preemption.importance import Importance, Indices, PodsAt
 from scheduler.kernel.snapshot import Snapshot
@@ -55,7 +55,7 @@ def end_of(pod: PodInfo) -> str:
 
 
 def soonest_start(
-    diagnosis: Diagnosis, snapshot: Snapshot, importance: Importance, rows: Indices
+    diagnosis: AttemptDiagnosis, snapshot: Snapshot, importance: Importance, rows: Indices
 ) -> Start | None:
     """The node of `rows` on which the pod could start first; None when it could start on none.
 

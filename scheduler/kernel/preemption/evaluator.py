@@ -14,7 +14,7 @@ import numpy as np
 from scheduler.api.disruption_budgets import DisruptionBudget
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.interface import Candidate, PostFilterResult
-from scheduler.kernel.framework.runtime.diagnosis import Diagnosis, Reviewed, no_fit_message
+from scheduler.kernel.framework.runtime.diagnosis import AttemptDiagnosis, Reviewed, no_fit_message
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.status import SUCCESS, Code, Status, error, unschedulable
 from scheduler.kernel.preemption.budgets import Budgets
@@ -52,7 +52,7 @@ class Evaluator:
         self,
         pod: PodInfo,
         snapshot: Snapshot,
-        diagnosis: Diagnosis,
+        diagnosis: AttemptDiagnosis,
         *,
         budgets: Iterable[DisruptionBudget],
         nominated: NominatedPods,
@@ -92,7 +92,7 @@ class Evaluator:
         self,
         pod: PodInfo,
         snapshot: Snapshot,
-        diagnosis: Diagnosis,
+        diagnosis: AttemptDiagnosis,
         reviewed: Reviewed,
         nominated: NominatedPods,
     ) -> tuple[PostFilterResult | None, Status]:
@@ -114,7 +114,7 @@ class Evaluator:
         return min(nodes, max(nodes * self._percentage // 100, self._absolute))
 
 
-def why_not_eligible(pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis) -> str:
+def why_not_eligible(pod: PodInfo, snapshot: Snapshot, diagnosis: AttemptDiagnosis) -> str:
     """Why the pod may not preempt; empty when it may.
 
     Source: PodEligibleToPreemptOthers.
@@ -132,7 +132,7 @@ def why_not_eligible(pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis) -> 
     return VICTIMS_TERMINATING if leaving else ""
 
 
-def rows_that_may_help(snapshot: Snapshot, diagnosis: Diagnosis) -> Indices:
+def rows_that_may_help(snapshot: Snapshot, diagnosis: AttemptDiagnosis) -> Indices:
     """The nodes that fewer pods might make fit.
 
     Source: Evaluator.findCandidates, NodeToStatus.NodesForStatusCode.

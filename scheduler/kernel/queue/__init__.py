@@ -7,7 +7,7 @@ Source of the names: kubernetes pkg/scheduler/backend/queue (v1.36).
 """
 
 from scheduler.kernel.queue.backoff import BackoffSettings
-from scheduler.kernel.queue.dump import Place
+from scheduler.kernel.queue.dump import QueuePosition
 from scheduler.kernel.queue.equivalent_pods import Kind, Rejection, kind_of
 from scheduler.kernel.queue.nominator import Nominator
 from scheduler.kernel.queue.scheduling_queue import PUT_LAST_SECONDS, SchedulingQueue
@@ -19,9 +19,9 @@ __all__ = [
     "BackoffSettings",
     "Kind",
     "Nominator",
-    "Place",
     "QueueCounts",
     "QueueInvariantError",
+    "QueuePosition",
     "QueueProfile",
     "QueueSettings",
     "Rejection",

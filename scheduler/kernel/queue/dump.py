@@ -19,7 +19,7 @@ UNSCHEDULABLE: Final = "unschedulable"
 GATED: Final = "gated"
 
 
-class Place(msgspec.Struct, frozen=True):
+class QueuePosition(msgspec.Struct, frozen=True):
     """Where a pod is in the queue.
 
     Attributes:

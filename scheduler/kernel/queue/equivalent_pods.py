@@ -12,7 +12,7 @@ import msgspec
 
 from scheduler.api.pods import LabelSet, PodInfo, PodShape
 from scheduler.kernel.framework.types import Excess, QueuedPodInfo
-from scheduler.kernel.queue.hints import Interest, Strategy
+from scheduler.kernel.queue.hints import Interest, QueueingStrategy
 
 Kind: TypeAlias = tuple[PodShape, LabelSet, str, str]
 """Shape, labels, namespace, and UID of the controller."""
@@ -95,7 +95,7 @@ class Wake(msgspec.Struct, frozen=True):
             anew how things are. None where something has happened.
     """
 
-    strategy: Strategy
+    strategy: QueueingStrategy
     label: str
     late_before: float | None = None
 
@@ -182,7 +182,7 @@ class EquivalentPods:
         self.members: dict[str, QueuedPodInfo] = {}
         self.state = ProbeState.RESTING
         self.probe = ""
-        self.wake = Wake(Strategy.SKIP, "")
+        self.wake = Wake(QueueingStrategy.SKIP, "")
         self.rejection: Rejection | None = None
         self.node_changes = 0
 

@@ -20,7 +20,7 @@ from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.queue.settings import QueueProfile
 
 
-class Strategy(IntEnum):
+class QueueingStrategy(IntEnum):
     """What an event does to a waiting pod; the order is by strength.
 
     Source: queueingStrategy.
@@ -128,21 +128,21 @@ class QueueingHints:
         unschedulable_plugins: frozenset[str],
         pending_plugins: frozenset[str],
         observed: ObservedEvent,
-    ) -> Strategy:
+    ) -> QueueingStrategy:
         """What the event does to a pod that these plugins rejected."""
         if observed.interest.is_wildcard:
             # An object given with such an event is the one pod it is meant for.
             is_meant = observed.new is None or observed.pod_uid == pod.uid
-            return Strategy.AFTER_BACKOFF if is_meant else Strategy.SKIP
+            return QueueingStrategy.AFTER_BACKOFF if is_meant else QueueingStrategy.SKIP
         hints = observed.interest.of(pod.spec.scheduler_name).hints
         if any(self._says_queue(p, hints[p], pod, observed) for p in pending_plugins if p in hints):
-            return Strategy.IMMEDIATELY
+            return QueueingStrategy.IMMEDIATELY
         rejectors = unschedulable_plugins - pending_plugins
         if any(self._says_queue(p, hints[p], pod, observed) for p in rejectors if p in hints):
-            return Strategy.AFTER_BACKOFF
-        return Strategy.SKIP
+            return QueueingStrategy.AFTER_BACKOFF
+        return QueueingStrategy.SKIP
 
-    def strategy_for(self, queued: QueuedPodInfo, observed: ObservedEvent) -> Strategy:
+    def strategy_for(self, queued: QueuedPodInfo, observed: ObservedEvent) -> QueueingStrategy:
         """What the event does to a rejected pod."""
         return self.strategy(
             queued.pod_info, queued.unschedulable_plugins, queued.pending_plugins, observed
@@ -150,15 +150,19 @@ class QueueingHints:
 
     def strategy_after_attempt(
         self, queued: QueuedPodInfo, events: Iterable[ObservedEvent] | None
-    ) -> Strategy:
+    ) -> QueueingStrategy:
         """What the events that happened during an attempt do to the pod, now that it failed.
 
         A pod is tried again after back-off if no plugin rejected it, or no events were kept for it.
         """
         if events is None or not (queued.unschedulable_plugins or queued.pending_plugins):
-            return Strategy.AFTER_BACKOFF
-        strongest = Strategy.IMMEDIATELY if queued.pending_plugins else Strategy.AFTER_BACKOFF
-        strategy = Strategy.SKIP
+            return QueueingStrategy.AFTER_BACKOFF
+        strongest = (
+            QueueingStrategy.IMMEDIATELY
+            if queued.pending_plugins
+            else QueueingStrategy.AFTER_BACKOFF
+        )
+        strategy = QueueingStrategy.SKIP
         for observed in events:
             strategy = max(strategy, self.strategy_for(queued, observed))
             if strategy is strongest:

@@ -18,7 +18,7 @@ from scheduler.kernel.queue.dump import (
     GATED,
     IN_FLIGHT,
     UNSCHEDULABLE,
-    Place,
+    QueuePosition,
     backoff_end,
     dump_queue,
 )
@@ -58,18 +58,18 @@ class QueuedPods:
         queued = self._find(uid)
         return self._in_flight.latest(uid) if queued is None else queued.pod_info
 
-    def place_of(self, uid: str) -> Place | None:
+    def place_of(self, uid: str) -> QueuePosition | None:
         """Where a pod is; None for one that does not wait here."""
         if (queued := self._active.get(uid)) is not None:
-            return Place(ACTIVE, queued)
+            return QueuePosition(ACTIVE, queued)
         if (queued := self._backoff.get(uid)) is not None:
-            return Place(BACKOFF, queued, backoff_end(queued))
+            return QueuePosition(BACKOFF, queued, backoff_end(queued))
         if (queued := self._unschedulable.get(uid)) is not None:
             if queued.is_gated:
-                return Place(GATED, queued)
-            return Place(UNSCHEDULABLE, queued, self._unschedulable.deadlines.of(uid))
+                return QueuePosition(GATED, queued)
+            return QueuePosition(UNSCHEDULABLE, queued, self._unschedulable.deadlines.of(uid))
         queued = self._in_flight.queued(uid)
-        return None if queued is None else Place(IN_FLIGHT, queued)
+        return None if queued is None else QueuePosition(IN_FLIGHT, queued)
 
     def wakers(self, pod: PodInfo, plugin: str) -> tuple[str, ...]:
         """The events, by their labels, that a plugin of the pod's profile wants to hear of."""

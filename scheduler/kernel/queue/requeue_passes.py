@@ -12,7 +12,7 @@ from typing import Final
 from scheduler.kernel.framework.events import UNSCHEDULABLE_TIMEOUT
 from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.queue.equivalent_pods import EquivalentPods, Wake
-from scheduler.kernel.queue.hints import Interest, ObservedEvent, QueueingHints, Strategy
+from scheduler.kernel.queue.hints import Interest, ObservedEvent, QueueingHints, QueueingStrategy
 from scheduler.kernel.queue.pending_events import PendingEvent, PendingEvents, RequeuePass, Step
 from scheduler.kernel.queue.unschedulable_pods import UnschedulablePods
 
@@ -153,7 +153,7 @@ class RequeuePasses:
         Pods that wait for nodes get another deadline until nodes change. Gated pods get another
         one unless their gate has failed or has registered for this event.
         """
-        wake = Wake(Strategy.AFTER_BACKOFF, interest.label, limit)
+        wake = Wake(QueueingStrategy.AFTER_BACKOFF, interest.label, limit)
         has_time = self._unschedulable.waits_for_nodes(group) or not group.may_wake(interest)
         for uid in self._late[group]:
             queued = group.members.get(uid)
@@ -174,7 +174,7 @@ class RequeuePasses:
         alone = not observed.interest.of(group.profile).asked_per_pod.isdisjoint(group.rejectors)
         has_subject = subject_uid in group.members
         is_each = alone or has_subject
-        shared: Strategy | None = None
+        shared: QueueingStrategy | None = None
         for queued in list(group.members.values()) if is_each else _to_send(group, but):
             uid = queued.pod_info.uid
             if uid == subject_uid or alone:
@@ -183,14 +183,14 @@ class RequeuePasses:
                 if shared is None:
                     shared = self._ask(group, queued, observed)
                 strategy = shared
-            is_woken = strategy is not Strategy.SKIP and uid != but
+            is_woken = strategy is not QueueingStrategy.SKIP and uid != but
             yield (queued, Wake(strategy, label)) if is_woken else None
-            if shared is Strategy.SKIP and not is_each:
+            if shared is QueueingStrategy.SKIP and not is_each:
                 return
 
     def _ask(
         self, group: EquivalentPods, queued: QueuedPodInfo, observed: ObservedEvent
-    ) -> Strategy:
+    ) -> QueueingStrategy:
         key = group.key
         return self._hints.strategy(
             queued.pod_info, key.unschedulable_plugins, key.pending_plugins, observed
@@ -200,7 +200,9 @@ class RequeuePasses:
 def _outright(group: EquivalentPods, label: str) -> list[Step]:
     """Wake pods without asking; of equivalent ones a probe."""
     is_pending = bool(group.key.pending_plugins)
-    wake = Wake(Strategy.IMMEDIATELY if is_pending else Strategy.AFTER_BACKOFF, label)
+    wake = Wake(
+        QueueingStrategy.IMMEDIATELY if is_pending else QueueingStrategy.AFTER_BACKOFF, label
+    )
     return [(queued, wake) for queued in _to_send(group, "")]
 
 

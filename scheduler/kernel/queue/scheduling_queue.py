@@ -54,7 +54,7 @@ from scheduler.kernel.queue.dump import (
     UNSCHEDULABLE,
 )
 from scheduler.kernel.queue.equivalent_pods import ProbeEvent, Rejection, Wake, kind_of
-from scheduler.kernel.queue.hints import QueueingHints, Strategy
+from scheduler.kernel.queue.hints import QueueingHints, QueueingStrategy
 from scheduler.kernel.queue.pending_events import PendingEvent, Step
 from scheduler.kernel.queue.pre_enqueue import Gates
 from scheduler.kernel.queue.queued_pods import QueuedPods
@@ -148,7 +148,10 @@ class SchedulingQueue(QueuedPods):
         ready = self._active.in_order()
         others = [*self._backoff.in_order(), *self._unschedulable]
         self._begin(sort_key, profiles, backoff)
-        for strategy, pods in ((Strategy.IMMEDIATELY, ready), (Strategy.AFTER_BACKOFF, others)):
+        for strategy, pods in (
+            (QueueingStrategy.IMMEDIATELY, ready),
+            (QueueingStrategy.AFTER_BACKOFF, others),
+        ):
             for queued in pods:
                 queued.backoff_expiration = self._backoff.expiration(queued)
                 self._requeue(queued.pod_info.uid, queued, strategy, CONFIGURATION_CHANGED.label)
@@ -211,7 +214,7 @@ class SchedulingQueue(QueuedPods):
             elif (queued := self._backoff.remove(uid)) is not None:
                 self._push_active(uid, queued, _ACTIVATE_LABEL)
             elif (queued := self._unschedulable.remove(uid)) is not None:
-                self._requeue(uid, queued, Strategy.IMMEDIATELY, _ACTIVATE_LABEL)
+                self._requeue(uid, queued, QueueingStrategy.IMMEDIATELY, _ACTIVATE_LABEL)
 
     def try_again(self, uid: str) -> None:
         """Have a rejected pod tried again as after an error: what was to help it has failed.
@@ -223,7 +226,7 @@ class SchedulingQueue(QueuedPods):
             return
         _count_rejectors(self._metrics, queued, -1)
         queued.unschedulable_plugins = queued.pending_plugins = frozenset()
-        self._requeue(uid, queued, Strategy.AFTER_BACKOFF, _ACTIVATE_LABEL)
+        self._requeue(uid, queued, QueueingStrategy.AFTER_BACKOFF, _ACTIVATE_LABEL)
 
     def open_gate(self, uid: str) -> None:
         """Ask again whether a gated pod is held; if not, it waits for what rejected it before.
@@ -430,7 +433,7 @@ class SchedulingQueue(QueuedPods):
     def _update_unschedulable(self, queued: QueuedPodInfo, old: PodInfo, new: PodInfo) -> None:
         queued.pod_info = new
         self.nominator.update_nominated_pod(old, new)
-        strategy = Strategy.SKIP
+        strategy = QueueingStrategy.SKIP
         label = _UPDATE_LABEL
         for event in pod_scheduling_properties_change(old, new):
             observed = self._hints.observe(event, old, new)
@@ -438,7 +441,7 @@ class SchedulingQueue(QueuedPods):
             if answer > strategy:
                 strategy = answer
                 label = observed.interest.label
-        if strategy is Strategy.SKIP:
+        if strategy is QueueingStrategy.SKIP:
             self._passes.refile(new.uid)
             return
         is_due = self._passes.is_due(new.uid)
@@ -481,12 +484,14 @@ class SchedulingQueue(QueuedPods):
             if step is not None:
                 self._send(*step)
 
-    def _requeue(self, uid: str, queued: QueuedPodInfo, strategy: Strategy, label: str) -> str:
+    def _requeue(
+        self, uid: str, queued: QueuedPodInfo, strategy: QueueingStrategy, label: str
+    ) -> str:
         """Put a pod that is in no queue where it belongs, and say where that is."""
-        if strategy is Strategy.SKIP or not self._gates.admit(queued):
+        if strategy is QueueingStrategy.SKIP or not self._gates.admit(queued):
             self._unschedulable.add(uid, queued)
             return UNSCHEDULABLE
-        if strategy is Strategy.AFTER_BACKOFF and self._backoff.is_backing_off(queued):
+        if strategy is QueueingStrategy.AFTER_BACKOFF and self._backoff.is_backing_off(queued):
             self._backoff.push(uid, queued, self._sort_key(queued))
             self._metrics.queue_incoming_pods[BACKOFF, label].inc()
             return BACKOFF

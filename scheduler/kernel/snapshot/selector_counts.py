@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.snapshot.pod_groups import GroupKey, PodGroup, PodGroups
+from scheduler.kernel.snapshot.label_groups import GroupKey, LabelGroup, LabelGroups
 from scheduler.kernel.snapshot.pod_selectors import NamespaceLabels, PodSelector, SelectorIndex
 from scheduler.kernel.snapshot.row_counts import RowCounts
 
@@ -61,7 +61,7 @@ class SelectorCounts:
 
     def __init__(self, namespaces: NamespaceLabels) -> None:
         self._namespaces = namespaces
-        self._groups: PodGroups[_Class] = PodGroups()
+        self._groups: LabelGroups[_Class] = LabelGroups()
         self._classes: OrderedDict[PodSelector, _Class] = OrderedDict()
         self._index: SelectorIndex[_Class] = SelectorIndex()
         self._reading_labels = 0
@@ -169,12 +169,12 @@ class SelectorCounts:
         for group in self._groups.candidates(cls.pods):
             group.classes.pop(cls, None)
 
-    def _drop_group(self, group: PodGroup[_Class]) -> None:
+    def _drop_group(self, group: LabelGroup[_Class]) -> None:
         for cls in group.classes:
             cls.groups -= 1
         self._groups.drop(group)
 
-    def _thin(self, group: PodGroup[_Class]) -> None:
+    def _thin(self, group: LabelGroup[_Class]) -> None:
         """Let go of classes that count the pods of a crowded group, a few at a time."""
         excess = min(len(group.classes) - _MAX_CLASSES_PER_GROUP, _DROPPED_AT_ONCE)
         for cls in nsmallest(excess, group.classes, key=lambda cls: cls.asked_at):
@@ -200,7 +200,9 @@ class SelectorCounts:
         return not pods.selector.nothing and pods.matches_namespace(namespace, self._namespaces)
 
     @staticmethod
-    def _recount(group: PodGroup[_Class], classes: list[_Class], sign: int, capacity: int) -> None:
+    def _recount(
+        group: LabelGroup[_Class], classes: list[_Class], sign: int, capacity: int
+    ) -> None:
         for cls in classes:
             cls.groups += sign
             for row, count in group.rows.items():

@@ -11,7 +11,7 @@ from scheduler.kernel.framework.runtime import Framework
 from scheduler.tools.cli.explain_text import print_note
 from scheduler.tools.cli.inputs import read_documents, refuse
 from scheduler.tools.cli.options import Output, output_option, print_line
-from scheduler.tools.cli.sources import Source, recorded_options, source_options
+from scheduler.tools.cli.sources import InputSource, recorded_options, source_options
 from scheduler.tools.cli.tables import print_table
 from scheduler.tools.offline import hypothetical_changes
 from scheduler.tools.offline.capacity import Capacity, capacity_of
@@ -31,7 +31,7 @@ _NODES_SHOWN: Final = 10
     help="The pod that the others are like; without it the only pod that waits in the files.",
 )
 @output_option()
-def capacity(*, source: Source, like: str | None, output: Output) -> None:
+def capacity(*, source: InputSource, like: str | None, output: Output) -> None:
     """Say how many more pods like one fit, on which nodes, and what limits it first.
 
     Every pod that has a node counts, whoever placed it; pods that wait do not, and nobody is
@@ -66,7 +66,7 @@ def capacity(*, source: Source, like: str | None, output: Output) -> None:
 
 
 def _read(
-    source: Source, like: str | None
+    source: InputSource, like: str | None
 ) -> tuple[ClusterObjects, PodInfo, Profiles, tuple[str, ...]]:
     documents = read_documents(source.files) if source.files else []
     if any(raw.get("kind") == "Node" for doc in documents for _, raw in items_of(doc[1], doc[0])):

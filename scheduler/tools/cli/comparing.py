@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from scheduler.daemon.recording.comparison import Comparison, compare
+from scheduler.daemon.recording.comparison import ReplayComparison, compare
 from scheduler.daemon.recording.records import Header, Record
 from scheduler.daemon.recording.summary import Summary, Victim
 from scheduler.kernel.engine import Engine
@@ -29,7 +29,7 @@ def compared(
     config_file: str | None,
     plugins: tuple[str, ...],
     take_outcome: TakeOutcome | None = None,
-) -> tuple[Comparison, tuple[str, ...]]:
+) -> tuple[ReplayComparison, tuple[str, ...]]:
     """Replay with another configuration; also what of it has no effect.
 
     The configuration is the recorded one where no file is given; plugins are enabled as well, as
@@ -44,14 +44,14 @@ def compared(
     else:
         settings = tuple(f"{name}=true" for name in header.feature_gates)
         profiles, notices = read_profiles(config_file, feature_gates=settings)
-    witness = profiles.again()
+    reference = profiles.again()
     if plugins:
         added = dict(map(_plugin, plugins))
         profiles = with_plugins(profiles, added, header.feature_gates)
     if profiles.config.extenders:
         notices = (*notices, NOT_ASKED)
     engine = _engine(profiles, header, take_outcome)
-    return compare(records, engine, _engine(witness, header)), notices
+    return compare(records, engine, _engine(reference, header)), notices
 
 
 def _engine(profiles: Profiles, header: Header, take_outcome: TakeOutcome | None = None) -> Engine:
@@ -86,7 +86,7 @@ def _plugin(text: str) -> tuple[str, tuple[type[Plugin], int]]:
 # --- for people -----------------------------------------------------------------------------------
 
 
-def print_comparison(found: Comparison) -> None:
+def print_comparison(found: ReplayComparison) -> None:
     """Print the pods that land elsewhere, and both sides beside each other."""
     elsewhere = found.elsewhere
     click.echo(f"pods: {found.pods}, elsewhere: {len(elsewhere)}")

@@ -12,7 +12,7 @@ from scheduler.kernel.answers.why import Depth
 from scheduler.tools.cli.explaining import Wanted, asked_of, print_json, print_notes, print_text
 from scheduler.tools.cli.inputs import refuse
 from scheduler.tools.cli.options import Output, output_option, print_line
-from scheduler.tools.cli.sources import Source, recorded_options, source_options
+from scheduler.tools.cli.sources import InputSource, recorded_options, source_options
 from scheduler.tools.offline.cases import answer_case
 
 _FAILED: Final = 1
@@ -83,7 +83,7 @@ _PENDING: Final = 3
 def explain(  # noqa: PLR0913 - one argument per option
     *,
     named_pods: tuple[str, ...],
-    source: Source,
+    source: InputSource,
     namespace: str,
     pods: tuple[str, ...],
     nodes: tuple[str, ...],

@@ -20,7 +20,7 @@ from scheduler.kernel.answers.why import Depth
 from scheduler.kernel.engine.instructions import POD_SCHEDULED
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.tools.cli.explain_text import PodReport, print_note, print_report
-from scheduler.tools.offline.cluster import DEFAULT_PROFILE, Cluster, Profiles
+from scheduler.tools.offline.cluster import DEFAULT_PROFILE, ClusterState, Profiles
 from scheduler.tools.offline.reading import ClusterObjects, InputError
 from scheduler.tools.offline.simulate import Placement, simulate
 
@@ -52,7 +52,7 @@ class Asked(msgspec.Struct, frozen=True):
         pods: those to explain.
     """
 
-    cluster: Cluster
+    cluster: ClusterState
     objects: ClusterObjects
     profiles: Profiles
     framework_of: Callable[[PodInfo], Framework]
@@ -102,7 +102,7 @@ def unserved_name(served: frozenset[str], pod: PodInfo) -> Unserved | None:
 
 def _chosen_pods(
     objects: ClusterObjects,
-    cluster: Cluster,
+    cluster: ClusterState,
     wanted: Wanted,
     unserved: Callable[[PodInfo], Unserved | None],
 ) -> list[PodInfo]:
@@ -136,7 +136,7 @@ def _chosen_pods(
     return list(chosen.values())
 
 
-class Outcome(msgspec.Struct):
+class ExplainResult(msgspec.Struct):
     """What came of it.
 
     Attributes:
@@ -153,9 +153,9 @@ class Outcome(msgspec.Struct):
         self.pending = self.pending or not (pod.node_name or judgement.feasible)
 
 
-def print_json(asked: Asked, explainer: Explainer, wanted: Wanted) -> Outcome:
+def print_json(asked: Asked, explainer: Explainer, wanted: Wanted) -> ExplainResult:
     """Write the answers one by one, as they come about."""
-    outcome = Outcome()
+    outcome = ExplainResult()
     write, between = sys.stdout.buffer.write, b""
     write(b'{"pods":[')
     for pod in asked.pods:
@@ -171,9 +171,9 @@ def print_json(asked: Asked, explainer: Explainer, wanted: Wanted) -> Outcome:
     return outcome
 
 
-def print_text(asked: Asked, explainer: Explainer, wanted: Wanted) -> Outcome:
+def print_text(asked: Asked, explainer: Explainer, wanted: Wanted) -> ExplainResult:
     """Print one page for all pods that are alike."""
-    outcome = Outcome()
+    outcome = ExplainResult()
     reports: dict[object, PodReport] = {}
     equals: dict[object, PodReport] = {}
     for pod in asked.pods:

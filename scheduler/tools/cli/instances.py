@@ -21,7 +21,7 @@ from scheduler.daemon.client.errors import ApiError
 from scheduler.daemon.client.session import ApiSession
 from scheduler.errors import SchedulerError
 from scheduler.tools.cli.inputs import profiles_from_text, read_profiles
-from scheduler.tools.cli.live import LiveError, Place
+from scheduler.tools.cli.live import ClusterAddress, LiveError
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import InputError
 
@@ -55,7 +55,7 @@ class Instance(msgspec.Struct, frozen=True):
         return f"{kept} of pod {self.pod}"
 
 
-def running_instances(place: Place) -> list[Instance]:
+def running_instances(place: ClusterAddress) -> list[Instance]:
     """One instance for each configuration, by namespace and name.
 
     Raises:
@@ -65,7 +65,7 @@ def running_instances(place: Place) -> list[Instance]:
 
 
 def profiles_at_work(
-    place: Place, feature_gates: Sequence[str], *, tries_all_nodes: bool
+    place: ClusterAddress, feature_gates: Sequence[str], *, tries_all_nodes: bool
 ) -> tuple[Profiles, tuple[str, ...]]:
     """The profiles of the instances that run in a cluster, and what is to be said about them.
 
@@ -116,7 +116,7 @@ def _profiles_of(
     )
 
 
-async def _running(place: Place) -> list[Instance]:
+async def _running(place: ClusterAddress) -> list[Instance]:
     clock = SystemClock()
     connection = await load_connection(
         kubeconfig=place.kubeconfig, context=place.context, clock=clock

@@ -38,7 +38,7 @@ class LiveError(SchedulerError):
     """The cluster cannot be looked at; one message says why."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class ClusterAddress(msgspec.Struct, frozen=True):
     """Which cluster: a kubeconfig and a context, or what they are by default."""
 
     kubeconfig: str = ""
@@ -61,7 +61,7 @@ class DaemonAddress(msgspec.Struct, frozen=True):
 
 
 def read_cluster(
-    place: Place, kinds: Iterable[ObjectKind], *, keeps_written: bool = False
+    place: ClusterAddress, kinds: Iterable[ObjectKind], *, keeps_written: bool = False
 ) -> ClusterObjects:
     """The nodes, pods and namespaces of a cluster, and the kinds that plugins watch.
 
@@ -74,7 +74,7 @@ def read_cluster(
     return uvloop.run(_read(place, tuple(kinds), keeps_written=keeps_written))
 
 
-def read_daemon(place: Place, daemon: DaemonAddress) -> bytes:
+def read_daemon(place: ClusterAddress, daemon: DaemonAddress) -> bytes:
     """What a daemon knows and has done lately: its flight recorder.
 
     It is shown the credentials of the kubeconfig that `place` names.
@@ -86,7 +86,7 @@ def read_daemon(place: Place, daemon: DaemonAddress) -> bytes:
     return uvloop.run(_read_daemon(place, daemon))
 
 
-def read_admission(place: Place) -> tuple[Admission, tuple[str, ...]]:
+def read_admission(place: ClusterAddress) -> tuple[Admission, tuple[str, ...]]:
     """What submitted objects are completed from in a cluster, and what of it cannot be read.
 
     Raises:
@@ -95,7 +95,7 @@ def read_admission(place: Place) -> tuple[Admission, tuple[str, ...]]:
     return uvloop.run(_read_admission(place))
 
 
-async def _read_admission(place: Place) -> tuple[Admission, tuple[str, ...]]:
+async def _read_admission(place: ClusterAddress) -> tuple[Admission, tuple[str, ...]]:
     clock, admission = SystemClock(), Admission()
     connection = await load_connection(
         kubeconfig=place.kubeconfig, context=place.context, clock=clock
@@ -118,7 +118,7 @@ async def _read_admission(place: Place) -> tuple[Admission, tuple[str, ...]]:
     return admission, tuple(problems)
 
 
-async def _read_daemon(place: Place, daemon: DaemonAddress) -> bytes:
+async def _read_daemon(place: ClusterAddress, daemon: DaemonAddress) -> bytes:
     clock = SystemClock()
     connection = await load_connection_to(
         daemon.url,
@@ -150,7 +150,7 @@ async def _read_daemon(place: Place, daemon: DaemonAddress) -> bytes:
 
 
 async def _read(
-    place: Place, watched: tuple[ObjectKind, ...], *, keeps_written: bool
+    place: ClusterAddress, watched: tuple[ObjectKind, ...], *, keeps_written: bool
 ) -> ClusterObjects:
     clock = SystemClock()
     connection = await load_connection(

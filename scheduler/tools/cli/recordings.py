@@ -125,8 +125,8 @@ class RecordedSource(msgspec.Struct, frozen=True):
 
     def _ask(self, kubeconfig: str, context: str) -> RecordedCluster:
         from scheduler.tools.cli.live import (  # noqa: PLC0415 - half a second that files need not wait for
+            ClusterAddress,
             DaemonAddress,
-            Place,
             read_daemon,
         )
 
@@ -136,7 +136,7 @@ class RecordedSource(msgspec.Struct, frozen=True):
         address = DaemonAddress(
             self.daemon.rstrip("/"), self.certificate_authority, self.insecure_skip_tls_verify
         )
-        body = read_daemon(Place(kubeconfig, context), address)
+        body = read_daemon(ClusterAddress(kubeconfig, context), address)
         with memory_file(body) as path:
             recording = Recording([path])
             return cluster_of(recording.header, recording)

@@ -9,7 +9,7 @@ from scheduler.errors import SchedulerError
 from scheduler.observability import logs
 from scheduler.tools.cli.explain_text import print_note
 from scheduler.tools.cli.inputs import NOT_ASKED, read_profiles, refuse
-from scheduler.tools.cli.live import Place
+from scheduler.tools.cli.live import ClusterAddress
 from scheduler.tools.cli.options import Output, cluster_options, output_option
 from scheduler.tools.cli.shadow_watch import ShadowWatch
 from scheduler.tools.offline.cluster import Profiles
@@ -95,7 +95,7 @@ def shadow(  # noqa: PLR0913 - one argument per option
     )
     try:
         profiles = _profiles_called(names, config_file)
-        watch = ShadowWatch(profiles, Place(kubeconfig, context), options, clock, examples)
+        watch = ShadowWatch(profiles, ClusterAddress(kubeconfig, context), options, clock, examples)
         uvloop.run(watch.run(every, output))
     except SchedulerError as problem:
         refuse("shadow", problem)

@@ -16,7 +16,7 @@ from scheduler.config.options import RunOptions
 from scheduler.config.write import to_object
 from scheduler.daemon.bootstrap.explaining import times_of
 from scheduler.daemon.bootstrap.recording import without_secrets
-from scheduler.daemon.client.reviews import Reviews
+from scheduler.daemon.client.reviews import ApiReviews
 from scheduler.daemon.serving.endpoints import Shown
 from scheduler.daemon.serving.health import scheduler_checks
 from scheduler.daemon.serving.server import Server
@@ -27,7 +27,7 @@ from scheduler.observability.client_metrics import ReviewMetrics
 from scheduler.observability.instruments import Instruments
 from scheduler.observability.logs import get_logger
 from scheduler.observability.shadow_metrics import ShadowMetrics
-from scheduler.tools.cli.live import Place
+from scheduler.tools.cli.live import ClusterAddress
 from scheduler.tools.cli.shadow_text import summary_lines
 from scheduler.tools.cli.watching import Watched, watching
 from scheduler.tools.offline.cluster import Profiles
@@ -47,7 +47,7 @@ class ShadowWatch:
     def __init__(
         self,
         profiles: Profiles,
-        place: Place,
+        place: ClusterAddress,
         options: RunOptions,
         clock: SystemClock,
         examples: int,
@@ -157,7 +157,7 @@ class ShadowWatch:
             debug={"shadow": lambda: shadow.summary(self._clock.monotonic())},
             level_can_be_set=False,
         )
-        reviews = Reviews(watched.session, ReviewMetrics(self._instruments), self._clock)
+        reviews = ApiReviews(watched.session, ReviewMetrics(self._instruments), self._clock)
         server = Server(self._options, shown, reviews, self._clock)
         await server.start()
         try:

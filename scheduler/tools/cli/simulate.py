@@ -9,8 +9,8 @@ from scheduler.tools.cli.explain_text import print_note
 from scheduler.tools.cli.inputs import feature_gates_option, read_files, read_profiles, refuse
 from scheduler.tools.cli.options import Output, output_option, print_line
 from scheduler.tools.cli.tables import grouped, print_by_reason, print_table, print_use
-from scheduler.tools.offline.cluster import Cluster
-from scheduler.tools.offline.simulate import Outcome, simulate as simulate_pods
+from scheduler.tools.offline.cluster import ClusterState
+from scheduler.tools.offline.simulate import SimulationResult, simulate as simulate_pods
 from scheduler.tools.offline.utilisation import changed, utilisation_of
 
 
@@ -82,7 +82,7 @@ def simulate(
     _print_notes(cluster, notices)
 
 
-def _print(outcome: Outcome, seed: int) -> None:
+def _print(outcome: SimulationResult, seed: int) -> None:
     placements = outcome.placements
     if not placements:
         click.echo("No pod waits for a node.\n")
@@ -99,7 +99,7 @@ def _print(outcome: Outcome, seed: int) -> None:
     print_by_reason(pending, "stays pending", "stay pending")
 
 
-def _print_notes(cluster: Cluster, notices: Iterable[str]) -> None:
+def _print_notes(cluster: ClusterState, notices: Iterable[str]) -> None:
     if cluster.others:
         names = ", ".join(f"{name} ({count})" for name, count in sorted(cluster.others.items()))
         print_note(f"Pods of other schedulers wait as well: {names}.")

@@ -23,7 +23,7 @@ from scheduler.tools.offline.reading import ClusterObjects, InputError, objects_
 from scheduler.tools.offline.recorded import recorded_profiles
 
 
-class Source(msgspec.Struct, frozen=True):
+class InputSource(msgspec.Struct, frozen=True):
     """What the options say about the cluster and the configuration.
 
     Attributes:
@@ -69,10 +69,10 @@ class Source(msgspec.Struct, frozen=True):
             )
         else:
             from scheduler.tools.cli.instances import profiles_at_work  # noqa: PLC0415 - half a second that files need not wait for
-            from scheduler.tools.cli.live import Place  # noqa: PLC0415 - as above
+            from scheduler.tools.cli.live import ClusterAddress  # noqa: PLC0415 - as above
 
             profiles, notices = profiles_at_work(
-                Place(self.kubeconfig, self.context),
+                ClusterAddress(self.kubeconfig, self.context),
                 self.feature_gates,
                 tries_all_nodes=tries_all_nodes,
             )
@@ -82,10 +82,10 @@ class Source(msgspec.Struct, frozen=True):
         if self.files:
             found = documents or read_documents(self.files)
             return objects_from_documents(found, admission=Admission()), profiles, notices
-        from scheduler.tools.cli.live import Place, read_cluster  # noqa: PLC0415 - half a second that files need not wait for
+        from scheduler.tools.cli.live import ClusterAddress, read_cluster  # noqa: PLC0415 - half a second that files need not wait for
 
         objects = read_cluster(
-            Place(self.kubeconfig, self.context),
+            ClusterAddress(self.kubeconfig, self.context),
             kinds_to_watch(profiles.frameworks.values()),
             keeps_written=has_extenders and asks_extenders,
         )
@@ -103,9 +103,9 @@ class Source(msgspec.Struct, frozen=True):
         """
         admission, problems = cluster.admission, tuple[str, ...]()
         if not self.files and (self.recorded is None or self.recorded.daemon):
-            from scheduler.tools.cli.live import Place, read_admission  # noqa: PLC0415 - half a second that files need not wait for
+            from scheduler.tools.cli.live import ClusterAddress, read_admission  # noqa: PLC0415 - half a second that files need not wait for
 
-            admission, problems = read_admission(Place(self.kubeconfig, self.context))
+            admission, problems = read_admission(ClusterAddress(self.kubeconfig, self.context))
         found = objects_from_documents(
             documents, admission=admission, nodes=cluster.nodes, is_whole=False
         )
@@ -136,8 +136,8 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def with_source(**options: Any) -> Any:
-        fields = (name for name in Source.__struct_fields__ if name in options)
-        source = Source(**{name: options.pop(name) for name in tuple(fields)})
+        fields = (name for name in InputSource.__struct_fields__ if name in options)
+        source = InputSource(**{name: options.pop(name) for name in tuple(fields)})
         return command(source=source, **options)
 
     added = (
@@ -171,7 +171,7 @@ def recorded_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the options for what a daemon knows to those of `source_options`."""
 
     @wraps(command)
-    def with_recorded(*, source: Source, **options: Any) -> Any:
+    def with_recorded(*, source: InputSource, **options: Any) -> Any:
         recorded = RecordedSource(
             **{name: options.pop(name) for name in RecordedSource.__struct_fields__}
         )

@@ -21,7 +21,7 @@ from scheduler.observability.client_metrics import ClientMetrics, InformerMetric
 from scheduler.observability.instruments import Instruments
 from scheduler.observability.logs import get_logger
 from scheduler.observability.loop_shares import LoopMetrics, LoopShares
-from scheduler.tools.cli.live import Place
+from scheduler.tools.cli.live import ClusterAddress
 from scheduler.tools.offline.cluster import Profiles
 
 log = get_logger(__name__)
@@ -45,7 +45,7 @@ class Watched(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def watching(
-    place: Place,
+    place: ClusterAddress,
     profiles: Profiles,
     submit: Callable[[Event], None],
     clock: Clock,

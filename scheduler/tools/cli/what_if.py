@@ -11,7 +11,7 @@ from scheduler.errors import SchedulerError
 from scheduler.tools.cli.explain_text import print_note
 from scheduler.tools.cli.inputs import read_documents, refuse
 from scheduler.tools.cli.options import Output, output_option, print_line
-from scheduler.tools.cli.sources import Source, recorded_options, source_options
+from scheduler.tools.cli.sources import InputSource, recorded_options, source_options
 from scheduler.tools.cli.tables import grouped, print_by_reason, print_table, print_use
 from scheduler.tools.offline import hypothetical_changes
 from scheduler.tools.offline.reading import InputError
@@ -83,7 +83,7 @@ _HOMELESS: Final = 3
 )
 def what_if(  # noqa: PLR0913 - one argument per option
     *,
-    source: Source,
+    source: InputSource,
     drained: tuple[str, ...],
     taints: tuple[str, ...],
     count: int | None,

@@ -8,7 +8,7 @@ from scheduler.config.load import default_configuration, load_object
 from scheduler.errors import SchedulerError
 from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.answers.model import Answer
-from scheduler.tools.offline.cluster import DEFAULT_PROFILE, Cluster, Profiles
+from scheduler.tools.offline.cluster import DEFAULT_PROFILE, ClusterState, Profiles
 from scheduler.tools.offline.reading import InputError, objects_from_documents
 
 
@@ -34,7 +34,7 @@ def _answer(line: str, feature_gates: Collection[str], *, preempts: bool) -> Ans
 
 def load_case(
     case: object, feature_gates: Collection[str] = (), *, preempts: bool = False
-) -> tuple[Profiles, Cluster]:
+) -> tuple[Profiles, ClusterState]:
     """The profiles of a case, and its objects as an engine knows them.
 
     Raises:

@@ -37,7 +37,7 @@ def no_time() -> float:
     return 0.0
 
 
-class Cluster(msgspec.Struct, frozen=True):
+class ClusterState(msgspec.Struct, frozen=True):
     """Objects, placed.
 
     Attributes:
@@ -134,7 +134,7 @@ class Profiles:
 
     def load(
         self, objects: ClusterObjects, seed: int = 0, *, with_extenders: bool = True
-    ) -> Cluster:
+    ) -> ClusterState:
         """Tell an engine of the objects, once; waiting pods arrive in the order of their creation.
 
         `seed` breaks ties between nodes.
@@ -147,7 +147,7 @@ class Profiles:
             engine.handle(event, number * ARRIVAL_SECONDS)
         engine.handle(Tick(), engine.core.now)
         pending = [pod for pod in objects.pods if not pod.node_name and not pod.is_terminating]
-        return Cluster(
+        return ClusterState(
             engine,
             [pod for pod in pending if pod.spec.scheduler_name in self.frameworks],
             Counter(

@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from scheduler.kernel.engine.events import Decide, Tick
 from scheduler.kernel.engine.instructions import Bind, Evict
-from scheduler.tools.offline.cluster import Cluster
+from scheduler.tools.offline.cluster import ClusterState
 from scheduler.tools.offline.driving import Driving
 
 EVICTED: Final = "evicted for a more important pod"
@@ -33,13 +33,13 @@ class Placement(msgspec.Struct, frozen=True, rename="camel"):
     message: str = ""
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class SimulationResult(msgspec.Struct, frozen=True):
     """What becomes of all pods: placed ones in the order of their placement, then pending ones."""
 
     placements: tuple[Placement, ...]
 
 
-def simulate(cluster: Cluster) -> Outcome:
+def simulate(cluster: ClusterState) -> SimulationResult:
     """Schedule all waiting pods, each decision building on those before it.
 
     The cluster is afterwards as it would be. A rejected pod is tried again when a later placement
@@ -51,7 +51,7 @@ def simulate(cluster: Cluster) -> Outcome:
 class _Simulation(Driving):
     """Remember which pod got which node."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterState) -> None:
         super().__init__(cluster.engine, cluster.asker)
         self._cluster = cluster
         self._placed: dict[str, Placement] = {}
@@ -59,7 +59,7 @@ class _Simulation(Driving):
         """By the UID of the pod that they made room for."""
         self._given_up: set[str] = set()
 
-    def run(self) -> Outcome:
+    def run(self) -> SimulationResult:
         """Empty the queue, and see which pods are left."""
         while self.engine.has_ready or self._give_up_on_held_pods():
             self.handle(Decide())
@@ -83,7 +83,7 @@ class _Simulation(Driving):
             for pod in self._cluster.waiting
             if pod.uid not in self._placed
         )
-        return Outcome((*self._placed.values(), *pending))
+        return SimulationResult((*self._placed.values(), *pending))
 
     @override
     def evict(self, evict: Evict) -> None:

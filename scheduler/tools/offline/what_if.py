@@ -7,7 +7,7 @@ import msgspec
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.events import ObjectSet
-from scheduler.tools.offline.cluster import Cluster, Profiles
+from scheduler.tools.offline.cluster import ClusterState, Profiles
 from scheduler.tools.offline.hypothetical_changes import controller_of, waiting_again
 from scheduler.tools.offline.reading import ClusterObjects
 from scheduler.tools.offline.simulate import Placement, simulate
@@ -123,13 +123,15 @@ def what_if(
     )
 
 
-def _settle(cluster: Cluster, known: Mapping[str, PodInfo]) -> tuple[list[Placement], list[str]]:
+def _settle(
+    cluster: ClusterState, known: Mapping[str, PodInfo]
+) -> tuple[list[Placement], list[str]]:
     """Simulate until no pod moves: victims that are made again may evict other pods."""
     found: dict[str, Placement] = {}
     victims: list[str] = []
     waiting = cluster.waiting
     while True:
-        outcome = simulate(Cluster(cluster.engine, waiting, cluster.others)).placements
+        outcome = simulate(ClusterState(cluster.engine, waiting, cluster.others)).placements
         for each in outcome:
             earlier = found.pop(each.pod, None)
             kept = earlier.victims if earlier is not None else ()
@@ -150,7 +152,7 @@ def _settle(cluster: Cluster, known: Mapping[str, PodInfo]) -> tuple[list[Placem
 
 
 def _left_to_others(
-    cluster: Cluster, objects: ClusterObjects, profiles: Profiles, was_on: Mapping[str, str]
+    cluster: ClusterState, objects: ClusterObjects, profiles: Profiles, was_on: Mapping[str, str]
 ) -> list[Homeless]:
     """Pods that lose their node and that another scheduler places."""
     if not cluster.others:

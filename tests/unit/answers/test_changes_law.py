@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from scheduler.api.resources import quantity
 from scheduler.kernel.answers.edits import AddToleration, Edit, LowerRequest
-from scheduler.kernel.answers.model import Change, PodAnswer
+from scheduler.kernel.answers.model import PodAnswer, SuggestedChange
 from scheduler.kernel.answers.requests import amount_of
 from scheduler.kernel.answers.rules import rules_of
 from scheduler.kernel.answers.why import Depth, explained
@@ -26,19 +26,19 @@ def told(world: World) -> PodAnswer | None:
     return answer
 
 
-def changes_of(answer: PodAnswer) -> tuple[Change, ...]:
+def changes_of(answer: PodAnswer) -> tuple[SuggestedChange, ...]:
     assert isinstance(answer.changes, tuple)
     return answer.changes
 
 
-def check_that_it_helps(world: World, change: Change) -> None:
+def check_that_it_helps(world: World, change: SuggestedChange) -> None:
     fitting = world.after(change.edits).fitting()
     renamed = {"new-0"} if change.kind == "addNodes" else set()
     assert len(fitting) == change.nodes, change
     assert change.node in fitting or renamed & fitting, change
 
 
-def check_that_it_is_smallest(world: World, change: Change) -> None:
+def check_that_it_is_smallest(world: World, change: SuggestedChange) -> None:
     for i, edit in enumerate(change.edits):
         others = [*change.edits[:i], *change.edits[i + 1 :]]
         assert not world.after(others).fitting(), (change, edit)
@@ -48,7 +48,7 @@ def check_that_it_is_smallest(world: World, change: Change) -> None:
             assert not world.after(larger).fitting(), (change, edit)
 
 
-def check_that_no_fewer_do(world: World, change: Change) -> None:
+def check_that_no_fewer_do(world: World, change: SuggestedChange) -> None:
     """Of all tolerations that could be added, or of all rules that could go."""
     every: list[Edit] = []
     if change.kind == "addToleration":

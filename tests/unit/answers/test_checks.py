@@ -26,7 +26,7 @@ from scheduler.kernel.answers.checks import (
     nearest_nodes,
     shortage,
 )
-from scheduler.kernel.answers.model import Check, NearNode, Rejection
+from scheduler.kernel.answers.model import Check, NearNode, PluginRejection
 from scheduler.kernel.framework.obstacles import ResourceObstacle, TaintObstacle
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.runtime.judging import judge
@@ -173,8 +173,8 @@ def test_leave_one_out_and_numbers() -> None:
 
 def test_the_nearest_nodes_fail_fewest_checks_and_lack_least() -> None:
     """Of those that fail as many, the one that lacks the smallest share; each says all it has."""
-    fit = Rejection("NodeResourcesFit", "UnschedulableAndUnresolvable", ("Insufficient cpu",))
-    taint = Rejection(
+    fit = PluginRejection("NodeResourcesFit", "UnschedulableAndUnresolvable", ("Insufficient cpu",))
+    taint = PluginRejection(
         "TaintToleration", "UnschedulableAndUnresolvable", ("node(s) had untolerated taint(s)",)
     )
 
@@ -237,7 +237,9 @@ def test_what_plugins_in_node_form_say_is_told() -> None:
     every = every_check(framework, make_pod_info("p"), cluster())
 
     assert checks_of(every) == (Check("Custom", 3, 3, ()),)
-    assert nearest_nodes(every)[0].rejections == (Rejection("Custom", "Unschedulable", ("not a",)),)
+    assert nearest_nodes(every)[0].rejections == (
+        PluginRejection("Custom", "Unschedulable", ("not a",)),
+    )
 
 
 def test_asking_leaves_no_trace() -> None:

@@ -11,7 +11,7 @@ from scheduler.config.load import load_object
 from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.answers.model import PodAnswer
 from scheduler.kernel.answers.why import Depth
-from scheduler.tools.offline.cluster import DEFAULT_PROFILE, Cluster, Profiles
+from scheduler.tools.offline.cluster import DEFAULT_PROFILE, ClusterState, Profiles
 from scheduler.tools.offline.reading import documents_from_text, objects_from_documents
 from tests.parity.generator.draw import Object
 from tests.parity.generator.families import make_case
@@ -27,7 +27,7 @@ def profiles_of(case: Object) -> Profiles:
     return Profiles(load_object(config, source="case", default_scheduler_name=DEFAULT_PROFILE))
 
 
-def load(profiles: Profiles, objects: list[Object]) -> Cluster:
+def load(profiles: Profiles, objects: list[Object]) -> ClusterState:
     text = json.dumps({"kind": "List", "items": objects})
     return profiles.load(objects_from_documents(documents_from_text(text, "case")))
 

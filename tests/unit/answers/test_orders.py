@@ -2,7 +2,7 @@
 
 from random import Random
 
-from scheduler.kernel.answers.orders import Change, ways
+from scheduler.kernel.answers.orders import PodChange, ways
 from tests.support.builders import make_pod_info
 
 MOST = 120
@@ -11,10 +11,10 @@ MOST = 120
 
 def binding(
     number: int, since: float, until: float, *, node: str = "a", is_gone: bool = False
-) -> Change:
+) -> PodChange:
     pod = make_pod_info(f"p{number}", uid=f"u{number}").on_node(node)
     before, after = (pod, None) if is_gone else (None, pod)
-    return Change(number, pod, before, after, since, until, (0, since))
+    return PodChange(number, pod, before, after, since, until, (0, since))
 
 
 def test_pods_whose_times_do_not_overlap_came_in_their_order() -> None:

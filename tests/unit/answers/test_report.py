@@ -7,7 +7,7 @@ import pytest
 
 from scheduler.api.objects import Node, Taint, Toleration
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.answers.model import FeasibleNode, PodAnswer, RejectedNode, Rejection
+from scheduler.kernel.answers.model import FeasibleNode, PluginRejection, PodAnswer, RejectedNode
 from scheduler.kernel.answers.report import (
     Group,
     Miss,
@@ -72,8 +72,8 @@ def test_nodes_are_grouped_by_the_set_of_reasons() -> None:
 
 def test_all_reasons_make_finer_groups() -> None:
     """Where every plugin was asked."""
-    taint = Rejection("Taint", CODE, ("tainted",))
-    full = Rejection("Fit", CODE, ("Insufficient cpu",))
+    taint = PluginRejection("Taint", CODE, ("tainted",))
+    full = PluginRejection("Fit", CODE, ("Insufficient cpu",))
     nodes = [
         RejectedNode("a", "Taint", CODE, ("tainted",), rejections=(taint,)),
         RejectedNode("b", "Taint", CODE, ("tainted",), rejections=(taint, full)),

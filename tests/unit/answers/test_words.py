@@ -13,7 +13,7 @@ from scheduler.kernel.answers.edits import (
     SetLabel,
     Uncordon,
 )
-from scheduler.kernel.answers.model import Change, Guess, NearNode, Rejection
+from scheduler.kernel.answers.model import Guess, NearNode, PluginRejection, SuggestedChange
 from scheduler.kernel.answers.words import change_text, guess_text, near_text, obstacle_text
 from scheduler.kernel.framework.obstacles import (
     DomainCount,
@@ -155,7 +155,7 @@ def test_obstacles(obstacle: Obstacle, expected: str) -> None:
 )
 def test_changes(edits: list[Edit], expected: str) -> None:
     """As something to do; amounts that fit are rounded down."""
-    change = Change(edits[0].kind, tuple(edits), 1, "n1")
+    change = SuggestedChange(edits[0].kind, tuple(edits), 1, "n1")
 
     assert change_text(change) == expected
 
@@ -164,7 +164,7 @@ def test_a_change_that_many_nodes_gain_from() -> None:
     """Their number, and one of them."""
     edits = (AddToleration("team", "a", "NoSchedule"),)
 
-    text = change_text(Change("addToleration", edits, 12, "n1"))
+    text = change_text(SuggestedChange("addToleration", edits, 12, "n1"))
 
     assert text == "tolerate team=a:NoSchedule: then it fits on 12 nodes, such as n1"
 
@@ -172,7 +172,9 @@ def test_a_change_that_many_nodes_gain_from() -> None:
 def test_guesses_and_near_nodes() -> None:
     """Where the word is, and what the node says."""
     guess = Guess("spec.nodeSelector[disk]", "sdd", "ssd", 20, 15)
-    near = NearNode("n1", 2, (Rejection("Fit", "U", ("Too many pods",)), Rejection("X", "U", ())))
+    near = NearNode(
+        "n1", 2, (PluginRejection("Fit", "U", ("Too many pods",)), PluginRejection("X", "U", ()))
+    )
 
     assert guess_text(guess) == (
         'no node has "sdd" (nodeSelector[disk]): is "ssd" meant, which 20 nodes have? '
@@ -192,9 +194,9 @@ def test_what_is_written_can_be_read_back() -> None:
         EvictPod("p", "n", 0),
         AddNodes("n", 1),
     )
-    change = Change("several", edits, 1, "n")
+    change = SuggestedChange("several", edits, 1, "n")
 
     written = msgspec.json.encode(change)
 
-    assert msgspec.json.decode(written, type=Change) == change
+    assert msgspec.json.decode(written, type=SuggestedChange) == change
     assert b'{"kind":"lowerRequest","resource":"cpu","requested":"3","atMost":"1"}' in written

@@ -8,7 +8,7 @@ from threading import Thread
 import pytest
 
 from scheduler.daemon.client.direct import MAX_ANSWER_BYTES
-from scheduler.tools.cli.live import DaemonAddress, LiveError, Place, read_daemon
+from scheduler.tools.cli.live import ClusterAddress, DaemonAddress, LiveError, read_daemon
 
 KUBECONFIG = """
 apiVersion: v1
@@ -53,7 +53,7 @@ def test_a_recording_that_is_too_long_is_said_with_what_to_do(
     kubeconfig.write_text(KUBECONFIG)
 
     with pytest.raises(LiveError) as caught:
-        read_daemon(Place(str(kubeconfig)), DaemonAddress(full_daemon))
+        read_daemon(ClusterAddress(str(kubeconfig)), DaemonAddress(full_daemon))
 
     assert str(caught.value) == (
         f"{full_daemon} has kept more than can be asked about this way "

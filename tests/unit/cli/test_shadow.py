@@ -6,7 +6,13 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
-from scheduler.kernel.answers.model import Disagreement, NextNode, Placed, Rejection, ShadowSummary
+from scheduler.kernel.answers.model import (
+    Disagreement,
+    NextNode,
+    Placed,
+    PluginRejection,
+    ShadowSummary,
+)
 from scheduler.tools.cli.shadow import _profiles_called, shadow
 from scheduler.tools.cli.shadow_text import disagreement_text, summary_lines
 
@@ -36,7 +42,7 @@ UNFIT = Disagreement(
     result="unfit",
     fitting=2,
     nominated_node="",
-    rejection=Rejection("NodeResourcesFit", "Unschedulable", ("Insufficient cpu",)),
+    rejection=PluginRejection("NodeResourcesFit", "Unschedulable", ("Insufficient cpu",)),
     placed=Placed("n1", fits=False, next=NextNode("n3", 420)),
 )
 

@@ -16,7 +16,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.events import ObjectGone, ObjectSet
 from scheduler.tools.cli.top.app import ExplainScreen, TopApp, heat_map
 from scheduler.tools.cli.top.command import top
-from scheduler.tools.cli.top.sources import Source
+from scheduler.tools.cli.top.sources import TopSource
 from scheduler.tools.cli.top.view import Cell, Rates, View, view_of
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import documents_from_text, objects_from_documents
@@ -110,7 +110,7 @@ def test_rates_are_of_the_last_seconds() -> None:
 # --- the screen -----------------------------------------------------------------------------------
 
 
-class Still(Source):
+class Still(TopSource):
     """A source that does not change by itself."""
 
     def __init__(self, *objects: Manifest) -> None:

@@ -8,13 +8,13 @@ import pytest
 
 from scheduler.api.written import WARNING, ObjectReference
 from scheduler.daemon.client.event_series import EventSeries, Occurrence
-from scheduler.daemon.client.events import Event, cut_note, event_body, events_path
+from scheduler.daemon.client.events import EventEntry, cut_note, event_body, events_path
 
 WALL = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
 POD = ObjectReference(kind="Pod", namespace="ns", name="p", uid="u-1", resource_version="42")
 
 
-def event(note: str = "no", at: datetime = WALL, **changes: Any) -> Event:
+def event(note: str = "no", at: datetime = WALL, **changes: Any) -> EventEntry:
     fields: dict[str, Any] = {
         "regarding": POD,
         "event_type": WARNING,
@@ -25,7 +25,7 @@ def event(note: str = "no", at: datetime = WALL, **changes: Any) -> Event:
         "reporting_instance": "stowage-host",
         "event_time": at,
     }
-    return Event(**(fields | changes))
+    return EventEntry(**(fields | changes))
 
 
 class TestBody:

@@ -19,10 +19,10 @@ from scheduler.daemon.client.errors import (
     UnavailableError,
 )
 from scheduler.daemon.client.event_series import Occurrence
-from scheduler.daemon.client.events import Event
+from scheduler.daemon.client.events import EventEntry
 from scheduler.daemon.client.leases import LeaseLock, LeaseSpec
 from scheduler.daemon.client.patches import pod_status_patch
-from scheduler.daemon.client.reviews import Reviews, User
+from scheduler.daemon.client.reviews import ApiReviews, User
 from scheduler.daemon.client.session import STRATEGIC_MERGE_PATCH, ApiSession
 from scheduler.daemon.client.throttle import TokenBucket
 from scheduler.daemon.client.writes import PLUGIN_REQUESTS, PodWrites
@@ -33,7 +33,7 @@ from tests.unit.client.scripted_server import Seen, json_answer, serving, status
 
 R = TypeVar("R")
 WALL = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-EVENT = Event(
+EVENT = EventEntry(
     regarding=ObjectReference("Pod", "p", "ns", "u"),
     event_type=NORMAL,
     reason="Scheduled",
@@ -426,7 +426,9 @@ class TestReviews:
             }
         }
 
-        user, [seen] = exchange(json_answer(answer, 201), lambda s: Reviews(s).review_token("t0"))
+        user, [seen] = exchange(
+            json_answer(answer, 201), lambda s: ApiReviews(s).review_token("t0")
+        )
 
         assert seen.path == "/apis/authentication.k8s.io/v1/tokenreviews"
         assert decoded(seen)["spec"] == {"token": "t0"}
@@ -442,7 +444,7 @@ class TestReviews:
         metrics = ReviewMetrics(Instruments())
 
         async def ask(session: ApiSession) -> None:
-            reviews = Reviews(session, metrics)
+            reviews = ApiReviews(session, metrics)
             await reviews.review_token("t0")
             with pytest.raises(ApiError):
                 await reviews.review_access(User(name="n"), "/metrics", "get")
@@ -469,7 +471,7 @@ class TestReviews:
         """The server answers without a user."""
         answer = {"status": {"user": {}, "error": "token expired"}}
 
-        user, _ = exchange(json_answer(answer, 201), lambda s: Reviews(s).review_token("t0"))
+        user, _ = exchange(json_answer(answer, 201), lambda s: ApiReviews(s).review_token("t0"))
 
         assert user is None
 
@@ -487,7 +489,7 @@ class TestReviews:
 
         allowed, [seen] = exchange(
             json_answer({"status": status}, 201),
-            lambda s: Reviews(s).review_access(user, "/metrics", "get"),
+            lambda s: ApiReviews(s).review_access(user, "/metrics", "get"),
         )
 
         assert allowed is is_allowed
@@ -503,7 +505,7 @@ class TestReviews:
     def test_an_unreadable_answer_lets_nobody_in(self) -> None:
         """It is an error, not an answer."""
         with pytest.raises(UnavailableError):
-            exchange(json_answer([]), lambda s: Reviews(s).review_token("t"))
+            exchange(json_answer([]), lambda s: ApiReviews(s).review_token("t"))
 
 
 def test_the_bucket_gives_a_burst_and_then_a_rate() -> None:

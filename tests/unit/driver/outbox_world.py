@@ -13,7 +13,7 @@ from scheduler.daemon.client.errors import ApiError
 from scheduler.daemon.driver.lanes import CONCURRENCY, OutboxSettings
 from scheduler.daemon.driver.outbox import Outbox
 from scheduler.kernel.engine.events import BindFailed, Bound, Event, Evicted
-from scheduler.kernel.engine.instructions import Bind, Evict, PatchStatus, Tell
+from scheduler.kernel.engine.instructions import Bind, Evict, PatchStatus, RecordEvent
 from scheduler.observability.instruments import Instruments
 from scheduler.observability.work_queues import WorkQueueMetrics
 from tests.support.clock import FakeClock
@@ -36,9 +36,9 @@ def evict(name: str) -> Evict:
     return Evict("preemptor", "ns", name, f"uid of {name}", WHY)
 
 
-def tell(name: str, *, once: bool = True) -> Tell:
+def tell(name: str, *, once: bool = True) -> RecordEvent:
     about = ObjectReference("Pod", name, "ns", name)
-    return Tell(about, "Scheduled", "Binding", "there", "stowage", is_repeatable=not once)
+    return RecordEvent(about, "Scheduled", "Binding", "there", "stowage", is_repeatable=not once)
 
 
 class World:

@@ -25,10 +25,10 @@ from scheduler.kernel.engine.events import (
     ObjectGone,
     ObjectSet,
     PreBound,
+    SlowDecision,
     Tick,
-    TookLong,
 )
-from scheduler.kernel.engine.instructions import Bind, Instruction, WakeMeAt
+from scheduler.kernel.engine.instructions import Bind, Instruction, SetTimer
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import BindPlugin, NodeFilterPlugin, Plugin
 from scheduler.kernel.framework.runtime import Framework
@@ -284,8 +284,11 @@ def test_a_decision_that_takes_long_is_told() -> None:
     quick = play(story, lambda world: Slow(world.clock, LONG_SECONDS - 0.5, LONG_SECONDS - 0.5))
 
     took = LONG_SECONDS + 0.5
-    assert slow.heard(TookLong) == [TookLong("default/p0", took), TookLong("default/p1", took)]
-    assert quick.heard(TookLong) == []
+    assert slow.heard(SlowDecision) == [
+        SlowDecision("default/p0", took),
+        SlowDecision("default/p1", took),
+    ]
+    assert quick.heard(SlowDecision) == []
 
 
 def test_time_without_the_processor_is_not_the_pods() -> None:
@@ -298,7 +301,7 @@ def test_time_without_the_processor_is_not_the_pods() -> None:
 
     stopped = play(story, lambda world: Slow(world.clock, 60.0, 0.001))
 
-    assert stopped.heard(TookLong) == []
+    assert stopped.heard(SlowDecision) == []
 
 
 def test_what_takes_long_and_is_about_no_pod_is_nobodys() -> None:
@@ -319,7 +322,7 @@ def test_what_takes_long_and_is_about_no_pod_is_nobodys() -> None:
         await settle()
         world.stop()
 
-    assert play(story).heard(TookLong) == []
+    assert play(story).heard(SlowDecision) == []
 
 
 # --- time ---------------------------------------------------------------------------------------
@@ -359,7 +362,7 @@ def test_time_is_told_whenever_the_engine_wants_to_know() -> None:
 
     async def story(world: World) -> None:
         for time in (1002.5, 1001.25, 1002.5):
-            world.driver._wake_me_at(WakeMeAt(time))
+            world.driver._wake_me_at(SetTimer(time))
         await asyncio.sleep(2.9)
 
     times = ticking(story, 1000.0).times(Tick)

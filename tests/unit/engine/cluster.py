@@ -33,8 +33,8 @@ from scheduler.kernel.engine.events import (
     PreBound,
     ReadFailed,
     Rejected,
+    SlowDecision,
     Tick,
-    TookLong,
 )
 from scheduler.kernel.engine.evicting import UNSEEN_SECONDS
 from scheduler.kernel.engine.hearings import LEFT_ALONE, SKIPPED
@@ -44,9 +44,9 @@ from scheduler.kernel.engine.instructions import (
     Cancel,
     Evict,
     Instruction,
+    LogError,
     PatchStatus,
     ReadPod,
-    Report,
     RunPreBind,
 )
 from scheduler.kernel.extender import (
@@ -160,7 +160,7 @@ class Cluster:
                 self._todo.append(instruction)
             elif isinstance(instruction, PatchStatus):
                 self._patch(instruction)
-            elif isinstance(instruction, Report):
+            elif isinstance(instruction, LogError):
                 assert instruction.message in HARMLESS, instruction
             elif isinstance(instruction, Cancel) and self.draw.random() < 0.5:
                 self._todo = [
@@ -270,7 +270,7 @@ class Cluster:
         late = (BindFailed(attempt, "late"), PreBound(attempt), Bound(attempt), PodRead(attempt))
         events = (
             Activate((uid,)),
-            TookLong(self.engine.attempts.decided, 2.0),
+            SlowDecision(self.engine.attempts.decided, 2.0),
             ReadFailed(attempt),
             *(() if is_open else late),
         )

@@ -26,12 +26,12 @@ from scheduler.kernel.engine.events import (
 from scheduler.kernel.engine.instructions import (
     Bind,
     Instruction,
+    LogError,
     PatchStatus,
-    Report,
+    RecordEvent,
     RunPreBind,
-    Tell,
 )
-from scheduler.kernel.engine.outcome import Outcome
+from scheduler.kernel.engine.outcome import AttemptOutcome
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ObjectKind
 from scheduler.kernel.framework.handle import Backing, Handle
@@ -150,7 +150,7 @@ class EngineUnderTest:
         self.clock = FakeClock()
         self.answer = answer
         self.instructions: list[Instruction] = []
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[AttemptOutcome] = []
         self.states = SharedStates(FrameworkMetrics(Instruments()))
         self.states.watch(kinds)
         self.backing = Backing(self.states, Instruments(), self.clock.monotonic)
@@ -185,8 +185,8 @@ class EngineUnderTest:
         return [told for i in self.instructions for told in _told(i)]
 
     @property
-    def reports(self) -> list[Report]:
-        return [i for i in self.instructions if isinstance(i, Report)]
+    def reports(self) -> list[LogError]:
+        return [i for i in self.instructions if isinstance(i, LogError)]
 
     def handle(self, event: Event) -> list[Instruction]:
         """One event; its instructions are carried out at once."""
@@ -262,7 +262,7 @@ def is_nomination(instruction: Instruction) -> bool:
 
 
 def _told(instruction: Instruction) -> Iterator[tuple[Any, ...]]:
-    if isinstance(instruction, Tell):
+    if isinstance(instruction, RecordEvent):
         name = instruction.regarding.name
         kind = "scheduled" if instruction.reason == "Scheduled" else "event"
         yield kind, name, instruction.note

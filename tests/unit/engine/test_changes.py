@@ -26,7 +26,7 @@ from scheduler.kernel.engine.events import (
     ObjectGone,
     ObjectSet,
 )
-from scheduler.kernel.engine.instructions import Report
+from scheduler.kernel.engine.instructions import LogError
 from scheduler.kernel.framework.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
@@ -533,7 +533,7 @@ def test_what_plugins_share_may_fail_without_harm() -> None:
 
     [report] = driven.handle(ObjectSet("services", service(broken="yes")))
 
-    assert isinstance(report, Report)
+    assert isinstance(report, LogError)
     assert report.message == "Plugin failed"
     assert 'running SharedState plugin "P": RuntimeError: cannot read this' in report.problem
     assert not driven.is_asleep(waits)

@@ -15,7 +15,7 @@ from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.engine import EngineSettings
 from scheduler.kernel.engine.events import Configure
 from scheduler.kernel.engine.instructions import Ask, Configured
-from scheduler.kernel.engine.profiles import Rules
+from scheduler.kernel.engine.profiles import EngineProfiles
 from scheduler.kernel.extender import Verb
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ObjectKind
@@ -211,7 +211,7 @@ def test_nobody_is_lost_while_the_configuration_changes(
     states.watch((SERVICE, BUDGETS))
     backing = Backing(states, Instruments(), lambda: 0.0)
 
-    def rules_of(configuration: dict[str, Any]) -> Rules:
+    def rules_of(configuration: dict[str, Any]) -> EngineProfiles:
         variant = configuration["variant"]
         if variant == BROKEN:
             raise SchedulerError("broken")
@@ -225,7 +225,7 @@ def test_nobody_is_lost_while_the_configuration_changes(
         framework = Framework(
             make_plugin_set(plugins, profile="test"), has_extenders=bool(extenders)
         )
-        return Rules({"test": framework}, 0, BackoffSettings(variant + 0.5, 2.0 + variant))
+        return EngineProfiles({"test": framework}, 0, BackoffSettings(variant + 0.5, 2.0 + variant))
 
     first = rules_of({"variant": 0})
     engine = Engine(

@@ -18,7 +18,7 @@ from scheduler.kernel.engine.events import (
     Tick,
 )
 from scheduler.kernel.engine.evicting import UNSEEN_SECONDS
-from scheduler.kernel.engine.instructions import Cancel, Evict, PatchStatus, Report, Tell
+from scheduler.kernel.engine.instructions import Cancel, Evict, LogError, PatchStatus, RecordEvent
 from scheduler.kernel.engine.validation import EngineInvariantError
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.plugins.default_preemption import BUDGETS, DefaultPreemption
@@ -75,7 +75,7 @@ class Preempting(DrivenEngine):
     @property
     def preempted(self) -> list[str]:
         """What victims were told, in order."""
-        return [tell.note for tell in self.all(Tell) if tell.reason == "Preempted"]
+        return [tell.note for tell in self.all(RecordEvent) if tell.reason == "Preempted"]
 
     def is_held(self, pod: PodInfo) -> bool:
         """Whether a pod is held back while its victims are evicted."""
@@ -194,7 +194,7 @@ def test_victims_are_told_by_whom() -> None:
 
     [tell] = driven.handle(Evicted(driven.low[0].uid))
 
-    assert tell == Tell(
+    assert tell == RecordEvent(
         ObjectReference("Pod", "low-0", "default", "default/low-0", resource_version="1"),
         "Preempted",
         "Preempting",
@@ -251,7 +251,7 @@ def test_after_a_failure_the_last_victim_stays() -> None:
 
     assert driven.evicts == ["low-2", "low-1"]
     assert not driven.is_held(high)
-    assert driven.reports[-1] == Report("Eviction failed", "default/low-2", DENIED)
+    assert driven.reports[-1] == LogError("Eviction failed", "default/low-2", DENIED)
     assert driven.places()[high.key] == "backoff"
     assert not driven.engine.has_ready
     assert driven.metrics.preemption_goroutines_execution["error"].value == 1
@@ -434,7 +434,7 @@ def test_a_pod_whose_binding_has_not_left_is_taken_back(plugin: Plugin) -> None:
     assert driven.preempted == [
         f"Preempted by pod {high.uid} on node n (in kube-scheduler memory)."
     ]
-    assert Report("Error scheduling pod; retrying", low.key, "preempted") in driven.reports
+    assert LogError("Error scheduling pod; retrying", low.key, "preempted") in driven.reports
     assert (Cancel(attempt.id) in driven.all(Cancel)) is (stage == "prebinding")
     assert not driven.is_held(high)
     assert driven.place(high) == "n"

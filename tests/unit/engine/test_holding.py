@@ -15,12 +15,18 @@ from scheduler.kernel.engine.events import (
     BindFailed,
     Decide,
     Event,
+    PluginEvent,
     PreBound,
     ReadFailed,
     Rejected,
-    Say,
 )
-from scheduler.kernel.engine.instructions import Bind, PatchStatus, RunPreBind, Tell, WakeMeAt
+from scheduler.kernel.engine.instructions import (
+    Bind,
+    PatchStatus,
+    RecordEvent,
+    RunPreBind,
+    SetTimer,
+)
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ClusterEventWithHint
 from scheduler.kernel.framework.handle import Handle, HeldPods
@@ -47,7 +53,7 @@ def test_a_held_pod_waits_for_its_plugin() -> None:
     instructions = driven.handle(Decide())
 
     nomination = PatchStatus("default", "p", pod.uid, nominated_node_name="n")
-    assert instructions == [nomination, WakeMeAt(driven.clock.now + IMPATIENT)]
+    assert instructions == [nomination, SetTimer(driven.clock.now + IMPATIENT)]
     assert driven.stage(pod) == "held"
     assert driven.used == 1
     [waiting] = driven.engine.core.waiting
@@ -76,7 +82,7 @@ def test_every_plugin_must_allow() -> None:
     driven = DrivenEngine(Holds("A", 60), Holds("B", 30))
     pod = driven.add("p")
 
-    assert driven.handle(Decide())[1:] == [WakeMeAt(driven.clock.now + 30)]
+    assert driven.handle(Decide())[1:] == [SetTimer(driven.clock.now + 30)]
     assert driven.handle(Allowed(pod.uid, "C")) == []
     assert driven.handle(Allowed(pod.uid, "B")) == []
     [waiting] = driven.engine.core.waiting
@@ -124,7 +130,7 @@ def test_patience_is_limited() -> None:
     driven = DrivenEngine(Holds(seconds=1e9))
     driven.add("p")
 
-    assert driven.handle(Decide())[1:] == [WakeMeAt(driven.clock.now + 900)]
+    assert driven.handle(Decide())[1:] == [SetTimer(driven.clock.now + 900)]
 
 
 def test_held_pods_among_many() -> None:
@@ -387,7 +393,7 @@ def test_outside_of_an_event_the_driver_is_told() -> None:
     allowed, activate, say = events
     assert allowed == Allowed(pod.uid, "Holds")
     assert activate == Activate((pod.uid,))
-    assert isinstance(say, Say)
+    assert isinstance(say, PluginEvent)
     assert driven.handle(say) == [say.tell]
     driven.handle(allowed)
     assert driven.stage(pod) == "binding"
@@ -438,7 +444,7 @@ def test_a_plugin_speaks_for_the_profile_of_the_pod() -> None:
 
     *_, told = driven.handle(Decide())
 
-    assert isinstance(told, Tell)
+    assert isinstance(told, RecordEvent)
     assert told.regarding.name == "p"
     assert (told.reason, told.note) == ("Cheap", "the cheapest node")
     assert (told.controller, told.event_type) == ("test", NORMAL)

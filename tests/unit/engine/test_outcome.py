@@ -18,7 +18,7 @@ from scheduler.kernel.engine import AttemptState
 from scheduler.kernel.engine.attempts import OUTCOMES_END
 from scheduler.kernel.engine.events import BindFailed, Bound, Decide, ObjectSet, Tick
 from scheduler.kernel.engine.instructions import Bind
-from scheduler.kernel.engine.outcome import Outcome
+from scheduler.kernel.engine.outcome import AttemptOutcome
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.handle import Handle
 from scheduler.kernel.framework.interface import Bits, FilterPlugin, Plugin, Reads, Reason
@@ -33,7 +33,7 @@ PROFILE = "stowage"
 RESULTS = ("scheduled", "unschedulable", "error")
 
 
-def of_a_history(seed: int, outcomes: list[Outcome] | None) -> Cluster:
+def of_a_history(seed: int, outcomes: list[AttemptOutcome] | None) -> Cluster:
     """A random history, with rows for its attempts or without."""
     config = default_configuration(PROFILE)
     builder = FrameworkBuilder(lambda: 0.0)
@@ -54,7 +54,7 @@ def of_a_history(seed: int, outcomes: list[Outcome] | None) -> Cluster:
 @pytest.mark.parametrize("seed", range(3))
 def test_every_attempt_that_is_counted_has_its_row(seed: int) -> None:
     """And nothing is decided otherwise because somebody takes them."""
-    outcomes: list[Outcome] = []
+    outcomes: list[AttemptOutcome] = []
     cluster = of_a_history(seed, outcomes)
 
     counted = cluster.engine.core.metrics.schedule_attempts
@@ -84,7 +84,7 @@ def wishes(draw: random.Random) -> dict[str, Any]:
 def test_score_and_runner_up_are_what_explain_says() -> None:
     """Of the state the decision was made on; a tie has two equal scores."""
     draw = random.Random(4)
-    outcomes: list[Outcome] = []
+    outcomes: list[AttemptOutcome] = []
     config = default_configuration(PROFILE)
     builder = FrameworkBuilder(lambda: 0.0)
     frameworks = builder.build(config)
@@ -250,7 +250,7 @@ def test_a_recorder_that_raises_loses_no_pod() -> None:
     """It hears no more, which is told once."""
     under_test = EngineUnderTest(Everything(filter=unschedulable("no")))
 
-    def refuse(outcome: Outcome) -> None:
+    def refuse(outcome: AttemptOutcome) -> None:
         raise OSError("full")
 
     under_test.engine.core.take_outcome = refuse

@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 from scheduler.daemon.informers.kinds import KINDS, PODS, Kind, MalformedObjectError
 from scheduler.kernel.engine.events import Decide, ObjectGone, ObjectSet, Tick
-from scheduler.kernel.engine.instructions import Bind, Instruction, Report
+from scheduler.kernel.engine.instructions import Bind, Instruction, LogError
 from scheduler.tools.offline.cluster import DEFAULT_PROFILE, Profiles
 from scheduler.tools.offline.driving import Driving
 from scheduler.tools.offline.reading import ClusterObjects
@@ -85,7 +85,7 @@ class World(Driving):
         self.rest()
 
     def carry_out(self, instruction: Instruction) -> None:
-        if isinstance(instruction, Report):
+        if isinstance(instruction, LogError):
             self.reports[f"{instruction.message} {instruction.pod}: {instruction.problem}"] += 1
         if isinstance(instruction, Bind):
             self.bound[instruction.uid] = instruction.node

@@ -22,14 +22,14 @@ from scheduler.kernel.engine.events import (
     PreBound,
     ReadFailed,
     Rejected,
-    TookLong,
+    SlowDecision,
 )
 from scheduler.kernel.engine.instructions import (
     Bind,
     Cancel,
+    LogError,
     PatchStatus,
     ReadPod,
-    Report,
     RunPreBind,
 )
 from scheduler.kernel.framework.cycle_state import CycleState
@@ -466,7 +466,7 @@ def test_no_status_for_a_pod_whose_binding_was_sent(state: AttemptState) -> None
     attempt = driven.attempt(pod).id
 
     driven.set(make_pod_info("p", scheduler_name="test", labels={"a": "1"}))
-    driven.handle(TookLong(pod.uid, 3.0))
+    driven.handle(SlowDecision(pod.uid, 3.0))
     driven.handle(ReadFailed(attempt))
     driven.handle(PreBound(attempt, "no disk"))
     driven.handle(Rejected(pod.uid, "Holds", "too late"))
@@ -569,9 +569,9 @@ def test_a_pod_that_took_long_twice_in_a_row_is_tried_last_and_says_so() -> None
     driven = DrivenEngine(Waits("slow", ASSIGNED_POD_ADD))
     slow = driven.rejected("slow")
 
-    assert driven.handle(TookLong(slow.uid, 2.34)) == []
+    assert driven.handle(SlowDecision(slow.uid, 2.34)) == []
     try_again(driven, slow)
-    [patch] = driven.handle(TookLong(slow.uid, 2.34))
+    [patch] = driven.handle(SlowDecision(slow.uid, 2.34))
 
     assert isinstance(patch, PatchStatus)
     assert patch.condition is not None
@@ -592,7 +592,7 @@ def test_a_quick_decision_between_two_that_take_long_is_forgiving() -> None:
     slow = driven.rejected("slow")
 
     for _ in range(3):
-        assert driven.handle(TookLong(slow.uid, 2.0)) == []
+        assert driven.handle(SlowDecision(slow.uid, 2.0)) == []
         try_again(driven, slow)
         try_again(driven, slow)
 
@@ -603,9 +603,9 @@ def test_an_error_that_took_long_stays_an_error() -> None:
     pod = driven.add("p")
     driven.run()
 
-    assert driven.handle(TookLong(pod.uid, 2)) == []
+    assert driven.handle(SlowDecision(pod.uid, 2)) == []
     try_again(driven, pod)
-    [patch] = driven.handle(TookLong(pod.uid, 2))
+    [patch] = driven.handle(SlowDecision(pod.uid, 2))
 
     assert isinstance(patch, PatchStatus)
     assert patch.condition is not None
@@ -616,7 +616,7 @@ def test_a_pod_that_fits_may_take_long() -> None:
     """It does not wait any more, so there is nothing to put off."""
     driven, pod = engine_at(S.BINDING)
 
-    assert driven.handle(TookLong(pod.uid, 2)) == []
+    assert driven.handle(SlowDecision(pod.uid, 2)) == []
 
 
 # --- what nobody expects --------------------------------------------------------------------------
@@ -628,7 +628,7 @@ def test_an_object_that_breaks_its_handler_is_reported_and_stops_nobody() -> Non
 
     [report] = driven.handle(ObjectSet("nodes", object()))
 
-    assert isinstance(report, Report)
+    assert isinstance(report, LogError)
     assert (report.message, report.pod) == ("Error handling ObjectSet", "nodes")
     assert report.trace
     pod = driven.add()

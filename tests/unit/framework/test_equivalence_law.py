@@ -19,7 +19,7 @@ from scheduler.api.pods import PodInfo, pod_info
 from scheduler.config.load import load_object
 from scheduler.daemon.bootstrap import FrameworkBuilder
 from scheduler.kernel.cache import Cache
-from scheduler.kernel.framework.runtime import Framework, PluginSet
+from scheduler.kernel.framework.runtime import Framework, ProfilePlugins
 from scheduler.kernel.framework.shortcuts import Shortcuts
 from scheduler.kernel.queue import Nominator
 from scheduler.kernel.snapshot import Snapshot
@@ -255,7 +255,7 @@ def without_shortcuts(framework: Framework) -> Framework:
         return plugin
 
     plugins = framework.plugins
-    every = PluginSet(plugins._enabled, plodding, plugins.calls, trusted=plugins._trusted)
+    every = ProfilePlugins(plugins._enabled, plodding, plugins.calls, trusted=plugins._trusted)
     return Framework(every, class_cache_bytes=0)
 
 

@@ -19,7 +19,12 @@ from scheduler.kernel.framework.interface import (
     PreEnqueuePlugin,
     ReservePlugin,
 )
-from scheduler.kernel.framework.runtime import Framework, PluginError, PluginSet, PluginSetError
+from scheduler.kernel.framework.runtime import (
+    Framework,
+    PluginError,
+    PluginSetError,
+    ProfilePlugins,
+)
 from scheduler.kernel.framework.status import (
     SKIP,
     SUCCESS,
@@ -276,7 +281,7 @@ def test_a_sort_key_that_fails_comes_last_whoever_gives_it() -> None:
     failed: list[PluginError] = []
     enabled = {"queueSort": [("Sort", 0)]}
     calls = make_calls(on_failed=failed.append)
-    framework = Framework(PluginSet(enabled, lambda _: Broken(), calls, trusted=["Sort"]))
+    framework = Framework(ProfilePlugins(enabled, lambda _: Broken(), calls, trusted=["Sort"]))
 
     keys = [framework.sort_key(make_queued_pod_info(name, 1.0)) for name in ("bad", "good")]
 
@@ -337,7 +342,7 @@ def test_exactly_one_plugin_sorts_the_queue(names: list[str]) -> None:
     enabled = {"queueSort": [(name, 0) for name in names]}
 
     with pytest.raises(PluginSetError, match="exactly one queueSort plugin is needed"):
-        PluginSet(enabled, lambda name: Sort(), make_calls())
+        ProfilePlugins(enabled, lambda name: Sort(), make_calls())
 
 
 def test_a_plugin_is_built_once_for_all_points() -> None:
@@ -349,7 +354,7 @@ def test_a_plugin_is_built_once_for_all_points() -> None:
         return Sort() if name == "Sort" else ColumnFilter(name, {})
 
     enabled = {"queueSort": [("Sort", 0)], "filter": [("F", 0)], "postFilter": [], "reserve": []}
-    plugins = PluginSet(enabled, build, make_calls())
+    plugins = ProfilePlugins(enabled, build, make_calls())
 
     assert built == ["Sort", "F"]
     assert [plugin.name for plugin in plugins.filter] == ["F"]

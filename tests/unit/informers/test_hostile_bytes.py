@@ -25,10 +25,10 @@ from scheduler.daemon.client.errors import (
     error_from_response,
 )
 from scheduler.daemon.client.lines import KEPT_BYTES, MAX_LINE_BYTES
-from scheduler.daemon.informers.glimpse import glimpse
 from scheduler.daemon.informers.informer import BLIND_SECONDS, Informer
 from scheduler.daemon.informers.informers import Informers
 from scheduler.daemon.informers.kinds import KINDS, NODES, Kind, MalformedObjectError
+from scheduler.daemon.informers.metadata_peek import peek_metadata
 from scheduler.daemon.informers.pages import MAX_HELD_BYTES
 from scheduler.daemon.informers.paging import FIRST, TARGET_BYTES, PageSize
 from scheduler.kernel.framework.events import ObjectKind
@@ -120,7 +120,7 @@ def test_tenants_cannot_choose_the_version_that_is_passed() -> None:
         b'"spec":{"name":"y","metadata":{"name":"z"}}}}'
     )
 
-    seen = glimpse(line)
+    seen = peek_metadata(line)
 
     assert (seen.type, seen.namespace, seen.name, seen.resource_version) == (
         "ADDED",
@@ -128,7 +128,7 @@ def test_tenants_cannot_choose_the_version_that_is_passed() -> None:
         "p",
         "7",
     )
-    assert glimpse(line[:KEPT_BYTES]) == seen
+    assert peek_metadata(line[:KEPT_BYTES]) == seen
 
 
 def test_a_malformed_object_is_reported_once_per_version() -> None:
@@ -518,7 +518,7 @@ def test_every_kinds_decoder_answers_an_object_or_says_it_is_malformed(
     for raw in (encoded, noise, encoded[:cut_at] + noise + encoded[cut_at:]):
         with suppress(MalformedObjectError):
             kind.meta_of(kind.decode(raw))
-        glimpse(raw)
+        peek_metadata(raw)
 
 
 LINES = st.one_of(

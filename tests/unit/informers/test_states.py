@@ -7,8 +7,8 @@ import pytest
 from scheduler.daemon.informers.states import (
     TRANSITIONS,
     IllegalTransitionError,
-    Outcome,
     State,
+    StepResult,
     next_state,
 )
 
@@ -22,10 +22,10 @@ WATCHING    -        -              -          LISTED   EMPTY    LISTED
 """
 
 
-def _cells() -> dict[tuple[State, Outcome], State | None]:
+def _cells() -> dict[tuple[State, StepResult], State | None]:
     header, *rows = [line.split() for line in EXPECTED.strip().splitlines()]
     return {
-        (State[row[0]], Outcome[outcome]): None if cell == "-" else State[cell]
+        (State[row[0]], StepResult[outcome]): None if cell == "-" else State[cell]
         for row in rows
         for outcome, cell in zip(header, row[1:], strict=True)
     }
@@ -35,12 +35,12 @@ def test_every_cell_is_expected() -> None:
     """No state and no outcome is forgotten, here or in the table."""
     cells = _cells()
 
-    assert set(cells) == set(itertools.product(State, Outcome))
+    assert set(cells) == set(itertools.product(State, StepResult))
     assert set(TRANSITIONS) == {cell for cell, after in cells.items() if after is not None}
 
 
 @pytest.mark.parametrize(("cell", "after"), _cells().items(), ids=str)
-def test_transition(cell: tuple[State, Outcome], after: State | None) -> None:
+def test_transition(cell: tuple[State, StepResult], after: State | None) -> None:
     """Each legal cell leads where it should, each illegal one is refused."""
     if after is not None:
         assert next_state(*cell) is after

@@ -12,7 +12,7 @@ from scheduler.operator.cluster import (
     MAX_PAGE_BYTES,
     PROFILES,
     SCHEDULERS,
-    Cluster,
+    FencedClient,
     path_of,
     reference_of,
 )
@@ -39,9 +39,9 @@ class FakeSession:
         return Response(200, {}, body)
 
 
-def cluster_of(*answers: object) -> tuple[Cluster, FakeSession]:
+def cluster_of(*answers: object) -> tuple[FencedClient, FakeSession]:
     session = FakeSession(*answers)
-    return Cluster(session, lambda: True), session
+    return FencedClient(session, lambda: True), session
 
 
 @pytest.mark.parametrize(

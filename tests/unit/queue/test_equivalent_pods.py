@@ -10,7 +10,7 @@ from scheduler.kernel.queue.equivalent_pods import (
     Wake,
     key_of,
 )
-from scheduler.kernel.queue.hints import Strategy
+from scheduler.kernel.queue.hints import QueueingStrategy
 from tests.support.builders import make_queued_pod_info
 
 S, E, F = ProbeState, ProbeEvent, Following
@@ -24,8 +24,8 @@ ALLOWED: dict[tuple[ProbeState, ProbeEvent], tuple[ProbeState, Following]] = {
     (S.EXPIRING, E.LEAVE): (S.RESTING, F.ANY),
 }
 WAKES = {
-    E.WAKE: Wake(Strategy.AFTER_BACKOFF, "AssignedPodDelete"),
-    E.EXPIRE: Wake(Strategy.AFTER_BACKOFF, "UnschedulableTimeout", 1300.0),
+    E.WAKE: Wake(QueueingStrategy.AFTER_BACKOFF, "AssignedPodDelete"),
+    E.EXPIRE: Wake(QueueingStrategy.AFTER_BACKOFF, "UnschedulableTimeout", 1300.0),
 }
 
 

@@ -5,9 +5,14 @@ from collections.abc import Sequence
 import pytest
 
 from scheduler.config.load import default_configuration
-from scheduler.daemon.recording.comparison import SPARE_DECISIONS, Comparison, Elsewhere, compare
+from scheduler.daemon.recording.comparison import (
+    SPARE_DECISIONS,
+    Elsewhere,
+    ReplayComparison,
+    compare,
+)
 from scheduler.daemon.recording.records import Record, encode_answer
-from scheduler.daemon.recording.summary import Meter, PodSummary, Use, Waiting, summary_of
+from scheduler.daemon.recording.summary import Meter, PodSummary, Use, WaitTimes, summary_of
 from scheduler.kernel.engine.events import Decide, Event, ObjectGone, ObjectSet, Tick
 from scheduler.kernel.engine.instructions import Bind, Instruction
 from scheduler.tools.offline.cluster import Profiles
@@ -17,7 +22,7 @@ Moment = tuple[float, Event] | tuple[float, Event, Sequence[Instruction]]
 NODE = ObjectSet("nodes", make_node("n", allocatable={"cpu": "4", "pods": "1000"}))
 
 
-def compared(*moments: Moment) -> Comparison:
+def compared(*moments: Moment) -> ReplayComparison:
     records = [
         Record(time, event, encode_answer(rest[0] if rest else ()))
         for time, event, *rest in moments
@@ -38,8 +43,8 @@ def test_what_another_instance_binds_is_placed_when_it_is_seen() -> None:
     )
 
     assert found.elsewhere == ()
-    assert found.recorded.waited == Waiting(3.0, 3.0, 3.0, 3.0)
-    assert found.now.waited == Waiting(1.0, 1.0, 1.0, 1.0)
+    assert found.recorded.waited == WaitTimes(3.0, 3.0, 3.0, 3.0)
+    assert found.now.waited == WaitTimes(1.0, 1.0, 1.0, 1.0)
 
 
 def test_decisions_are_made_when_they_were_made() -> None:
@@ -81,12 +86,12 @@ def test_use_is_measured_over_time() -> None:
 @pytest.mark.parametrize(
     ("count", "expected"),
     [
-        (1, Waiting(1, 1, 1, 1)),
-        (100, Waiting(50.5, 50, 99, 100)),
-        (200, Waiting(100.5, 100, 198, 200)),
+        (1, WaitTimes(1, 1, 1, 1)),
+        (100, WaitTimes(50.5, 50, 99, 100)),
+        (200, WaitTimes(100.5, 100, 198, 200)),
     ],
 )
-def test_waits_are_ranked(count: int, expected: Waiting) -> None:
+def test_waits_are_ranked(count: int, expected: WaitTimes) -> None:
     """The nearest of those that are there."""
     pods = [PodSummary(f"p{number}", 0.0, "n", number) for number in range(count, 0, -1)]
 

@@ -12,11 +12,11 @@ from scheduler.daemon.recording.decisions import Rows, row_file
 from scheduler.daemon.recording.parquet import GROUP_ROWS, SCHEMA
 from scheduler.daemon.recording.records import RecordingError
 from scheduler.kernel.engine.events import Decide, Tick
-from scheduler.kernel.engine.outcome import Outcome
+from scheduler.kernel.engine.outcome import AttemptOutcome
 from tests.support.recordings import make_header
 
 HEADER = make_header(started=1_700_000_000.0)
-PLACED = Outcome(
+PLACED = AttemptOutcome(
     clock=101.5,
     pod="shop/web-0",
     uid="u",
@@ -34,7 +34,7 @@ PLACED = Outcome(
     attempt_seconds=0.5,
     deciding_seconds=0.0001,
 )
-REJECTED = Outcome(
+REJECTED = AttemptOutcome(
     clock=102.0,
     pod="shop/big",
     uid="v",
@@ -107,7 +107,7 @@ def test_a_line_begins_with_the_time_of_day() -> None:
     assert line.endswith(b"}\n")
     assert row["runnerUpScore"] == 290
     assert row["nominatedNode"] is None
-    assert msgspec.convert(row, Outcome) == PLACED
+    assert msgspec.convert(row, AttemptOutcome) == PLACED
 
 
 def test_rows_go_out_each_second_and_at_the_end() -> None:
@@ -222,7 +222,9 @@ def test_parquet_has_the_columns_of_the_lines(tmp_path: Path) -> None:
     read = pq.read_table(table)
     as_lines = [msgspec.json.decode(line) for line in lines.read_bytes().splitlines()]
 
-    assert read.schema.names == ["time", *Outcome.__struct_encode_fields__] == list(as_lines[0])
+    assert (
+        read.schema.names == ["time", *AttemptOutcome.__struct_encode_fields__] == list(as_lines[0])
+    )
     assert read.schema.equals(SCHEMA)
     assert pq.ParquetFile(table).num_row_groups == 2
     assert len(as_lines) == read.num_rows == GROUP_ROWS + 1

@@ -64,29 +64,31 @@ from scheduler.kernel.engine.events import (
     Event,
     ObjectGone,
     ObjectSet,
+    PluginEvent,
     PodRead,
     PreBound,
     ReadFailed,
     Rejected,
-    Say,
+    SlowDecision,
     Tick,
-    TookLong,
 )
 from scheduler.kernel.engine.instructions import (
     Ask,
     Bind,
     Configured,
     Instruction,
-    Report,
-    Tell,
-    WakeMeAt,
+    LogError,
+    RecordEvent,
+    SetTimer,
 )
 from scheduler.kernel.extender import Filtered, MetaVictims, NoAnswer, Preempted, Prioritized, Verb
 from tests.support.builders import make_node, make_pod, make_pod_info
 from tests.support.recordings import make_header
 
 HEADER = make_header(configuration={"a": 1})
-TELL = Tell(ObjectReference("Pod", "p", "ns", "u"), "Scheduled", "Binding", "note", "stowage")
+TELL = RecordEvent(
+    ObjectReference("Pod", "p", "ns", "u"), "Scheduled", "Binding", "note", "stowage"
+)
 
 
 def there_and_back(*events: Event) -> list[Event]:
@@ -143,8 +145,8 @@ EVENTS: list[Event] = [
     Allowed("u", "P"),
     Rejected("u", "P", "m"),
     Activate(("u", "v")),
-    Say(TELL),
-    TookLong("u", 1.5),
+    PluginEvent(TELL),
+    SlowDecision("u", 1.5),
     Configure({"profiles": [{"schedulerName": "a"}]}),
 ]
 
@@ -310,13 +312,13 @@ def test_answers_carry_no_traces() -> None:
     answers: list[Instruction] = [
         Bind(1, "ns", "p", "u", "n"),
         asked,
-        Report("m", "p", "why", "/a.py"),
+        LogError("m", "p", "why", "/a.py"),
     ]
 
     assert msgspec.json.decode(encode_answer(answers), type=list[Instruction]) == [
         Bind(1, "ns", "p", "u", "n"),
         asked,
-        Report("m", "p", "why"),
+        LogError("m", "p", "why"),
     ]
 
 
@@ -331,7 +333,7 @@ def record(directory: Path, count: int, **bounds: int) -> list[tuple[str, int]]:
     )
     for number in range(count):
         time = 100.0 + number
-        recorder.note(ObjectSet("pods", make_pod_info(f"p{number}")), time, [WakeMeAt(time)])
+        recorder.note(ObjectSet("pods", make_pod_info(f"p{number}")), time, [SetTimer(time)])
         recorder.note(Tick(), time, [])
         recorder._blocks.settle()
     recorder.close()
@@ -350,7 +352,7 @@ def test_files_rotate_and_are_one_recording(tmp_path: Path) -> None:
     assert [r.event.object.name for r in records if isinstance(r.event, ObjectSet)] == [
         f"p{number}" for number in range(50)
     ]
-    assert records[0].answer == b'[{"type":"WakeMeAt","time":100.0}]'
+    assert records[0].answer == b'[{"type":"SetTimer","time":100.0}]'
 
 
 def test_lines_go_to_the_disk_each_second(tmp_path: Path) -> None:
@@ -472,7 +474,7 @@ def test_an_event_that_no_reader_would_take_ends_the_recording(tmp_path: Path) -
     ended: list[str] = []
     recorder = DirectoryRecorder(tmp_path, HEADER, lambda why, _: ended.append(why))
     recorder.note(Tick(), HEADER.clock + 1, [])
-    huge = Report("m", "p", "x" * MAX_LINES)
+    huge = LogError("m", "p", "x" * MAX_LINES)
     recorder.note(Tick(), HEADER.clock + 2, [huge])
     recorder.close()
 
@@ -483,7 +485,7 @@ def test_an_event_that_no_reader_would_take_ends_the_recording(tmp_path: Path) -
 def test_a_dump_of_any_length_is_blocks_that_a_reader_takes(tmp_path: Path) -> None:
     """Of the last minutes there may be more than a block holds."""
     lines, writer = bytearray(), Writer()
-    huge = Report("m", "p", "x" * (MAX_LINES // 3))
+    huge = LogError("m", "p", "x" * (MAX_LINES // 3))
     for second in range(8):
         writer.write(lines, Tick(), float(second), [huge] if second % 2 else [])
     path = tmp_path / "x.recording"

@@ -235,7 +235,7 @@ def _status_name(answer: object) -> str:
 # --- plugins at one extension point ---------------------------------------------------------------
 
 
-class Bound(msgspec.Struct, Generic[F], frozen=True, eq=False):
+class BoundPlugin(msgspec.Struct, Generic[F], frozen=True, eq=False):
     """A plugin at one extension point.
 
     Attributes:

@@ -30,7 +30,7 @@ class Reviewed(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-class Diagnosis:
+class AttemptDiagnosis:
     """Why one attempt found no node; says it without asking plugins.
 
     Valid until the snapshot is updated next: its columns may be those of the pod's class.

@@ -16,10 +16,10 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState, StateKey
 from scheduler.kernel.framework.interface import NOT_REACHED
 from scheduler.kernel.framework.runtime.bound import BoundFilter
-from scheduler.kernel.framework.runtime.diagnosis import Diagnosis
+from scheduler.kernel.framework.runtime.diagnosis import AttemptDiagnosis
 from scheduler.kernel.framework.runtime.judging import FilterAttempt, Reasons, judge
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
-from scheduler.kernel.framework.runtime.plugin_set import PluginSet
+from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
 from scheduler.kernel.framework.runtime.pod_class import PodClass
 from scheduler.kernel.framework.runtime.pod_classes import PodClasses
 from scheduler.kernel.framework.runtime.room_for_nominated import with_nominated_pods
@@ -70,7 +70,7 @@ class Feasibility(msgspec.Struct):
 
     def diagnosis(
         self, snapshot: Snapshot, refused: Mapping[str, Status | None] | None = None
-    ) -> Diagnosis:
+    ) -> AttemptDiagnosis:
         """Why no node fits.
 
         Args:
@@ -80,7 +80,7 @@ class Feasibility(msgspec.Struct):
         Raises:
             PluginError: a plugin that rejects nodes cannot say why.
         """
-        return Diagnosis(
+        return AttemptDiagnosis(
             snapshot,
             pre_filter=self.pre_filter if self.verdicts is None else None,
             verdicts=self.verdicts,
@@ -108,7 +108,7 @@ class PreFiltered(msgspec.Struct, frozen=True):
 class Filtering:
     """The PreFilter and Filter plugins of one profile."""
 
-    def __init__(self, plugins: PluginSet, classes: PodClasses) -> None:
+    def __init__(self, plugins: ProfilePlugins, classes: PodClasses) -> None:
         self._pre_filter_names = [p.name for p in plugins.pre_filter]
         self._need_volumes = [p.name for p in plugins.pre_filter if p.needs_volumes]
         self._calls = plugins.calls

@@ -11,9 +11,9 @@ from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ALL_EVENTS, ClusterEventWithHint, QueueingHint
 from scheduler.kernel.framework.interface import PostFilterResult
 from scheduler.kernel.framework.runtime.bound import PluginCalls, PluginError
-from scheduler.kernel.framework.runtime.diagnosis import Diagnosis
+from scheduler.kernel.framework.runtime.diagnosis import AttemptDiagnosis
 from scheduler.kernel.framework.runtime.filtering import Filtering
-from scheduler.kernel.framework.runtime.plugin_set import OnNode, PluginSet
+from scheduler.kernel.framework.runtime.plugin_set import OnNode, ProfilePlugins
 from scheduler.kernel.framework.runtime.pod_classes import PodClasses
 from scheduler.kernel.framework.runtime.scoring import Scoring
 from scheduler.kernel.framework.status import EXTENDER, SUCCESS, Code, Status, error, unschedulable
@@ -42,7 +42,7 @@ class Framework:
 
     def __init__(
         self,
-        plugins: PluginSet,
+        plugins: ProfilePlugins,
         *,
         percentage_of_nodes_to_score: int | None = None,
         class_cache_bytes: int = DEFAULT_CLASS_CACHE_BYTES,
@@ -155,7 +155,7 @@ class Framework:
     # --- after filtering -------------------------------------------------------------------------
 
     def run_post_filter_plugins(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: AttemptDiagnosis
     ) -> tuple[PostFilterResult | None, Status]:
         """The first success, or all reasons together.
 
@@ -170,7 +170,7 @@ class Framework:
         return result, status
 
     def _post_filter(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: AttemptDiagnosis
     ) -> tuple[PostFilterResult | None, Status]:
         result: PostFilterResult | None = None
         reasons: list[str] = []

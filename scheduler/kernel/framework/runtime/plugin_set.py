@@ -41,8 +41,8 @@ from scheduler.kernel.framework.interface import (
 from scheduler.kernel.framework.runtime import answers
 from scheduler.kernel.framework.runtime.answers import BIND, OK_OR_NOT, OK_OR_SKIP, Check, Codes
 from scheduler.kernel.framework.runtime.bound import (
-    Bound,
     BoundFilter,
+    BoundPlugin,
     BoundScore,
     BoundSign,
     PluginCalls,
@@ -71,7 +71,7 @@ IMPLEMENTS: Final[Mapping[str, tuple[type, ...]]] = {
 }
 """Which protocols make a plugin eligible for an extension point of the configuration."""
 
-OnNode: TypeAlias = Bound[Callable[[CycleState, PodInfo, str], R]]
+OnNode: TypeAlias = BoundPlugin[Callable[[CycleState, PodInfo, str], R]]
 """What is asked about a pod and the node chosen for it."""
 
 
@@ -87,7 +87,7 @@ def extension_points(plugin_type: type) -> frozenset[str]:
     )
 
 
-class PluginSet:
+class ProfilePlugins:
     """The plugins of one profile by extension point, in the order they run, ready to be called.
 
     Attributes:
@@ -128,28 +128,30 @@ class PluginSet:
         self._enabled = enabled
         self._trusted = trusted
         wait, at = calls.bound_async, self._at
-        self.pre_enqueue: list[Bound[Callable[[PodInfo], Status]]] = at(
+        self.pre_enqueue: list[BoundPlugin[Callable[[PodInfo], Status]]] = at(
             "preEnqueue", lambda p: p.pre_enqueue, OK_OR_NOT
         )
         self.sort_key = self._sort_key()
         self.pre_filter: list[
-            Bound[Callable[[CycleState, PodInfo, Snapshot], tuple[PreFilterResult | None, Status]]]
+            BoundPlugin[
+                Callable[[CycleState, PodInfo, Snapshot], tuple[PreFilterResult | None, Status]]
+            ]
         ] = at("preFilter", lambda p: p.pre_filter, answers.pre_filter)
         self.filter = [
             BoundFilter.of(plugin, index, calls, is_trusted=plugin.NAME in trusted)
             for index, plugin in enumerate(self._list("filter"))
         ]
         self.post_filter: list[
-            Bound[
+            BoundPlugin[
                 Callable[
                     [CycleState, PodInfo, Snapshot, Diagnosis],
                     tuple[PostFilterResult | None, Status],
                 ]
             ]
         ] = at("postFilter", lambda p: p.post_filter, answers.post_filter)
-        self.pre_score: list[Bound[Callable[[CycleState, PodInfo, Snapshot, Rows], Status]]] = at(
-            "preScore", lambda p: p.pre_score, OK_OR_SKIP
-        )
+        self.pre_score: list[
+            BoundPlugin[Callable[[CycleState, PodInfo, Snapshot, Rows], Status]]
+        ] = at("preScore", lambda p: p.pre_score, OK_OR_SKIP)
         self.score = self._scores()
         self.reserve: list[OnNode[Status]] = at("reserve", lambda p: p.reserve, OK_OR_NOT)
         self.unreserve: list[OnNode[None]] = at(
@@ -177,14 +179,14 @@ class PluginSet:
         self.are_trusted = all(name in trusted for name in self.by_name)
         self.binds_plainly = all(getattr(p, "ONLY_BINDS", False) for p in self._list("bind"))
 
-    def filters_only(self, calls: PluginCalls, without: Container[str] = ()) -> "PluginSet":
+    def filters_only(self, calls: PluginCalls, without: Container[str] = ()) -> "ProfilePlugins":
         """The same plugins where nodes are rejected, but for some; nothing is scored."""
         kept = {
             point: [each for each in self._enabled.get(point, ()) if each[0] not in without]
             for point in ("preFilter", "filter")
         }
         kept["queueSort"] = [*self._enabled["queueSort"]]
-        return PluginSet(kept, self.by_name.__getitem__, calls, trusted=self._trusted)
+        return ProfilePlugins(kept, self.by_name.__getitem__, calls, trusted=self._trusted)
 
     def events_to_register(self) -> dict[str, tuple[ClusterEventWithHint, ...]]:
         """The events each plugin that can reject pods registers for; called once, at start.
@@ -240,7 +242,7 @@ class PluginSet:
         """
         label, bind = label or point[0].upper() + point[1:], bind or self.calls.bound
         return [
-            Bound(
+            BoundPlugin(
                 plugin.NAME,
                 bind(
                     plugin,

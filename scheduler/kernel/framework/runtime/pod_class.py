@@ -21,7 +21,7 @@ from scheduler.kernel.framework.interface import PreFilterResult, Reads, Scores
 from scheduler.kernel.framework.runtime.bound import BoundFilter, BoundScore, PluginError
 from scheduler.kernel.framework.runtime.foresight import STEPS, Foresight, candidates
 from scheduler.kernel.framework.runtime.judging import as_view, judge
-from scheduler.kernel.framework.runtime.plugin_set import PluginSet
+from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
 from scheduler.kernel.framework.runtime.ranking import INFEASIBLE_TOTAL, Ranking
 from scheduler.kernel.framework.runtime.verdicts import (
     FEASIBLE,
@@ -120,7 +120,7 @@ class PodClass:
         "total",
     )
 
-    def __init__(self, pod: PodInfo, plugins: PluginSet, snapshot: Snapshot) -> None:
+    def __init__(self, pod: PodInfo, plugins: ProfilePlugins, snapshot: Snapshot) -> None:
         self.representative = pod
         self._calls = plugins.calls
         self.state = CycleState()
@@ -338,7 +338,7 @@ class PodClass:
 
     # --- set-up ---------------------------------------------------------------------------------
 
-    def _sort_filters(self, plugins: PluginSet) -> None:
+    def _sort_filters(self, plugins: ProfilePlugins) -> None:
         for each in plugins.filter:
             if each.is_row_local and not self._skips(each.name):
                 target = self._pod_filters if each.reads & Reads.PODS else self._node_filters
@@ -355,7 +355,7 @@ class PodClass:
             or (status.is_success and (result is None or result.node_names is None))
         )
 
-    def _sort_scores(self, plugins: PluginSet, snapshot: Snapshot) -> None:
+    def _sort_scores(self, plugins: ProfilePlugins, snapshot: Snapshot) -> None:
         for scored in plugins.score:
             if not scored.is_row_local or self._skips_score(scored, snapshot):
                 continue

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from typing import Final, TypeAlias
 
 from scheduler.api.pods import LabelSet, PodInfo, PodShape
-from scheduler.kernel.framework.runtime.plugin_set import PluginSet
+from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
 from scheduler.kernel.framework.runtime.pod_class import PodClass
 from scheduler.kernel.snapshot import Snapshot
 
@@ -24,7 +24,7 @@ class PodClasses:
         misses: pods whose class was new, or that cannot share.
     """
 
-    def __init__(self, plugins: PluginSet, max_bytes: int) -> None:
+    def __init__(self, plugins: ProfilePlugins, max_bytes: int) -> None:
         self._plugins = plugins
         self._max_bytes = max_bytes
         self._classes: OrderedDict[tuple[int, ...], PodClass] = OrderedDict()

@@ -17,7 +17,7 @@ from scheduler.kernel.framework.interface import Scores
 from scheduler.kernel.framework.runtime.bound import BoundScore
 from scheduler.kernel.framework.runtime.domain_rankings import DomainRankings
 from scheduler.kernel.framework.runtime.filtering import Feasibility
-from scheduler.kernel.framework.runtime.plugin_set import PluginSet
+from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
 from scheduler.kernel.framework.runtime.pod_class import PodClass, RawScore
 from scheduler.kernel.framework.runtime.ranking import INFEASIBLE_TOTAL, Ranking
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
@@ -68,7 +68,7 @@ class Best(msgspec.Struct, frozen=True):
 class Scoring:
     """The PreScore and Score plugins of one profile."""
 
-    def __init__(self, plugins: PluginSet, *, has_extenders: bool = False) -> None:
+    def __init__(self, plugins: ProfilePlugins, *, has_extenders: bool = False) -> None:
         self._calls = plugins.calls
         self._has_extenders = has_extenders
         self._all = plugins.score

@@ -16,7 +16,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.answers.why import Depth
 from scheduler.tools.cli.explain_text import PodReport, print_report
-from scheduler.tools.cli.top.sources import Source
+from scheduler.tools.cli.top.sources import TopSource
 from scheduler.tools.cli.top.view import Cell, View, view_of
 
 REFRESH_SECONDS: Final = 1.0
@@ -66,7 +66,7 @@ class TopApp(App[None]):
     #heat { width: 2fr; padding: 0 1; border-left: solid $accent; }
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: TopSource) -> None:
         super().__init__()
         self._source = source
         self._view: View | None = None

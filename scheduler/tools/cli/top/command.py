@@ -11,9 +11,9 @@ from scheduler.daemon.client.connection import load_connection
 from scheduler.errors import SchedulerError
 from scheduler.observability import logs
 from scheduler.tools.cli.inputs import read_profiles, refuse
-from scheduler.tools.cli.live import Place
+from scheduler.tools.cli.live import ClusterAddress
 from scheduler.tools.cli.options import cluster_options
-from scheduler.tools.cli.top.sources import ClusterSource, RecordingSource, Source
+from scheduler.tools.cli.top.sources import ClusterSource, RecordingSource, TopSource
 
 NOT_INSTALLED = (
     "the screen is not installed: pip install 'stowage-scheduler[top]', or `make install` in a "
@@ -58,9 +58,9 @@ def top(
     clock = SystemClock()
     try:
         if recordings:
-            source: Source = RecordingSource(list(recordings))
+            source: TopSource = RecordingSource(list(recordings))
         else:
-            place = Place(kubeconfig, context)
+            place = ClusterAddress(kubeconfig, context)
             # What is wrong with it is said before the screen is taken over.
             asyncio.run(_check(place, clock))
             source = ClusterSource(place, read_profiles(config_file)[0], clock)
@@ -72,5 +72,5 @@ def top(
         TopApp(source).run()
 
 
-async def _check(place: Place, clock: SystemClock) -> None:
+async def _check(place: ClusterAddress, clock: SystemClock) -> None:
     await load_connection(kubeconfig=place.kubeconfig, context=place.context, clock=clock)

@@ -14,7 +14,7 @@ from scheduler.daemon.recording.records import Record
 from scheduler.daemon.recording.replay import restore
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import Event
-from scheduler.tools.cli.live import Place
+from scheduler.tools.cli.live import ClusterAddress
 from scheduler.tools.cli.recordings import recording_at
 from scheduler.tools.cli.top.view import Rates
 from scheduler.tools.cli.watching import watching
@@ -25,7 +25,7 @@ LOOK_SECONDS: Final = 0.05
 """How often it is looked whether another moment is wanted."""
 
 
-class Source(Protocol):
+class TopSource(Protocol):
     """What the screen looks at.
 
     Attributes:
@@ -59,10 +59,10 @@ class Source(Protocol):
         ...
 
 
-class ClusterSource(Source):
+class ClusterSource(TopSource):
     """A cluster, watched. The engine decides nothing, and nothing is written."""
 
-    def __init__(self, place: Place, profiles: Profiles, clock: Clock) -> None:
+    def __init__(self, place: ClusterAddress, profiles: Profiles, clock: Clock) -> None:
         self.profiles = profiles
         self.engine = profiles.engine(0)
         self.rates = Rates()
@@ -111,7 +111,7 @@ class ClusterSource(Source):
         """A cluster has no past."""
 
 
-class RecordingSource(Source):
+class RecordingSource(TopSource):
     """A recording; time goes where it is moved to.
 
     Args:

@@ -39,7 +39,7 @@ class Cell(msgspec.Struct, frozen=True):
     is_closed: bool
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class WaitingRow(msgspec.Struct, frozen=True):
     """Pods that wait for the same reason; the first of them stands for all."""
 
     message: str
@@ -67,7 +67,7 @@ class View(msgspec.Struct, frozen=True):
     binds: float
     arrivals: float
     zones: dict[str, tuple[Cell, ...]]
-    waiting: tuple[Waiting, ...]
+    waiting: tuple[WaitingRow, ...]
 
 
 class Rates:
@@ -167,7 +167,7 @@ def _zones(engine: Engine) -> dict[str, tuple[Cell, ...]]:
     return {zone: tuple(cells) for zone, cells in sorted(zones.items())}
 
 
-def _waiting(engine: Engine, profiles: Profiles) -> tuple[Waiting, ...]:
+def _waiting(engine: Engine, profiles: Profiles) -> tuple[WaitingRow, ...]:
     """Equal pods are judged once."""
     kinds: dict[tuple[int, int], list[PodInfo]] = {}
     for pod in engine.core.queue.pending_pods():
@@ -178,7 +178,7 @@ def _waiting(engine: Engine, profiles: Profiles) -> tuple[Waiting, ...]:
     for number, pods in enumerate(frequent):
         message = NOT_JUDGED if number >= MAX_SHAPES else _message(explainer, pods[0])
         by_message.setdefault(message, []).extend(pods)
-    found = [Waiting(message, tuple(pods)) for message, pods in by_message.items()]
+    found = [WaitingRow(message, tuple(pods)) for message, pods in by_message.items()]
     return tuple(sorted(found, key=lambda each: -len(each.pods)))
 
 

@@ -1,4 +1,4 @@
-"""Whether the server still is where it was: what tells that it was set back to an older state.
+"""Detects an API server that was restored from a backup.
 
 A server that was restored from a backup answers a watch from a version that it has not reached
 (again) with silence, and one from a version that it has reached again with another story. Versions
@@ -21,7 +21,7 @@ _KEPT: Final = 8
 """Some of the newest objects may be gone by the time one is asked for."""
 
 
-class Witnesses:
+class RestoreDetector:
     """The newest objects that were seen of one kind, newest last."""
 
     def __init__(self, kind: Kind[Any]) -> None:
@@ -48,15 +48,15 @@ class Witnesses:
                     return meta
         return None
 
-    def question(self, witness: ObjectMeta | None) -> str:
-        """What to get: a list of just the witness, which tells the server's version too."""
+    def question(self, known: ObjectMeta | None) -> str:
+        """What to get: a list of just the known object, which tells the server's version too."""
         path = self._kind.path
-        if witness is None:
+        if known is None:
             return f"{path}?limit=1"
-        if witness.namespace:
+        if known.namespace:
             root, _, plural = path.rpartition("/")
-            path = f"{root}/namespaces/{quote(witness.namespace, safe='')}/{plural}"
-        name = quote(f"metadata.name={witness.name}", safe="")
+            path = f"{root}/namespaces/{quote(known.namespace, safe='')}/{plural}"
+        name = quote(f"metadata.name={known.name}", safe="")
         return f"{path}?fieldSelector={name}&limit=1"
 
 

@@ -30,7 +30,7 @@ _NOTHING: Final[dict[Any, None]] = {}
 """Stands for no classes, for very many groups; never added to."""
 
 
-class PodGroup(Generic[C]):
+class LabelGroup(Generic[C]):
     """Pods that agree in namespace, labels and being deleted.
 
     Attributes:
@@ -81,7 +81,7 @@ class PodGroup(Generic[C]):
         column[rows] += counts
 
 
-_Groups: TypeAlias = dict[GroupKey, PodGroup[C]]
+_Groups: TypeAlias = dict[GroupKey, LabelGroup[C]]
 
 
 class _Namespace(Generic[C]):
@@ -91,15 +91,15 @@ class _Namespace(Generic[C]):
 
     def __init__(self) -> None:
         self.groups: _Groups[C] = {}
-        self.indexes: dict[str, Buckets[str, PodGroup[C]]] = {}
+        self.indexes: dict[str, Buckets[str, LabelGroup[C]]] = {}
 
-    def add(self, group: PodGroup[C]) -> None:
+    def add(self, group: LabelGroup[C]) -> None:
         """File a new group."""
         self.groups[group.key] = group
         for label_key, index in self.indexes.items():
             _file(index, label_key, group)
 
-    def remove(self, group: PodGroup[C]) -> None:
+    def remove(self, group: LabelGroup[C]) -> None:
         """Take a group out."""
         del self.groups[group.key]
         labels = group.key[1].labels
@@ -108,7 +108,7 @@ class _Namespace(Generic[C]):
             if value is not None:
                 index.discard(value, group)
 
-    def candidates(self, choices: list[list[tuple[str, str]]]) -> Iterator[PodGroup[C]]:
+    def candidates(self, choices: list[list[tuple[str, str]]]) -> Iterator[LabelGroup[C]]:
         """The groups that have one of the label pairs, for the choice with the fewest groups."""
         if not choices:
             yield from self.groups.values()
@@ -120,7 +120,7 @@ class _Namespace(Generic[C]):
         for bucket in best:
             yield from bucket
 
-    def _bucket(self, pair: tuple[str, str]) -> Collection[PodGroup[C]]:
+    def _bucket(self, pair: tuple[str, str]) -> Collection[LabelGroup[C]]:
         label_key, value = pair
         index = self.indexes.get(label_key)
         if index is None:
@@ -132,27 +132,27 @@ class _Namespace(Generic[C]):
         return index.of(value)
 
 
-class PodGroups(Generic[C]):
+class LabelGroups(Generic[C]):
     """The groups of all running pods."""
 
     def __init__(self) -> None:
         self._namespaces: dict[str, _Namespace[C]] = {}
 
-    def get(self, pod: PodInfo) -> PodGroup[C] | None:
+    def get(self, pod: PodInfo) -> LabelGroup[C] | None:
         """The group of a pod, if it exists."""
         namespace = self._namespaces.get(pod.namespace)
         return None if namespace is None else namespace.groups.get(_key_of(pod))
 
-    def new(self, pod: PodInfo) -> PodGroup[C]:
+    def new(self, pod: PodInfo) -> LabelGroup[C]:
         """Make the group of a pod."""
-        group: PodGroup[C] = PodGroup(_key_of(pod))
+        group: LabelGroup[C] = LabelGroup(_key_of(pod))
         namespace = self._namespaces.get(pod.namespace)
         if namespace is None:
             namespace = self._namespaces[pod.namespace] = _Namespace()
         namespace.add(group)
         return group
 
-    def drop(self, group: PodGroup[C]) -> None:
+    def drop(self, group: LabelGroup[C]) -> None:
         """Forget a group without pods."""
         name = group.key[0]
         namespace = self._namespaces[name]
@@ -160,22 +160,22 @@ class PodGroups(Generic[C]):
         if not namespace.groups:
             del self._namespaces[name]
 
-    def copy(self) -> "PodGroups[C]":
+    def copy(self) -> "LabelGroups[C]":
         """The same groups, counted by nothing."""
-        copy: PodGroups[C] = PodGroups()
+        copy: LabelGroups[C] = LabelGroups()
         for name, namespace in self._namespaces.items():
             of_copy = copy._namespaces[name] = _Namespace[C]()
             for key, group in namespace.groups.items():
-                same = of_copy.groups[key] = PodGroup[C](key)
+                same = of_copy.groups[key] = LabelGroup[C](key)
                 same.rows = group.rows.copy()
         return copy
 
-    def of_namespace(self, name: str) -> Iterable[PodGroup[C]]:
+    def of_namespace(self, name: str) -> Iterable[LabelGroup[C]]:
         """The groups of one namespace."""
         namespace = self._namespaces.get(name)
         return () if namespace is None else namespace.groups.values()
 
-    def candidates(self, pods: PodSelector) -> list[PodGroup[C]]:
+    def candidates(self, pods: PodSelector) -> list[LabelGroup[C]]:
         """Groups a selector may match; each must still be tried."""
         namespaces = self._namespaces
         if pods.namespace_selector.nothing:
@@ -190,7 +190,7 @@ def _key_of(pod: PodInfo) -> GroupKey:
     return (pod.namespace, pod.label_set, pod.is_terminating)
 
 
-def _file(index: Buckets[str, PodGroup[C]], label_key: str, group: PodGroup[C]) -> None:
+def _file(index: Buckets[str, LabelGroup[C]], label_key: str, group: LabelGroup[C]) -> None:
     value = group.key[1].labels.get(label_key)
     if value is not None:
         index.add(value, group)

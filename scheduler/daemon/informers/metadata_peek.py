@@ -29,7 +29,7 @@ _HOLDERS: Final = ([""], ["", "object"])
 _DEEPEST: Final = 3
 
 
-class Glimpse(msgspec.Struct, frozen=True):
+class MetadataPeek(msgspec.Struct, frozen=True):
     """What was found; empty where nothing was.
 
     Attributes:
@@ -49,7 +49,7 @@ class Glimpse(msgspec.Struct, frozen=True):
     continue_: str = ""
 
 
-def glimpse(raw: bytes | msgspec.Raw) -> Glimpse:
+def peek_metadata(raw: bytes | msgspec.Raw) -> MetadataPeek:
     """Looks at an object, a list, or a watch event, whatever is wrong with the rest of it.
 
     A field counts only in its place: tenants choose keys and values of labels and annotations.
@@ -73,7 +73,7 @@ def glimpse(raw: bytes | msgspec.Raw) -> Glimpse:
         elif key:
             _note(found, path, key, text)
             key = ""
-    return Glimpse(**found)
+    return MetadataPeek(**found)
 
 
 def _note(found: dict[str, str], path: list[str], key: str, text: bytes) -> None:

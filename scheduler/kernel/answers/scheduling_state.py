@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.answers.model import Hold, StoryEntry, Wake, Whereabouts
+from scheduler.kernel.answers.model import AwaitedEvents, Hold, SchedulingState, StoryEntry
 from scheduler.kernel.engine import Engine
-from scheduler.kernel.queue import Place
+from scheduler.kernel.queue import QueuePosition
 
 ASSIGNED = "assigned"
 ELSEWHERE = "elsewhere"
@@ -14,7 +14,9 @@ _When = Callable[[float], str]
 """A time of the engine's clock as RFC 3339."""
 
 
-def whereabouts_of(pod: PodInfo, engine: Engine, when: _When, *, leading: bool) -> Whereabouts:
+def scheduling_state_of(
+    pod: PodInfo, engine: Engine, when: _When, *, leading: bool
+) -> SchedulingState:
     """Where a pod is.
 
     The pod is given as the API server has it; `leading` says whether this instance decides.
@@ -29,7 +31,7 @@ def whereabouts_of(pod: PodInfo, engine: Engine, when: _When, *, leading: bool) 
     if attempt is not None:
         held = core.waiting.get(uid)
         holds = () if held is None else sorted(held.deadlines.items())
-        return Whereabouts(
+        return SchedulingState(
             attempt.state.value,
             leading,
             since=when(attempt.since or attempt.start),
@@ -44,28 +46,28 @@ def whereabouts_of(pod: PodInfo, engine: Engine, when: _When, *, leading: bool) 
     if place is not None:
         return _in_queue(place, engine, when, leading=leading, nominated=nominated, story=story)
     if pod.node_name:
-        return Whereabouts(ASSIGNED, leading, node=pod.node_name, story=story)
-    return Whereabouts(ELSEWHERE, leading, story=story)
+        return SchedulingState(ASSIGNED, leading, node=pod.node_name, story=story)
+    return SchedulingState(ELSEWHERE, leading, story=story)
 
 
 def _in_queue(
-    place: Place,
+    place: QueuePosition,
     engine: Engine,
     when: _When,
     *,
     leading: bool,
     nominated: str,
     story: tuple[StoryEntry, ...],
-) -> Whereabouts:
+) -> SchedulingState:
     queued = place.queued
     rejectors = queued.unschedulable_plugins | queued.pending_plugins
     if queued.gating_plugin:
         rejectors = frozenset({queued.gating_plugin})
     wakes = (
-        Wake(plugin, engine.core.queue.wakers(queued.pod_info, plugin))
+        AwaitedEvents(plugin, engine.core.queue.wakers(queued.pod_info, plugin))
         for plugin in sorted(rejectors)
     )
-    return Whereabouts(
+    return SchedulingState(
         place.name,
         leading,
         since=when(queued.timestamp),
