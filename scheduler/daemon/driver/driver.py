@@ -105,7 +105,7 @@ class Driver:
         }
 
     def submit(self, event: Event) -> None:
-        """RecordEvent the engine what happened, and do what it says."""
+        """Tell the engine what happened, and do what it says."""
         now = self._clock.monotonic()
         instructions = self.engine.handle(event, now)
         self._note(event, now, instructions)
@@ -128,11 +128,11 @@ class Driver:
                 )
 
     def _submit_answer(self, event: Event) -> None:
-        """RecordEvent the engine what an extender has said: it decides at once."""
+        """Tell the engine what an extender has said: it decides at once."""
         self._submit_timed(event, self._clock.monotonic(), self._clock.cpu())
 
     def _submit_timed(self, event: Event, start: float, cpu: float) -> float:
-        """RecordEvent the engine what makes it decide; gives the time of the end.
+        """Tell the engine what makes it decide; gives the time of the end.
 
         Args:
             event: what it is told.

@@ -304,5 +304,8 @@ def read_header(line: bytes) -> Header:
     except UNREADABLE as problem:
         raise RecordingError(cut(f"the header cannot be read: {problem}")) from problem
     if header.format != FORMAT:
-        raise RecordingError(f"expected format {FORMAT}, found {header.format}")
+        raise RecordingError(
+            f"expected format {FORMAT}, found {header.format}; "
+            f"replay it with Stowage {cut(header.version)}, which recorded it"
+        )
     return header
