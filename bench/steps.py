@@ -391,6 +391,8 @@ def profiles_change(profiles: int, waiting: int) -> Steps:
         *({**profile, "schedulerName": f"{PROFILE}-{n}"} for n in range(1, profiles)),
     ]
     yield driven.step(Configure(written))
+    for _ in range(20):
+        yield driven.step(Decide())
 
 
 Case = Callable[..., Steps]

@@ -128,17 +128,14 @@ class PodChanges:
         self._read[pod.uid] = pod
 
     def profiles_gone(self, names: Collection[str]) -> None:
-        """Forget the pods of some profiles.
+        """Let no pod of some profiles come back to the queue, which forgets those that wait.
 
         A pod on its way to a node goes on, but only to that node.
         """
-        core = self._core
-        waiting = [pod for pod in core.queue.pending_pods() if _is_of(pod, names)]
-        on_their_way = (queued.pod_info for attempt in self._attempts for queued in attempt.members)
-        for pod in (*waiting, *(pod for pod in on_their_way if _is_of(pod, names))):
-            # As a victim it is not leaving: the watch is still to show that.
-            self._evicting.drop(pod.uid)
-            core.queue.delete(pod)
+        for attempt in self._attempts:
+            for queued in attempt.members:
+                if _is_of(queued.pod_info, names):
+                    self._core.queue.delete(queued.pod_info)
 
     def _is_ours(self, pod: PodInfo) -> bool:
         return pod.spec.scheduler_name in self._core.frameworks

@@ -8,7 +8,7 @@ import msgspec
 from scheduler.clock import MonotonicClock
 from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.queue.active import ActiveQueue
-from scheduler.kernel.queue.backoff import ORDERING_WINDOW_SECONDS, BackoffQueue
+from scheduler.kernel.queue.backoff import ORDERING_WINDOW_SECONDS
 from scheduler.kernel.queue.in_flight import InFlightPods
 from scheduler.kernel.queue.unschedulable_pods import UnschedulablePods
 
@@ -40,7 +40,7 @@ class QueuePosition(msgspec.Struct, frozen=True):
 
 def dump_queue(
     active: ActiveQueue,
-    backoff: BackoffQueue,
+    backoff: Iterable[QueuedPodInfo],
     unschedulable: UnschedulablePods,
     in_flight: InFlightPods,
     clock: MonotonicClock,
@@ -52,7 +52,7 @@ def dump_queue(
     places: tuple[tuple[str, Iterable[QueuedPodInfo]], ...] = (
         (IN_FLIGHT, list(in_flight)),
         (ACTIVE, active.in_order()),
-        (BACKOFF, backoff.in_order()),
+        (BACKOFF, backoff),
         (UNSCHEDULABLE, rejected),
         (GATED, gated),
     )

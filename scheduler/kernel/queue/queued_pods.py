@@ -26,6 +26,7 @@ from scheduler.kernel.queue.equivalent_pods import Rejection, kind_of
 from scheduler.kernel.queue.hints import QueueingHints
 from scheduler.kernel.queue.in_flight import InFlightPods
 from scheduler.kernel.queue.nominator import Nominator
+from scheduler.kernel.queue.readmission import Readmission
 from scheduler.kernel.queue.requeue_passes import RequeuePasses
 from scheduler.kernel.queue.settings import QueueCounts, QueueProfile
 from scheduler.kernel.queue.unschedulable_pods import UnschedulablePods
@@ -51,6 +52,7 @@ class QueuedPods:
         self._clock = clock
         self._max_in_unschedulable = max_in_unschedulable
         self._in_flight = InFlightPods()
+        self._readmission = Readmission()
         self.nominator = Nominator()
 
     def get(self, uid: str) -> PodInfo | None:
@@ -68,6 +70,8 @@ class QueuedPods:
             if queued.is_gated:
                 return QueuePosition(GATED, queued)
             return QueuePosition(UNSCHEDULABLE, queued, self._unschedulable.deadlines.of(uid))
+        if (queued := self._former(uid)) is not None:
+            return QueuePosition(BACKOFF, queued, backoff_end(queued))
         queued = self._in_flight.queued(uid)
         return None if queued is None else QueuePosition(IN_FLIGHT, queued)
 
@@ -79,18 +83,18 @@ class QueuedPods:
     def has_ready(self) -> bool:
         """Whether `pop` has a pod, or something to do."""
         is_ready = len(self._active) > 0 or self._backoff.has_early
-        return is_ready or self._passes.has_more or self._is_flushing
+        return is_ready or self._passes.has_more or self._is_flushing or bool(self._readmission)
 
     def is_in_flight(self, uid: str) -> bool:
         """Whether an attempt to schedule the pod is under way."""
         return uid in self._in_flight
 
     def counts(self) -> QueueCounts:
-        """How many pods are where."""
+        """How many pods are where; those to be admitted anew count as in back-off."""
         gated = self._unschedulable.gated_count
         return QueueCounts(
             active=len(self._active),
-            backoff=len(self._backoff),
+            backoff=len(self._backoff) + len(self._readmission),
             unschedulable=len(self._unschedulable) - gated,
             gated=gated,
             in_flight=len(self._in_flight),
@@ -98,7 +102,7 @@ class QueuedPods:
 
     def pending_pods(self) -> list[PodInfo]:
         """All pods that wait."""
-        waiting = chain(self._active, self._backoff, self._unschedulable)
+        waiting = chain(self._active, self._backoff, self._unschedulable, self._readmission)
         return [queued.pod_info for queued in waiting]
 
     def in_flight_event_counts(self) -> Counter[str]:
@@ -112,7 +116,11 @@ class QueuedPods:
     def rows(self) -> Iterator[dict[str, object]]:
         """The same, one by one as they are asked for."""
         return dump_queue(
-            self._active, self._backoff, self._unschedulable, self._in_flight, self._clock
+            self._active,
+            [*self._backoff.in_order(), *self._readmission],
+            self._unschedulable,
+            self._in_flight,
+            self._clock,
         )
 
     def validate(self) -> None:
@@ -124,7 +132,12 @@ class QueuedPods:
         Cost: O(pods).
         """
         validate_queue(
-            self._active, self._backoff, self._unschedulable, self._in_flight, self.nominator
+            self._active,
+            self._backoff,
+            self._unschedulable,
+            self._in_flight,
+            self._readmission,
+            self.nominator,
         )
 
     def latest(self, uid: str) -> PodInfo | None:
@@ -157,4 +170,11 @@ class QueuedPods:
         return self.nominator.node_of(pod.uid) is None and profile.shares_rejections(pod)
 
     def _find(self, uid: str) -> QueuedPodInfo | None:
-        return self._active.get(uid) or self._backoff.get(uid) or self._unschedulable.get(uid)
+        found = self._active.get(uid) or self._backoff.get(uid) or self._unschedulable.get(uid)
+        return found or self._former(uid)
+
+    def _former(self, uid: str) -> QueuedPodInfo | None:
+        """A pod that is to be admitted anew, unless its profile is gone."""
+        queued = self._readmission.get(uid) if self._readmission else None
+        known = queued is not None and queued.pod_info.spec.scheduler_name in self._profiles
+        return queued if known else None

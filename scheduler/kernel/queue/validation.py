@@ -1,7 +1,7 @@
 """What is always true of the queue, checked."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from scheduler.errors import SchedulerError
@@ -10,6 +10,7 @@ from scheduler.kernel.queue.active import ActiveQueue
 from scheduler.kernel.queue.backoff import BackoffQueue
 from scheduler.kernel.queue.in_flight import InFlightPods
 from scheduler.kernel.queue.nominator import Nominator
+from scheduler.kernel.queue.readmission import Readmission
 from scheduler.kernel.queue.unschedulable_pods import UnschedulablePods
 
 
@@ -22,6 +23,7 @@ def validate_queue(
     backoff: BackoffQueue,
     unschedulable: UnschedulablePods,
     in_flight: InFlightPods,
+    readmission: Readmission,
     nominator: Nominator,
 ) -> None:
     """Check what is always true.
@@ -31,7 +33,7 @@ def validate_queue(
     """
     problems = list(
         chain(
-            _places(active, backoff, unschedulable, in_flight),
+            _places(active, backoff, unschedulable, in_flight, readmission),
             _active(active),
             active.validate(),
             _backoff(backoff),
@@ -44,14 +46,8 @@ def validate_queue(
         raise QueueInvariantError("; ".join(problems))
 
 
-def _places(
-    active: ActiveQueue,
-    backoff: BackoffQueue,
-    unschedulable: UnschedulablePods,
-    in_flight: InFlightPods,
-) -> Iterator[str]:
-    pods = chain(active, backoff, unschedulable, in_flight)
-    times = Counter(queued.pod_info.uid for queued in pods)
+def _places(*places: Iterable[QueuedPodInfo]) -> Iterator[str]:
+    times = Counter(queued.pod_info.uid for queued in chain(*places))
     for uid, count in times.items():
         if count > 1:
             yield f"pod {uid} is in {count} places"

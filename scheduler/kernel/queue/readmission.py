@@ -1,0 +1,89 @@
+"""Pods that have waited under an earlier configuration, until they are admitted under the new one.
+
+Upstream reads its configuration once. Here it may change while very many pods wait: sorting them
+anew, and asking the PreEnqueue plugins about each, would be one long step.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.queue.active import ActiveQueue
+from scheduler.kernel.queue.backoff import BackoffQueue
+from scheduler.kernel.queue.hints import QueueingStrategy
+from scheduler.kernel.queue.unschedulable_pods import UnschedulablePods
+
+
+class _Source:
+    """Pods of one former queue, which nothing changes any more."""
+
+    def __init__(
+        self, pods: ActiveQueue | BackoffQueue | UnschedulablePods, strategy: QueueingStrategy
+    ) -> None:
+        self.strategy = strategy
+        self.left = len(pods)
+        self._pods = pods
+        self._order: Iterator[QueuedPodInfo] = iter(pods)
+        self._taken: set[str] = set()
+
+    def get(self, uid: str) -> QueuedPodInfo | None:
+        return None if uid in self._taken else self._pods.get(uid)
+
+    def take(self, uid: str) -> None:
+        self._taken.add(uid)
+        self.left -= 1
+
+    def take_next(self) -> QueuedPodInfo:
+        queued = next(each for each in self._order if each.pod_info.uid not in self._taken)
+        self.take(queued.pod_info.uid)
+        return queued
+
+    def __iter__(self) -> Iterator[QueuedPodInfo]:
+        return (each for each in self._pods if each.pod_info.uid not in self._taken)
+
+
+class Readmission:
+    """The pods of former queues, in the order in which they came there."""
+
+    def __init__(self) -> None:
+        self._sources: deque[_Source] = deque()
+
+    def __len__(self) -> int:
+        return sum(source.left for source in self._sources)
+
+    def __iter__(self) -> Iterator[QueuedPodInfo]:
+        return (queued for source in self._sources for queued in source)
+
+    def add(
+        self, active: ActiveQueue, backoff: BackoffQueue, unschedulable: UnschedulablePods
+    ) -> None:
+        """Take over all pods of these queues. Cost: none for the pods."""
+        for pods, strategy in (
+            (active, QueueingStrategy.IMMEDIATELY),
+            (backoff, QueueingStrategy.AFTER_BACKOFF),
+            (unschedulable, QueueingStrategy.AFTER_BACKOFF),
+        ):
+            if len(pods):
+                self._sources.append(_Source(pods, strategy))
+
+    def get(self, uid: str) -> QueuedPodInfo | None:
+        """The pod with this UID, or None."""
+        return next(filter(None, (source.get(uid) for source in self._sources)), None)
+
+    def take(self, uid: str) -> tuple[QueuedPodInfo, QueueingStrategy] | None:
+        """Take out the pod with this UID, if it is here, with when it is to be tried."""
+        for source in self._sources:
+            queued = source.get(uid)
+            if queued is not None:
+                source.take(uid)
+                return queued, source.strategy
+        return None
+
+    def some(self, most: int) -> Iterable[tuple[QueuedPodInfo, QueueingStrategy]]:
+        """Take out the first pods, so many at most."""
+        for _ in range(most):
+            while self._sources and not self._sources[0].left:
+                self._sources.popleft()
+            if not self._sources:
+                return
+            yield self._sources[0].take_next(), self._sources[0].strategy
