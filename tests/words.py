@@ -1,7 +1,7 @@
-"""`python -m tests.words`: words that stand for a caller, a plugin or a pod that could be named.
+"""`python -m tests.words`: words that name nothing, and sentences that are read twice.
 
-It reads comments and docstrings of the product, and the pages. A few of these words are meant:
-about people, or as a question that a user asks.
+It reads comments and docstrings of the product, and the pages. A few of the words are meant: about
+people, or as a question that a user asks. What a command draws into a page is not read.
 """
 
 import ast
@@ -17,6 +17,13 @@ CHECKOUT: Final = Path(__file__).parent.parent
 WORDS: Final = re.compile(r"\b(who|whom|whoever|nobody|somebody|everybody)\b", re.IGNORECASE)
 ALLOWED: Final = 20
 PAGES: Final = ("README.md", "CONTRIBUTING.md", "docs/*.md")
+LONGEST: Final = 35
+"""Words of a sentence on a page; what stands in backticks or parentheses is one."""
+
+_DRAWN: Final = re.compile(r"^```.*?^```|<!-- (?:drawn|begin).*?<!-- end", re.DOTALL | re.MULTILINE)
+_BLOCK: Final = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*] |\d+\. |#|\|))")
+_SENTENCE: Final = re.compile(r"(?<=[.!?:])[*\"')]*\s+(?=[\"'(]?[A-Z`\[*])")
+_UNIT: Final = re.compile(r"`[^`]*`|\([^)]*\)")
 
 
 def found() -> Iterator[tuple[str, int, str]]:
@@ -43,12 +50,29 @@ def prose(source: str) -> Iterator[tuple[int, str]]:
                 yield from enumerate(text.splitlines(), node.lineno)
 
 
+def long_sentences() -> Iterator[tuple[str, int, str]]:
+    """Page, number of words and text of each sentence of more than `LONGEST` words."""
+    for pattern in PAGES:
+        for path in sorted(CHECKOUT.glob(pattern)):
+            for block in _BLOCK.split(_DRAWN.sub("", path.read_text())):
+                if block.lstrip().startswith("|"):
+                    continue
+                for sentence in _SENTENCE.split(" ".join(block.split())):
+                    count = len([word for word in _UNIT.sub("x", sentence).split() if word != "·"])
+                    if count > LONGEST:
+                        yield str(path.relative_to(CHECKOUT)), count, sentence
+
+
 def main() -> None:
     lines = list(found())
     for path, number, text in lines:
         print(f"{path}:{number}: {text[:120]}")
     print(f"{len(lines)} lines say who, nobody or somebody; at most {ALLOWED} may")
-    sys.exit(len(lines) > ALLOWED)
+    sentences = list(long_sentences())
+    for page, count, text in sentences:
+        print(f"{page}: {count} words: {text[:120]}")
+    print(f"{len(sentences)} sentences have more than {LONGEST} words; none may")
+    sys.exit(len(lines) > ALLOWED or bool(sentences))
 
 
 if __name__ == "__main__":
