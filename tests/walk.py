@@ -61,10 +61,10 @@ def walks() -> list[list[tuple[str, str]]]:
             asked = world.bindings()
             sys.setprofile(walk)
             world.pod(f"p{number}", cpu="100m")
-            await world.until(lambda before=asked: world.bindings() > before, "the bind")  # type: ignore[misc]
+            await world.until(lambda before=asked: world.bindings() > before, "the bind")
             sys.setprofile(None)
             await world.settled()
-            await world.until(lambda name=f"p{number}": world.events(name), "the event")  # type: ignore[misc]
+            await world.until(lambda name=f"p{number}": world.events(name), "the event")
             if number > 1:
                 found.append(walk.functions())
 

@@ -21,7 +21,7 @@ def test_a_place_is_marked_before_its_statement() -> None:
     """What is on the way to it is no reason to count as somebody who came by."""
     text = "def f(x):\n    '''Text.'''\n    if x:\n        a = [\n            1,\n        ]\n"
 
-    body = ast.parse(marked(text, {5: 7})).body[0].body  # type: ignore[attr-defined]
+    body = ast.parse(marked(text, {5: 7})).body[0].body
 
     assert ast.unparse(body[1].body[0]) == "__import__('came_by').mark(7)"
     assert ast.unparse(body[1].body[1]) == "a = [1]"
@@ -59,6 +59,6 @@ def test_tests_are_chosen_by_name_by_function_or_by_file(name: str) -> None:
     """As named faults say them, too."""
     items = [Item("t.py::a[x]"), Item("u.py::a[x]")]
 
-    Chosen([name]).pytest_collection_modifyitems(items)  # type: ignore[arg-type]
+    Chosen([name]).pytest_collection_modifyitems(items)
 
     assert [item.nodeid for item in items] == ["t.py::a[x]"]

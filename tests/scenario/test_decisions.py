@@ -102,7 +102,7 @@ def test_standard_output_takes_lines_and_nothing_else(tmp_path: Path) -> None:
             async with asyncio.timeout(60):
                 first = json.loads(await process.stdout.readline())
                 second = json.loads(await process.stdout.readline())
-            process.stdout._transport.close()  # type: ignore[attr-defined] # as a reader that ends
+            process.stdout._transport.close()  # as a reader that ends
             for name in ("q", "r"):
                 world.pod(name)
                 await world.bound(name)

@@ -297,7 +297,7 @@ def test_a_crash_keeps_the_last_minutes(tmp_path: Path) -> None:
             await is_broken.wait()
             raise ZeroDivisionError("broken")
 
-        daemon.driver.tick = break_down  # type: ignore[method-assign] # what fails is the point
+        daemon.driver.tick = break_down  # what fails is the point
         world.node("n")
         world.pod("p")
         await world.bound("p")
@@ -329,7 +329,7 @@ def test_a_start_that_is_refused_leaves_nothing_behind(
         async def fail() -> None:
             raise problem
 
-        daemon.driver.tick = fail  # type: ignore[method-assign] # what fails is the point
+        daemon.driver.tick = fail  # what fails is the point
         with pytest.raises(type(problem)):
             await world._running.pop(daemon)
 

@@ -201,7 +201,7 @@ class World:
         """Wait until pods have been tried and their conditions say so."""
         for pod in pods:
             await self.until(
-                lambda name=pod: (self.condition(name) or {}).get("reason") == reason,  # type: ignore[misc]
+                lambda name=pod: (self.condition(name) or {}).get("reason") == reason,
                 f"{pod} to be {reason}",
             )
 

@@ -60,8 +60,8 @@ class ColumnFilter(FilterPlugin, SignPlugin):
         reads: Reads = Reads.NODE,
         reasons: Sequence[Reason] | None = None,
     ) -> None:
-        self.NAME = name  # type: ignore[misc]
-        self.READS = reads  # type: ignore[misc]
+        self.NAME = name
+        self.READS = reads
         self.rejected = rejected
         self.texts = reasons or [Reason(f"{name} says no"), Reason(f"{name} says never")]
         self.rows_asked: list[Rows] = []
@@ -111,7 +111,7 @@ class NodeFilter(NodeFilterPlugin):
     """Judges node by node, as it is told."""
 
     def __init__(self, name: str, judge: Callable[[NodeInfo], Any]) -> None:
-        self.NAME = name  # type: ignore[misc]
+        self.NAME = name
         self._judge = judge
         self.asked: list[str] = []
 
@@ -128,7 +128,7 @@ class PreFilter(PreFilterPlugin):
     def __init__(
         self, name: str, status: Status = SUCCESS, nodes: Sequence[str] | None = None
     ) -> None:
-        self.NAME = name  # type: ignore[misc]
+        self.NAME = name
         self._answer = (None if nodes is None else PreFilterResult(frozenset(nodes)), status)
         self.calls = 0
 
@@ -144,7 +144,7 @@ class Neighbours(PreFilterPlugin, PreFilterExtensions, NodeFilterPlugin):
     """Rejects nodes that pods were tried on, as PreFilter extensions count them."""
 
     def __init__(self, name: str = "Neighbours", status: Status = SUCCESS) -> None:
-        self.NAME = name  # type: ignore[misc]
+        self.NAME = name
         self._status = status
         self.heard: list[tuple[str, str, int]] = []
         self._tried: dict[str, int] = {}
@@ -187,8 +187,8 @@ class ColumnScore(ScorePlugin, PreScorePlugin, SignPlugin):
         skips: bool = False,
         log: list[str] | None = None,
     ) -> None:
-        self.NAME = name  # type: ignore[misc]
-        self.READS = reads  # type: ignore[misc]
+        self.NAME = name
+        self.READS = reads
         self.scores = scores
         self.skips = skips
         self._log = log if log is not None else []
@@ -222,7 +222,7 @@ class NodeScore(NodeScorePlugin):
     """Scores node by node, as it is told."""
 
     def __init__(self, name: str, score: Callable[[NodeInfo], Any]) -> None:
-        self.NAME = name  # type: ignore[misc]
+        self.NAME = name
         self._score = score
 
     @override

@@ -27,5 +27,5 @@ def make_handle(
 ) -> Handle:
     """A handle with these shared states; one that belongs to no plugin may ask for any."""
     backing = make_backing(**filled)
-    backing.states._states.update(shared or {})  # type: ignore[attr-defined]
+    backing.states._states.update(shared or {})
     return Handle(backing, watches=watches)

@@ -33,7 +33,7 @@ def registered(
     resource: EventResource, action: ActionType, hint: Callable[..., object] | None = None
 ) -> ClusterEventWithHint:
     """One registration of a plugin."""
-    return ClusterEventWithHint(ClusterEvent(resource, action), hint)  # type: ignore[arg-type]
+    return ClusterEventWithHint(ClusterEvent(resource, action), hint)
 
 
 def own_update(pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
@@ -62,7 +62,7 @@ class Gate(PreEnqueuePlugin, EnqueueExtensions):
     """Lets pods pass, and waits for events, as it is told."""
 
     def __init__(self, name: str, check: Check, events: Sequence[ClusterEventWithHint]) -> None:
-        self.NAME = name  # type: ignore[misc]
+        self.NAME = name
         self._check = check
         self._events = events
 

@@ -96,12 +96,12 @@ def nonsense(draw: Random) -> Any:
             lambda: (SUCCESS, "5"),
             lambda: (SUCCESS, float("nan")),
             lambda: (Status(Code.WAIT), -1.0),
-            lambda: (PreFilterResult(["a"]), SUCCESS),  # type: ignore[arg-type]
-            lambda: (PreFilterResult(frozenset({1})), SUCCESS),  # type: ignore[arg-type]
-            lambda: (PostFilterResult(3), SUCCESS),  # type: ignore[arg-type]
-            lambda: Status(5),  # type: ignore[arg-type]
-            lambda: Status(Code.UNSCHEDULABLE, "no"),  # type: ignore[arg-type]
-            lambda: Status(Code.UNSCHEDULABLE, (1,)),  # type: ignore[arg-type]
+            lambda: (PreFilterResult(["a"]), SUCCESS),
+            lambda: (PreFilterResult(frozenset({1})), SUCCESS),
+            lambda: (PostFilterResult(3), SUCCESS),
+            lambda: Status(5),
+            lambda: Status(Code.UNSCHEDULABLE, "no"),
+            lambda: Status(Code.UNSCHEDULABLE, (1,)),
             lambda: Status(Code.WAIT),
             lambda: np.zeros(9, np.uint64),
             lambda: np.zeros(0),
@@ -112,9 +112,9 @@ def nonsense(draw: Random) -> Any:
             lambda: np.array([None] * 4, object),
             lambda: np.full(4, 2**40, np.uint64),
             lambda: [Reason("x")],
-            lambda: [Reason("x", 4)],  # type: ignore[arg-type]
+            lambda: [Reason("x", 4)],
             lambda: ["x"],
-            lambda: [ClusterEventWithHint("x")],  # type: ignore[arg-type]
+            lambda: [ClusterEventWithHint("x")],
             dict,
         )
     )()
@@ -144,7 +144,7 @@ class Rogue(
     """
 
     def __init__(self, name: str, draw: Random) -> None:
-        self.NAME = name  # type: ignore[misc]
+        self.NAME = name
         self.draw = draw
         self.rate = 0.3
         self.kindness = 0.0
@@ -230,7 +230,7 @@ class Rogue(
 class ColumnRogue(Rogue, FilterPlugin, ScorePlugin, NormalizeScorePlugin):
     def __init__(self, name: str, draw: Random, reads: Reads) -> None:
         super().__init__(name, draw)
-        self.READS = reads  # type: ignore[misc]
+        self.READS = reads
 
     def filter(self, state: Any, pod: Any, snapshot: Any, rows: Any) -> Any:
         count = len(row_indices(rows))

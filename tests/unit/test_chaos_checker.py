@@ -152,7 +152,7 @@ def test_what_another_scheduler_took(seconds: float, count: int) -> None:
 def test_pods_that_keep_apart() -> None:
     """Whichever of them says so."""
     term = {"labelSelector": {"matchLabels": {"app": "x"}}}
-    term["topologyKey"] = "kubernetes.io/hostname"  # type: ignore[assignment]
+    term["topologyKey"] = "kubernetes.io/hostname"
     rule = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
     log = Log()
     log.pod("p", labels={"app": "x"})

@@ -26,7 +26,7 @@ def play(steps: list[tuple[str, bool]], history_limit: int = 1000) -> tuple[Stor
 
 
 def held(entries: object) -> dict[str, str]:
-    return {entry.key.name: entry.labels["step"] for entry in entries}  # type: ignore[attr-defined]
+    return {entry.key.name: entry.labels["step"] for entry in entries}
 
 
 @settings(deadline=None)
@@ -86,7 +86,7 @@ def test_an_entry_is_the_object_it_was_made_of() -> None:
         store.collection(PODS), Key("d", "p"), msgspec.json.decode(msgspec.json.encode(content))
     )
 
-    content["metadata"]["resourceVersion"] = str(store.version)  # type: ignore[index]
+    content["metadata"]["resourceVersion"] = str(store.version)
     assert entry.content() == content
     assert entry.fields[PODS.field_positions["spec.nodeName"]] == "n"
     assert entry.fields[PODS.field_positions["status.phase"]] == ""

@@ -30,7 +30,7 @@ def engine_of(
         builder,
         builder.build(config),
         is_validating=True,
-        **settings,  # type: ignore[arg-type]
+        **settings,
     )
     for number in range(nodes):
         engine.handle(ObjectSet("nodes", make_node(f"n{number}")), START)

@@ -133,7 +133,7 @@ def test_another_distribution_cannot_take_a_name(monkeypatch: pytest.MonkeyPatch
     extra = EntryPoint("extra", "scheduler.tools.cli.config:config", "stowage.commands")
     monkeypatch.setattr(main_module, "entry_points", lambda group: (run, extra))
 
-    assert main.get_command(Context(main), "run").name == "run"  # type: ignore[union-attr]
+    assert main.get_command(Context(main), "run").name == "run"
     assert "extra" in main.list_commands(Context(main))
     assert CliRunner().invoke(main, ["extra", "--help"]).exit_code == 0
 

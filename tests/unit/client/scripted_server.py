@@ -64,7 +64,7 @@ async def serving(answer: Answer) -> AsyncIterator[tuple[ScriptedServer, ApiSess
 
 def session_to(url: str, *, clock: Clock | None = None, **options: float) -> ApiSession:
     """A session to a URL, without credentials."""
-    return ApiSession(Connection(None, Access(url)), clock=clock or SystemClock(), **options)  # type: ignore[arg-type]
+    return ApiSession(Connection(None, Access(url)), clock=clock or SystemClock(), **options)
 
 
 def json_answer(

@@ -20,10 +20,10 @@ time.sleep(600)
 """
 
 
-def plugin(folder: Path, code: str) -> ConfigNode:  # type: ignore[no-any-unimported]
+def plugin(folder: Path, code: str) -> ConfigNode:
     script = folder / "plugin.py"
     script.write_text(code)
-    return ConfigNode(  # type: ignore[no-untyped-call]
+    return ConfigNode(
         "exec",
         {
             "apiVersion": "client.authentication.k8s.io/v1",

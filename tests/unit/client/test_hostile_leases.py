@@ -40,7 +40,7 @@ class Telling:
 @given(BODIES)
 def test_a_lease_is_understood_or_the_attempt_fails(body: bytes) -> None:
     """And one that is understood is not taken from who holds it."""
-    lock = LeaseLock(Telling(body), "ns", "l")  # type: ignore[arg-type]
+    lock = LeaseLock(Telling(body), "ns", "l")
     election = Election(LeaderElectionSettings(identity="me"))
 
     with suppress(ApiError):
@@ -58,4 +58,4 @@ def test_a_deep_lease_is_an_attempt_that_failed(noise: bytes, depth: int) -> Non
     body = b'{"metadata":' + b"[" * depth + noise + b"]" * depth + b"}"
 
     with suppress(ApiError):
-        asyncio.run(LeaseLock(Telling(body), "ns", "l").get(1.0))  # type: ignore[arg-type]
+        asyncio.run(LeaseLock(Telling(body), "ns", "l").get(1.0))

@@ -175,7 +175,7 @@ class TestRetryAfter:
             async with serving(throttle) as (server, session):
                 problem = None
                 try:
-                    await session.request("POST", "/x", b"{}", **options)  # type: ignore[arg-type]
+                    await session.request("POST", "/x", b"{}", **options)
                 except ApiError as raised:
                     problem = raised
                 return len(server.seen), problem

@@ -63,7 +63,7 @@ class World:
         self.most_owed = 0
         self.on_sent = 0
         self.outbox = Outbox(
-            self.writes,  # type: ignore[arg-type] # a fake of all that is asked of it
+            self.writes,  # a fake of all that is asked of it
             self.clock,
             OutboxSettings("host", **settings),
             answer=self._answer,

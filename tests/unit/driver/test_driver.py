@@ -124,7 +124,7 @@ class World:
         self.driver = Driver(self.engine, self.clock, event_logs=(self,))
         self.writes = FakeWrites()
         self.outbox = self.driver.outbox = Outbox(
-            self.writes,  # type: ignore[arg-type] # a fake of all that is asked of it
+            self.writes,  # a fake of all that is asked of it
             self.clock,
             OutboxSettings("host", **settings),
             answer=self.driver.submit,
@@ -317,7 +317,7 @@ def test_what_takes_long_and_is_about_no_pod_is_nobodys() -> None:
             world.clock.advance(60.0)
             world.clock.used += 60.0
 
-        queue.pop = pop_nothing  # type: ignore[method-assign]
+        queue.pop = pop_nothing
         world.add_pods(2)
         await settle()
         world.stop()
@@ -484,7 +484,7 @@ def test_a_bind_plugin_that_raises_leaves_doubt() -> None:
     raised = play(story, lambda _: binding(ZeroDivisionError("broken")))
     refused = play(story, lambda _: binding(unschedulable("no")))
 
-    assert [event.is_certain for event in raised.heard(BindFailed)] == [False]  # type: ignore[union-attr]
+    assert [event.is_certain for event in raised.heard(BindFailed)] == [False]
     assert refused.heard(BindFailed) == [BindFailed(1, "no")]
 
 

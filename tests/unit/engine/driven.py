@@ -57,7 +57,7 @@ class Waits(PreFilterPlugin, EnqueueExtensions):
     """Rejects the pod that is called as it is; that one waits for some events."""
 
     def __init__(self, name: str, *events: ClusterEvent) -> None:
-        self.NAME = name  # type: ignore[misc]
+        self.NAME = name
         self._events = events
 
     @override
@@ -75,7 +75,7 @@ class Holds(PermitPlugin):
     """Holds every pod for so long."""
 
     def __init__(self, name: str = "Holds", seconds: float = 60.0) -> None:
-        self.NAME = name  # type: ignore[misc]
+        self.NAME = name
         self.seconds = seconds
 
     @override

@@ -77,7 +77,7 @@ class Everything(
     def __init__(
         self, name: str = "P", diary: list[str] | None = None, **answers: Status | Exception
     ) -> None:
-        self.NAME = name  # type: ignore[misc]
+        self.NAME = name
         self.diary = [] if diary is None else diary
         self.answers = answers
 

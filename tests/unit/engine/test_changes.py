@@ -353,7 +353,7 @@ def test_a_change_of_a_node_wakes_who_waits_for_it(
 ) -> None:
     """And nobody who waits for something else."""
     if isinstance(event, dict):
-        event = ObjectSet("nodes", make_node("n", **{**BEFORE, **event}))  # type: ignore[arg-type]
+        event = ObjectSet("nodes", make_node("n", **{**BEFORE, **event}))
     if isinstance(wanted, ActionType):
         wanted = node_event(wanted)
     driven = DrivenEngine(

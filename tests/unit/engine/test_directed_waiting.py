@@ -440,9 +440,7 @@ def test_the_plugin_that_rejects_is_the_one_that_is_named(change: str) -> None:
     cluster = Directed(OTHERS[change])
 
     rejectors = {
-        plugin
-        for row in cluster.engine.core.queue.rows()
-        for plugin in row["unschedulablePlugins"]  # type: ignore[attr-defined]
+        plugin for row in cluster.engine.core.queue.rows() for plugin in row["unschedulablePlugins"]
     }
 
     assert change.partition(":")[0] in rejectors

@@ -644,7 +644,7 @@ def test_an_unexpected_error_does_not_lose_the_pod() -> None:
     def break_down(*_: object) -> NoReturn:
         raise ZeroDivisionError("bug")
 
-    broken.schedule_pod = break_down  # type: ignore[method-assign]
+    broken.schedule_pod = break_down
     driven.engine.core.algorithm = broken
     pod = driven.add()
 

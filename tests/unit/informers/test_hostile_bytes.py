@@ -349,7 +349,7 @@ def test_a_blind_informer_says_so() -> None:
             clock=clock,
             rng=random.Random(1),
             metrics=InformerMetrics(Instruments()),
-            options=AT_ONCE,  # type: ignore[arg-type]
+            options=AT_ONCE,
         )
         clock.advance(BLIND_SECONDS + 1)
         assert informer.is_blind(clock.monotonic())
@@ -358,7 +358,7 @@ def test_a_blind_informer_says_so() -> None:
         clock.advance(1000)
         assert not informer.is_blind(clock.monotonic())
 
-        stream, api.stream = api.stream, refusing  # type: ignore[method-assign, assignment]
+        stream, api.stream = api.stream, refusing
         api.cut(UnavailableError("watch"))
         await until(lambda: informer.blind_since is not None)
         assert not informer.is_blind(clock.monotonic())
@@ -366,7 +366,7 @@ def test_a_blind_informer_says_so() -> None:
         await asyncio.sleep(0.01)
         assert informer.is_blind(clock.monotonic())
 
-        api.stream = stream  # type: ignore[method-assign]
+        api.stream = stream
         await until(lambda: not informer.is_blind(clock.monotonic()))
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

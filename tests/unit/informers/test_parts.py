@@ -60,7 +60,7 @@ def test_what_is_no_list_of_that_kind_is_no_cluster_without_such_objects(
             yield WholeBody(body)
 
     with pytest.raises(UnavailableError, match=re.escape(said)):
-        asyncio.run(list_all(Session(), NODES))  # type: ignore[arg-type] # all that is asked of it
+        asyncio.run(list_all(Session(), NODES))  # all that is asked of it
 
 
 TEXTS = st.sampled_from(['},{"metadata":{', '"items":[', "}]}", '\\"', "é"]) | st.text(max_size=5)
@@ -190,7 +190,7 @@ class TestKinds:
         self, change: dict[str, object], told: str
     ) -> None:
         """By one error, whatever is wrong."""
-        pod = POD | {"spec": POD["spec"] | change}  # type: ignore[operator]
+        pod = POD | {"spec": POD["spec"] | change}
 
         with pytest.raises(MalformedObjectError) as raised:
             PODS.decode(msgspec.json.encode(pod))

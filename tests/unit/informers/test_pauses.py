@@ -60,7 +60,7 @@ class Course:
         self.api = Refusing(clock)
         self.informer = Informer(
             NODES,
-            self.api,  # type: ignore[arg-type]
+            self.api,
             clock=clock,
             rng=random.Random(1),
             metrics=InformerMetrics(Instruments()),

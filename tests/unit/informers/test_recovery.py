@@ -59,7 +59,7 @@ class Leaving(FakeApi):
 def informer_of(api: FakeApi, clock: FakeClock, seed: int = 1, **options: Any) -> Informer[Any]:
     return Informer(
         NODES,
-        api,  # type: ignore[arg-type] # the part of a session that informers use
+        api,  # the part of a session that informers use
         clock=clock,
         rng=random.Random(seed),
         metrics=InformerMetrics(Instruments()),

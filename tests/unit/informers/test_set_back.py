@@ -156,7 +156,7 @@ def test_what_one_kind_finds_out_concerns_all() -> None:
             for name in ("a", "b"):
                 api.put(f"ns/{name}", _object(name))
         informers = Informers(
-            both,  # type: ignore[arg-type]
+            both,
             [NODES, PODS],
             clock=SystemClock(),
             rng=random.Random(1),

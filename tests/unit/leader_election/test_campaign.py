@@ -251,7 +251,7 @@ def test_a_thread_that_fails_says_why() -> None:
         raise KeyError("a bug somewhere below")
 
     with pytest.raises(KeyError, match="a bug"):
-        asyncio.run(CampaignThread(Diary().open_lock, SystemClock())(campaign))  # type: ignore[arg-type]
+        asyncio.run(CampaignThread(Diary().open_lock, SystemClock())(campaign))
 
 
 def test_a_token_that_is_rotated_is_the_threads_as_well() -> None:

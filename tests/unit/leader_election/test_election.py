@@ -293,7 +293,7 @@ class Simulation:
 
     def run(self, seconds: float) -> None:
         for i in range(len(self.elections)):
-            self.on(i, self.rng.uniform(0.0, 1.0), lambda i=i: self.step(i))  # type: ignore[misc]
+            self.on(i, self.rng.uniform(0.0, 1.0), lambda i=i: self.step(i))
         self.at(20.0, self.freeze_somebody)
         while self._queue and self._queue[0][0] < seconds:
             self.now, _, action = heapq.heappop(self._queue)

@@ -263,13 +263,13 @@ class TestElector:
                 a.lock.trouble_after = hang
                 return found
 
-            a.lock.get = look_then_hang  # type: ignore[method-assign]
+            a.lock.get = look_then_hang
             await a.start()
             await asyncio.sleep(0.1)
             assert server.spec.holder_identity == "a"
             assert not a.elector.is_leading()
             await a.stop()
-            a.lock.get = looks  # type: ignore[method-assign]
+            a.lock.get = looks
             a.lock.trouble_after = no_trouble
 
             await a.elector.release()

@@ -373,7 +373,7 @@ def test_an_unreadable_scheduler_stays_as_it_is() -> None:
 def test_whatever_one_object_raises_is_its_own() -> None:
     """A fault of ours met by one object is its verdict, not the end of the others."""
     odd = make_profile("odd")
-    odd.metadata.labels["team"] = None  # type: ignore[assignment] # what no server lets in
+    odd.metadata.labels["team"] = None  # what no server lets in
     odd.status["inForce"] = "text"
     broken = make_scheduler("broken", created=1, profiles=[{}], configuration={"x": {1, 2}})
     good = make_profile("good")

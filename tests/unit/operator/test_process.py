@@ -47,9 +47,7 @@ def test_every_change_wakes_and_no_failure_ends_the_watch() -> None:
     clock, woken = FakeClock(), []
 
     async def story() -> None:
-        watching = asyncio.create_task(
-            watch(session, WATCHED[0], lambda: woken.append(clock.now))  # type: ignore[arg-type]
-        )
+        watching = asyncio.create_task(watch(session, WATCHED[0], lambda: woken.append(clock.now)))
         await asyncio.sleep(60)
         watching.cancel()
 

@@ -253,7 +253,7 @@ def test_it_reconciles_periodically_and_after_changes() -> None:
 
     async def story() -> None:
         start = world.clock.now
-        world.reconciler.reconcile = watched  # type: ignore[method-assign] # when it reconciles is the point
+        world.reconciler.reconcile = watched  # when it reconciles is the point
         running = asyncio.create_task(world.reconciler.run())
         await asyncio.sleep(RESYNC_SECONDS * 2.5)
         often = [time - start for time, _ in reconciles]
@@ -281,7 +281,7 @@ def test_a_reconcile_that_raises_is_logged_and_repeated_later_and_later() -> Non
 
     async def story() -> None:
         start = world.clock.now
-        world.cluster.list_objects = fails  # type: ignore[method-assign,assignment]
+        world.cluster.list_objects = fails
         running = asyncio.create_task(world.reconciler.run())
         world.reconciler.wake()
         await asyncio.sleep(200)

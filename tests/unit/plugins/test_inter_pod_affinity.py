@@ -366,7 +366,7 @@ def test_any_label_is_a_topology_key() -> None:
     """Nodes of equal value are one domain, also by hostname."""
     cluster = make_zones("a", "b", "c")
     for info in cluster.nodes[:2]:
-        info.node.metadata.labels[HOSTNAME] = "twin"  # type: ignore[union-attr]
+        info.node.metadata.labels[HOSTNAME] = "twin"
     run(cluster, "a", make_web_pod("w"))
 
     found = rejected(make_web_pod("p", away(term(HOSTNAME))), cluster)

@@ -249,15 +249,15 @@ def test_the_first_constraint_a_node_fails_gives_the_reason() -> None:
     skewed, keyless = constraint(), constraint(RACK)
 
     assert rejected(make_web_pod("p", skewed, keyless), cluster) == {"a": NO_KEY, "b": NO_KEY}
-    cluster.nodes[1].node.metadata.labels[RACK] = "r"  # type: ignore[union-attr]
-    cluster.nodes[0].node.metadata.labels.pop(ZONE)  # type: ignore[union-attr]
+    cluster.nodes[1].node.metadata.labels[RACK] = "r"
+    cluster.nodes[0].node.metadata.labels.pop(ZONE)
     assert rejected(make_web_pod("p", constraint(max_skew=1), keyless), cluster) == {"a": NO_KEY}
 
 
 def test_nodes_that_lack_one_of_the_keys_do_not_count_at_all() -> None:
     """A zone of which no node has a rack is no domain."""
     cluster = make_zones(a=1, b=0)
-    cluster.nodes[0].node.metadata.labels[RACK] = "r"  # type: ignore[union-attr]
+    cluster.nodes[0].node.metadata.labels[RACK] = "r"
 
     found = rejected(make_web_pod("p", constraint(), constraint(RACK, max_skew=9)), cluster)
 

@@ -31,7 +31,7 @@ class Counted(DisruptionBudget, frozen=True):
     """Keeps a record of comparisons."""
 
     @override
-    def selects(self, labels: dict[str, str]) -> bool:  # type: ignore[override]
+    def selects(self, labels: dict[str, str]) -> bool:
         compared.append(self.metadata.name)
         return super().selects(labels)
 

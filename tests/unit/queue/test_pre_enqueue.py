@@ -172,7 +172,7 @@ def test_a_gate_that_says_when_it_opens_is_not_asked_at_events() -> None:
 def test_a_pod_whose_gate_failed_is_asked_about_again() -> None:
     """No event is due for it, so a flush asks, every 30 seconds; the two between do not."""
     answers = [None, None, SUCCESS]
-    under_test = QueueUnderTest({"Gate": ()}, {"Gate": lambda _: answers.pop(0)})  # type: ignore[arg-type, return-value]
+    under_test = QueueUnderTest({"Gate": ()}, {"Gate": lambda _: answers.pop(0)})
     under_test.queue.add(make_pod_info("p"))
     places = [under_test.places()["p"]]
 

@@ -287,7 +287,7 @@ def test_the_api_server_is_asked_about_so_many_at_a_time(monkeypatch: pytest.Mon
         asking = [asyncio.create_task(limited.review_token(f"{i}")) for i in range(80)]
         asking += [
             asyncio.create_task(limited.review_access(User(), f"/{i}", "get")) for i in range(20)
-        ]  # type: ignore[arg-type]
+        ]
         answers = await asyncio.gather(*asking, return_exceptions=True)
         assert slow.most == MAX_REVIEWS
         assert all(isinstance(answer, UnavailableError) for answer in answers)

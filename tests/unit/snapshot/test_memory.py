@@ -19,7 +19,7 @@ from tests.support.builders import make_node, make_node_info, make_pod_info, mak
 
 
 def set_node(snapshot: Snapshot, name: str, **fields: object) -> None:
-    node = make_node(name, **fields)  # type: ignore[arg-type]  # passed on as they are
+    node = make_node(name, **fields)  # passed on as they are
     snapshot.update([NodeSet(make_node_info(node), node)])
 
 

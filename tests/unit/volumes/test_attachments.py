@@ -167,7 +167,7 @@ class History:
                 make_attachment(f"pv-{number}", f"n{self.chance.randrange(5)}", DRIVER),
             )
         )
-        key = f"{type(new).__name__} {new.metadata.name}"  # type: ignore[attr-defined]
+        key = f"{type(new).__name__} {new.metadata.name}"
         old = self.objects.get(key)
         if old is not None and self.chance.random() < 0.3:
             del self.objects[key]
