@@ -10,6 +10,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.clock import SystemClock
 from scheduler.kernel.engine.events import ObjectSet
 from scheduler.tools.cli.live import ClusterAddress
+from scheduler.tools.cli.recordings import recording_at
 from scheduler.tools.cli.top.sources import ClusterSource, RecordingSource
 from scheduler.tools.cli.top.view import View, view_of
 from scheduler.tools.offline.cluster import Profiles
@@ -74,7 +75,7 @@ def test_a_recording_is_moved_through(tmp_path: Path) -> None:
         await world.stop_daemon()
 
     play(story)
-    source = RecordingSource(list(tmp_path.iterdir()))
+    source = RecordingSource(recording_at(list(tmp_path.iterdir()), None))
 
     async def walk() -> tuple[View, View, View]:
         # Its end is there before the first picture, not an empty cluster.
@@ -94,7 +95,7 @@ def test_a_recording_is_moved_through(tmp_path: Path) -> None:
         """At the very moment at which the daemon heard of the first pod."""
         heard = next(
             record.time
-            for record in source._records
+            for record in source.records
             if isinstance(record.event, ObjectSet) and isinstance(record.event.object, PodInfo)
         )
         source.move(heard - source.now)

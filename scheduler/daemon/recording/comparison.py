@@ -59,13 +59,19 @@ class ReplayComparison(msgspec.Struct, frozen=True):
     now: Summary
 
 
-def compare(records: Iterable[Record], engine: Engine, reference: Engine) -> ReplayComparison:
+def compare(
+    records: Iterable[Record],
+    engine: Engine,
+    reference: Engine,
+    looked: "Callable[[float, Side, Side], None]" = lambda _time, _recorded, _now: None,
+) -> ReplayComparison:
     """Place the recorded pods with another engine.
 
     Args:
         records: from the beginning.
         engine: a fresh one, of the other configuration.
         reference: another fresh one, told where pods really were; it decides nothing.
+        looked: shown both sides after each tick, with the time of the events' clock.
 
     Raises:
         RecordingError: a file is damaged.
@@ -74,6 +80,8 @@ def compare(records: Iterable[Record], engine: Engine, reference: Engine) -> Rep
     for record in records:
         recorded.take(record)
         now.take(record)
+        if isinstance(record.event, Tick):
+            looked(record.time, recorded, now)
     recorded.end()
     now.end()
     pairs = ((summary, now.pods[uid]) for uid, summary in recorded.pods.items() if uid in now.pods)
@@ -89,7 +97,7 @@ def compare(records: Iterable[Record], engine: Engine, reference: Engine) -> Rep
     )
 
 
-class _Side(ABC):
+class Side(ABC):
     """One of the two.
 
     Attributes:
@@ -139,7 +147,7 @@ class _Side(ABC):
         self.meter.look(self._engine.core.snapshot, self._now - since)
 
 
-class _Recorded(_Side):
+class _Recorded(Side):
     """What really happened."""
 
     @override
@@ -170,7 +178,7 @@ class _Recorded(_Side):
             self.pods[pod.uid] = PodSummary(pod.key, self._now)
 
 
-class _Other(_Side):
+class _Other(Side):
     """Another engine, and a cluster that does as it says."""
 
     def __init__(self, engine: Engine) -> None:

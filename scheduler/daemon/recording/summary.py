@@ -74,9 +74,14 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 class Meter:
-    """Measures how full nodes are; each look counts for the time since the one before."""
+    """Measures how full nodes are; each look counts for the time since the one before.
+
+    Attributes:
+        shares: by resource, what the last look has found in use.
+    """
 
     def __init__(self) -> None:
+        self.shares: dict[str, float] = {}
         self._seconds = 0.0
         self._sums: dict[str, float] = {}
         self._most: dict[str, float] = {}
@@ -94,7 +99,7 @@ class Meter:
         self._seconds += seconds
         for name, whole, taken in zip(names, has, takes, strict=True):
             if whole > 0:
-                share = taken / whole
+                share = self.shares[name] = taken / whole
                 self._sums[name] = self._sums.get(name, 0.0) + share * seconds
                 self._most[name] = max(share, self._most.get(name, 0.0))
         used = float((pods > 0).sum())

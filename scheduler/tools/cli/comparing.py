@@ -2,13 +2,13 @@
 
 import importlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 import click
 
-from scheduler.daemon.recording.comparison import ReplayComparison, compare
+from scheduler.daemon.recording.comparison import ReplayComparison, Side, compare
 from scheduler.daemon.recording.records import Header, Record
 from scheduler.daemon.recording.summary import Summary, Victim
 from scheduler.kernel.engine import Engine
@@ -50,8 +50,24 @@ def compared(
         profiles = with_plugins(profiles, added, header.feature_gates)
     if profiles.config.extenders:
         notices = (*notices, NOT_ASKED)
+    return compared_with(header, records, profiles, reference, take_outcome), notices
+
+
+def compared_with(
+    header: Header,
+    records: Iterable[Record],
+    profiles: Profiles,
+    reference: Profiles,
+    take_outcome: TakeOutcome | None = None,
+    looked: Callable[[float, Side, Side], None] = lambda _time, _recorded, _now: None,
+) -> ReplayComparison:
+    """Replay with other profiles; `reference` are profiles of any kind, in a builder of their own.
+
+    Raises:
+        SchedulerError: the recording cannot be read.
+    """
     engine = _engine(profiles, header, take_outcome)
-    return compare(records, engine, _engine(reference, header)), notices
+    return compare(records, engine, _engine(reference, header), looked)
 
 
 def _engine(profiles: Profiles, header: Header, take_outcome: TakeOutcome | None = None) -> Engine:

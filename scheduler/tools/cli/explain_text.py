@@ -68,9 +68,9 @@ def print_report(report: PodReport) -> None:
     if report.others:
         _say(f"and {len(report.others)} more like it: {_names(report.others)}")
     if isinstance(answer.unserved, Unserved):
-        _say(_unserved(answer.unserved), color="red")
-    _say(_verdict(report), color=_color(report))
-    for remark in _remarks(report):
+        _say(unserved_text(answer.unserved), color="red")
+    _say(verdict(report), color=_color(report))
+    for remark in remarks(report):
         _say(remark)
     shown = _narrowed(report)
     _print_groups(shown, report)
@@ -112,7 +112,8 @@ def print_note(text: str) -> None:
     click.echo(f"note: {text}", err=True)
 
 
-def _unserved(found: Unserved) -> str:
+def unserved_text(found: Unserved) -> str:
+    """That no scheduler serves the pod."""
     if found.meant:
         return f"No scheduler serves `{found.scheduler_name}`; did you mean `{found.meant}`?"
     return (
@@ -128,7 +129,8 @@ def _permit(found: Permitting) -> str:
     return f"Permit: {names} would hold it on {found.node}, for {found.seconds:g} s at most"
 
 
-def _verdict(report: PodReport) -> str:
+def verdict(report: PodReport) -> str:
+    """Where the pod fits, or why it fits nowhere."""
     answer = report.answer
     if isinstance(answer.error, str):
         return f"A plugin failed: {answer.error}"
@@ -171,7 +173,8 @@ def _placed(placed: Placed, fitting: int, num_all_nodes: int) -> str:
     return f"{on}; {placed.node} is number {placed.rank} ({placed.total}), {how}."
 
 
-def _remarks(report: PodReport) -> Iterator[str]:
+def remarks(report: PodReport) -> Iterator[str]:
+    """What else there is to say of the pod as a whole."""
     nominated = report.pod.pod.status.nominated_node_name
     if nominated and not any(n.node == nominated for n in best_nodes(report.answer)):
         yield f"It is nominated to {nominated}, which is tried first, and does not fit there."

@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -78,14 +78,14 @@ def asked_of(objects: ClusterObjects, profiles: Profiles, wanted: Wanted) -> Ask
     def framework_of(pod: PodInfo) -> Framework:
         return frameworks[wanted.profile] if wanted.profile else profiles.framework_of(pod)
 
-    unserved = partial(unserved_name, _served(objects, profiles))
+    unserved = partial(unserved_name, served_names(objects.pods, profiles))
     pods = _chosen_pods(objects, cluster, wanted, unserved)
     return Asked(cluster, objects, profiles, framework_of, pods, unserved)
 
 
-def _served(objects: ClusterObjects, profiles: Profiles) -> frozenset[str]:
+def served_names(pods: Iterable[PodInfo], profiles: Profiles) -> frozenset[str]:
     """The known schedulers: profiles, kube-scheduler, and those that tried or placed a pod."""
-    at_work = (p.spec.scheduler_name for p in objects.pods if p.node_name or _was_tried(p))
+    at_work = (p.spec.scheduler_name for p in pods if p.node_name or _was_tried(p))
     return frozenset({DEFAULT_PROFILE, *profiles.frameworks, *at_work})
 
 

@@ -42,6 +42,11 @@ _COMMANDS: Final = {
     "top": _Command(
         "scheduler.tools.cli.top.command", "top", "Show queue, pending pods and nodes, live."
     ),
+    "console": _Command(
+        "scheduler.tools.console.command",
+        "console",
+        "Serve pages for a browser: queue, pods, what if, replay.",
+    ),
     "replay": _Command(
         "scheduler.tools.cli.replay",
         "replay",

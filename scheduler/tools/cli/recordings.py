@@ -1,6 +1,7 @@
 """Recordings as commands name them: files, the directory that they are in, or a daemon."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
@@ -58,9 +59,18 @@ def until(recording: Recording, moment: str | None) -> Iterator[Record]:
     """
     if moment is None:
         return iter(recording)
-    header, at = recording.header, _time_of_day(moment)
-    end = header.clock + (float(moment) if at is None else at - header.started)
+    end = recording.header.clock + seconds_at(recording.header, moment)
     return takewhile(lambda record: record.time <= end, recording)
+
+
+def seconds_at(header: Header, moment: str) -> float:
+    """A moment in seconds since the start.
+
+    Raises:
+        InputError: it is no moment.
+    """
+    at = _time_of_day(moment)
+    return float(moment) if at is None else at - header.started
 
 
 def _time_of_day(moment: str) -> float | None:
@@ -112,18 +122,29 @@ class RecordedSource(msgspec.Struct, frozen=True):
         Raises:
             SchedulerError: the options do not go together, or nothing can be read.
         """
+        with self.opened(kubeconfig, context) as recording:
+            return cluster_of(recording.header, until(recording, self.moment))
+
+    @contextmanager
+    def opened(self, kubeconfig: str, context: str) -> Iterator[Recording]:
+        """The recording, or what the daemon has kept, while it is read.
+
+        Raises:
+            SchedulerError: as `read`.
+        """
         if bool(self.daemon) == bool(self.recordings):
             raise InputError("expected one of --daemon URL and --recording FILE")
         if self.recordings:
             if kubeconfig or context:
                 raise InputError("--recording asks nobody: leave out --kubeconfig and --context")
-            recording = recording_at(self.recordings, self.moment)
-            return cluster_of(recording.header, until(recording, self.moment))
+            yield recording_at(self.recordings, self.moment)
+            return
         if self.moment is not None:
             raise InputError("--at is about a recording; a daemon is asked about now")
-        return self._ask(kubeconfig, context)
+        with memory_file(self._fetched(kubeconfig, context)) as path:
+            yield Recording([path])
 
-    def _ask(self, kubeconfig: str, context: str) -> RecordedCluster:
+    def _fetched(self, kubeconfig: str, context: str) -> bytes:
         from scheduler.tools.cli.live import (  # noqa: PLC0415 - half a second that files need not wait for
             ClusterAddress,
             DaemonAddress,
@@ -136,7 +157,4 @@ class RecordedSource(msgspec.Struct, frozen=True):
         address = DaemonAddress(
             self.daemon.rstrip("/"), self.certificate_authority, self.insecure_skip_tls_verify
         )
-        body = read_daemon(ClusterAddress(kubeconfig, context), address)
-        with memory_file(body) as path:
-            recording = Recording([path])
-            return cluster_of(recording.header, recording)
+        return read_daemon(ClusterAddress(kubeconfig, context), address)

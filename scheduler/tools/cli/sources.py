@@ -101,16 +101,24 @@ class InputSource(msgspec.Struct, frozen=True):
         Raises:
             SchedulerError: a document, or the cluster, cannot be read.
         """
-        admission, problems = cluster.admission, tuple[str, ...]()
-        if not self.files and (self.recorded is None or self.recorded.daemon):
-            from scheduler.tools.cli.live import ClusterAddress, read_admission  # noqa: PLC0415 - half a second that files need not wait for
-
-            admission, problems = read_admission(ClusterAddress(self.kubeconfig, self.context))
+        admission, problems = self.admission_beside(cluster)
         found = objects_from_documents(
             documents, admission=admission, nodes=cluster.nodes, is_whole=False
         )
         found.warnings += problems
         return found
+
+    def admission_beside(self, cluster: ClusterObjects) -> tuple[Admission, tuple[str, ...]]:
+        """What submitted objects are completed from, and what of it cannot be read.
+
+        Raises:
+            SchedulerError: the cluster cannot be read.
+        """
+        if self.files or (self.recorded is not None and not self.recorded.daemon):
+            return cluster.admission, ()
+        from scheduler.tools.cli.live import ClusterAddress, read_admission  # noqa: PLC0415 - half a second that files need not wait for
+
+        return read_admission(ClusterAddress(self.kubeconfig, self.context))
 
     def _read_recorded(
         self, recorded: RecordedSource, *, tries_all_nodes: bool

@@ -1,7 +1,6 @@
 """`stowage what-if`: what becomes of the pods when something changes."""
 
 import sys
-from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
@@ -14,8 +13,9 @@ from scheduler.tools.cli.options import Output, output_option, print_line
 from scheduler.tools.cli.sources import InputSource, recorded_options, source_options
 from scheduler.tools.cli.tables import grouped, print_by_reason, print_table, print_use
 from scheduler.tools.offline import hypothetical_changes
+from scheduler.tools.offline.asked_changes import AddedNodes, changes_of
 from scheduler.tools.offline.reading import InputError
-from scheduler.tools.offline.what_if import HypotheticalChange, WhatIf, what_if as find_out
+from scheduler.tools.offline.what_if import WhatIf, what_if as find_out
 
 _HOMELESS: Final = 3
 """Exit status with `--fail-on-homeless`."""
@@ -111,13 +111,13 @@ def what_if(  # noqa: PLR0913 - one argument per option
     --fail-on-homeless when a pod that had a node, or is new, gets none.
     """  # noqa: D301 - \b is click's mark for lines to keep
     try:
-        changes: list[HypotheticalChange] = [
-            *(partial(hypothetical_changes.drain, name=name) for name in drained),
-            *(partial(hypothetical_changes.remove_taint, taint=taint) for taint in taints),
-            *_added(count, like),
-            *(_scaling(each) for each in scaled),
-            *(partial(hypothetical_changes.delete, what=each) for each in deleted),
-        ]
+        changes = changes_of(
+            drained=drained,
+            taints=taints,
+            added=_added(count, like),
+            scaled=scaled,
+            deleted=deleted,
+        )
         if not (changes or applied):
             raise InputError(
                 "nothing would change: give --drain, --remove-taint, --add-nodes, --scale, "
@@ -141,21 +141,10 @@ def what_if(  # noqa: PLR0913 - one argument per option
         sys.exit(_HOMELESS)
 
 
-def _added(count: int | None, like: str | None) -> Iterator[HypotheticalChange]:
+def _added(count: int | None, like: str | None) -> tuple[AddedNodes, ...]:
     if (count is None) != (like is None):
         raise InputError("--add-nodes N and --like NODE are given together")
-    if count is not None and like is not None:
-        yield partial(hypothetical_changes.add_nodes, count=count, like=like)
-
-
-def _scaling(text: str) -> HypotheticalChange:
-    workload, has_number, number = text.rpartition("=")
-    if not has_number or not number.isascii() or not number.isdigit():
-        raise InputError(f"--scale {text}: expected KIND/[NAMESPACE/]NAME=N")
-    replicas = int(number)
-    if replicas > hypothetical_changes.MAX_ADDED:
-        raise InputError(f"--scale {text}: expected at most {hypothetical_changes.MAX_ADDED} pods")
-    return partial(hypothetical_changes.scale, workload=workload, replicas=replicas)
+    return () if count is None or like is None else (AddedNodes(count, like),)
 
 
 # --- for people -----------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from scheduler.kernel.plugins.default_preemption import DefaultPreemption
 from scheduler.kernel.queue import Nominator
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.tools.offline.asking import Asker, WrittenObjects
+from scheduler.tools.offline.progress import Progress, no_progress
 from scheduler.tools.offline.reading import ClusterObjects
 
 DEFAULT_PROFILE: Final = "default-scheduler"
@@ -133,7 +134,12 @@ class Profiles:
         return Profiles(self.config, self._out_of_tree, is_named=self.is_named)
 
     def load(
-        self, objects: ClusterObjects, seed: int = 0, *, with_extenders: bool = True
+        self,
+        objects: ClusterObjects,
+        seed: int = 0,
+        *,
+        with_extenders: bool = True,
+        progress: Progress = no_progress,
     ) -> ClusterState:
         """Tell an engine of the objects, once; waiting pods arrive in the order of their creation.
 
@@ -143,7 +149,9 @@ class Profiles:
             SchedulerError: an extender's address, or a certificate, cannot be used.
         """
         engine = self.engine(seed, with_extenders=with_extenders)
+        count = max(1, len(objects.nodes) + len(objects.pods))
         for number, event in enumerate(events_of(objects)):
+            progress(min(1.0, number / count))
             engine.handle(event, number * ARRIVAL_SECONDS)
         engine.handle(Tick(), engine.core.now)
         pending = [pod for pod in objects.pods if not pod.node_name and not pod.is_terminating]

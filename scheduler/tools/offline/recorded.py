@@ -24,7 +24,7 @@ from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import ClusterObjects
 from scheduler.tools.offline.strictness import missing_nodes
 
-_Place: TypeAlias = tuple[str, str, str]
+Place: TypeAlias = tuple[str, str, str]
 """Kind, namespace and name."""
 
 
@@ -91,27 +91,33 @@ class RecordedCluster(msgspec.Struct, frozen=True):
     """
 
     header: Header
-    objects: dict[_Place, Any]
+    objects: dict[Place, Any]
     assumed: tuple[PodInfo, ...] = ()
 
     def read_for(self, profiles: Profiles) -> ClusterObjects:
         """The same for commands that read clusters; kinds that no plugin watches are left out."""
-        watched = kinds_to_watch(profiles.frameworks.values())
-        declared = {watched_kind(kind).name: kind for kind in watched}
-        read = ClusterObjects()
-        lists: dict[str, list[Any]] = {
-            "pods": read.pods,
-            "nodes": read.nodes,
-            "namespaces": read.namespaces,
-        }
-        for (kind, *_), obj in sorted(self.objects.items(), key=lambda item: item[0]):
-            if kind in lists:
-                lists[kind].append(obj)
-            if kind in declared:
-                read.watched.append((declared[kind], obj))
-        read.warnings.extend(missing_nodes(read.nodes, read.pods))
+        read = objects_for(profiles, self.objects)
         read.warnings.extend(map(_assumed_text, assumed_on(self.assumed)))
         return read
+
+
+def objects_for(profiles: Profiles, objects: Mapping[Place, Any]) -> ClusterObjects:
+    """Objects of events for commands that read clusters."""
+    watched = kinds_to_watch(profiles.frameworks.values())
+    declared = {watched_kind(kind).name: kind for kind in watched}
+    read = ClusterObjects()
+    lists: dict[str, list[Any]] = {
+        "pods": read.pods,
+        "nodes": read.nodes,
+        "namespaces": read.namespaces,
+    }
+    for (kind, *_), obj in sorted(objects.items(), key=lambda item: item[0]):
+        if kind in lists:
+            lists[kind].append(obj)
+        if kind in declared:
+            read.watched.append((declared[kind], obj))
+    read.warnings.extend(missing_nodes(read.nodes, read.pods))
+    return read
 
 
 def cluster_of(header: Header, records: Iterable[Record]) -> RecordedCluster:
@@ -120,8 +126,8 @@ def cluster_of(header: Header, records: Iterable[Record]) -> RecordedCluster:
     Raises:
         RecordingError: a file is damaged.
     """
-    objects: dict[_Place, Any] = {}
-    sent: dict[int, tuple[_Place, PodInfo]] = {}
+    objects: dict[Place, Any] = {}
+    sent: dict[int, tuple[Place, PodInfo]] = {}
     for record in records:
         event = record.event
         if isinstance(event, ObjectSet):
@@ -161,8 +167,8 @@ def _decoded(answer: bytes) -> list[Instruction]:
 
 
 def _bound(
-    objects: Mapping[_Place, Any], answer: list[Instruction]
-) -> Iterator[tuple[_Place, PodInfo, Bind]]:
+    objects: Mapping[Place, Any], answer: list[Instruction]
+) -> Iterator[tuple[Place, PodInfo, Bind]]:
     """The pods that are sent to a node: the watch will say so."""
     for instruction in answer:
         if isinstance(instruction, Bind):

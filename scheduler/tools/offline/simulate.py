@@ -10,6 +10,7 @@ from scheduler.kernel.engine.events import Decide, Tick
 from scheduler.kernel.engine.instructions import Bind, Evict
 from scheduler.tools.offline.cluster import ClusterState
 from scheduler.tools.offline.driving import Driving
+from scheduler.tools.offline.progress import Progress, no_progress
 
 EVICTED: Final = "evicted for a more important pod"
 HELD: Final = "has a place, and is held by"
@@ -39,21 +40,22 @@ class SimulationResult(msgspec.Struct, frozen=True):
     placements: tuple[Placement, ...]
 
 
-def simulate(cluster: ClusterState) -> SimulationResult:
+def simulate(cluster: ClusterState, progress: Progress = no_progress) -> SimulationResult:
     """Schedule all waiting pods, each decision building on those before it.
 
     The cluster is afterwards as it would be. A rejected pod is tried again when a later placement
     may help it, as in the daemon.
     """
-    return _Simulation(cluster).run()
+    return _Simulation(cluster, progress).run()
 
 
 class _Simulation(Driving):
     """Remember which pod got which node."""
 
-    def __init__(self, cluster: ClusterState) -> None:
+    def __init__(self, cluster: ClusterState, progress: Progress) -> None:
         super().__init__(cluster.engine, cluster.asker)
         self._cluster = cluster
+        self._progress = progress
         self._placed: dict[str, Placement] = {}
         self._victims: dict[str, list[str]] = {}
         """By the UID of the pod that they made room for."""
@@ -61,8 +63,12 @@ class _Simulation(Driving):
 
     def run(self) -> SimulationResult:
         """Empty the queue, and see which pods are left."""
+        pods = max(1, len(self._cluster.waiting))
+        decisions = 0
         while self.engine.has_ready or self._give_up_on_held_pods():
+            self._progress(min(1.0, decisions / pods))
             self.handle(Decide())
+            decisions += 1
         self.handle(Tick())
         messages = {entry["uid"]: str(entry["message"]) for entry in self.engine.core.queue.dump()}
         messages.update(

@@ -7,8 +7,10 @@ import msgspec
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.events import ObjectSet
+from scheduler.kernel.snapshot import Snapshot
 from scheduler.tools.offline.cluster import ClusterState, Profiles
 from scheduler.tools.offline.hypothetical_changes import controller_of, waiting_again
+from scheduler.tools.offline.progress import Progress, no_progress, part
 from scheduler.tools.offline.reading import ClusterObjects
 from scheduler.tools.offline.simulate import Placement, simulate
 from scheduler.tools.offline.utilisation import Share, changed, utilisation_of
@@ -75,8 +77,13 @@ def what_if(
     objects: ClusterObjects,
     changes: Iterable[HypotheticalChange],
     seed: int = 0,
+    *,
+    look: Callable[[Snapshot], None] = lambda _: None,
+    progress: Progress = no_progress,
 ) -> WhatIf:
     """Change a cluster, and let all pods that wait then find their places.
+
+    `look` is shown the cluster as it was, and as it would be.
 
     A victim of preemption that has a controller is made again, and looks for a place as well.
     Extenders are not asked: they know nothing of pods and nodes that do not exist.
@@ -86,11 +93,18 @@ def what_if(
     Raises:
         InputError: a change names what is not there.
     """
-    use_before = utilisation_of(profiles.again().load(objects, seed, with_extenders=False).snapshot)
+    load_before, load_after, settle = (
+        part(progress, *bounds) for bounds in ((0.0, 0.25), (0.25, 0.5), (0.5, 1.0))
+    )
+    snapshot = (
+        profiles.again().load(objects, seed, with_extenders=False, progress=load_before).snapshot
+    )
+    use_before = utilisation_of(snapshot)
+    look(snapshot)
     before = {pod.key: pod for pod in objects.pods}
     lost = [pod for change in changes for pod in change(objects)]
-    cluster = profiles.load(objects, seed, with_extenders=False)
-    placements, victims = _settle(cluster, {pod.key: pod for pod in objects.pods})
+    cluster = profiles.load(objects, seed, with_extenders=False, progress=load_after)
+    placements, victims = _settle(cluster, {pod.key: pod for pod in objects.pods}, settle)
     was_on = {key: pod.node_name for key, pod in before.items()}
     moved = [
         Moved(each.pod, each.node, was_on.get(each.pod) or None, each.victims)
@@ -114,6 +128,7 @@ def what_if(
         for pod in lost
         if controller_of(pod) is None
     ]
+    look(cluster.snapshot)
     return WhatIf(
         tuple(moved),
         tuple(homeless),
@@ -124,14 +139,16 @@ def what_if(
 
 
 def _settle(
-    cluster: ClusterState, known: Mapping[str, PodInfo]
+    cluster: ClusterState, known: Mapping[str, PodInfo], progress: Progress
 ) -> tuple[list[Placement], list[str]]:
     """Simulate until no pod moves: victims that are made again may evict other pods."""
     found: dict[str, Placement] = {}
     victims: list[str] = []
     waiting = cluster.waiting
     while True:
-        outcome = simulate(ClusterState(cluster.engine, waiting, cluster.others)).placements
+        outcome = simulate(
+            ClusterState(cluster.engine, waiting, cluster.others), progress
+        ).placements
         for each in outcome:
             earlier = found.pop(each.pod, None)
             kept = earlier.victims if earlier is not None else ()

@@ -13,6 +13,7 @@ from scheduler.observability import logs
 from scheduler.tools.cli.inputs import read_profiles, refuse
 from scheduler.tools.cli.live import ClusterAddress
 from scheduler.tools.cli.options import cluster_options
+from scheduler.tools.cli.recordings import recording_at
 from scheduler.tools.cli.top.sources import ClusterSource, RecordingSource, TopSource
 
 NOT_INSTALLED = (
@@ -58,7 +59,7 @@ def top(
     clock = SystemClock()
     try:
         if recordings:
-            source: TopSource = RecordingSource(list(recordings))
+            source: TopSource = RecordingSource(recording_at(recordings, None))
         else:
             place = ClusterAddress(kubeconfig, context)
             # What is wrong with it is said before the screen is taken over.

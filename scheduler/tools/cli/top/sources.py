@@ -3,19 +3,18 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any, Final, Protocol
 
 from typing_extensions import override
 
 from scheduler.clock import Clock
 from scheduler.daemon.informers.informers import Informers
+from scheduler.daemon.recording.files import Recording
 from scheduler.daemon.recording.records import Record
 from scheduler.daemon.recording.replay import restore
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import Event
 from scheduler.tools.cli.live import ClusterAddress
-from scheduler.tools.cli.recordings import recording_at
 from scheduler.tools.cli.top.view import Rates
 from scheduler.tools.cli.watching import watching
 from scheduler.tools.offline.cluster import Profiles
@@ -114,20 +113,19 @@ class ClusterSource(TopSource):
 class RecordingSource(TopSource):
     """A recording; time goes where it is moved to.
 
-    Args:
-        paths: its parts, or its directory.
+    Attributes:
+        records: all of it.
 
     Raises:
         SchedulerError: it cannot be read.
     """
 
-    def __init__(self, paths: list[Path]) -> None:
-        self._recording = recording_at(paths, None)
-        self._header = self._recording.header
+    def __init__(self, recording: Recording) -> None:
+        self._header = recording.header
         self.decides = self._header.is_complete
-        self._records: list[Record] = list(self._recording)
+        self.records: list[Record] = list(recording)
         self._start = self._header.clock
-        self._end = self._records[-1].time if self._records else self._start
+        self._end = self.records[-1].time if self.records else self._start
         self._at = self._start
         self._wanted = self._end
         self._next = 0
@@ -178,8 +176,8 @@ class RecordingSource(TopSource):
     def catch_up(self) -> None:
         """Tell the engine what happened until the moment wanted."""
         until = self._wanted
-        while self._next < len(self._records):
-            record = self._records[self._next]
+        while self._next < len(self.records):
+            record = self.records[self._next]
             if record.time > until:
                 break
             self._next += 1

@@ -1,0 +1,204 @@
+"""One pod's answer as data of the page "Pod": the JSON of `explain`, and the words for people."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.answers.edits import AddNodes, EvictPod
+from scheduler.kernel.answers.judgement import Judgement
+from scheduler.kernel.answers.model import (
+    Placed,
+    PodAnswer,
+    SchedulingState,
+    StoryEntry,
+    SuggestedChange,
+    Unserved,
+)
+from scheduler.kernel.answers.report import amount_for_people
+from scheduler.kernel.answers.words import change_text, guess_text, near_text, obstacle_text
+from scheduler.kernel.engine.instructions import POD_SCHEDULED
+from scheduler.kernel.framework.runtime import Framework
+from scheduler.tools.cli.explain_text import PodReport, remarks, unserved_text, verdict
+
+Mood: TypeAlias = Literal["good", "warn", "bad"]
+
+_NEAREST_SHOWN: Final = 3
+
+
+class _Wire(msgspec.Struct, frozen=True, rename="camel"):
+    """Common settings."""
+
+
+class ChangeWords(_Wire, frozen=True):
+    """A change in words, and the options of `what-if` that make it; none where it has no such."""
+
+    text: str
+    what_if: dict[str, list[str]]
+
+
+class CheckWords(_Wire, frozen=True):
+    """A check in words; see `answers.model.Check`."""
+
+    plugin: str
+    rejects: int
+    fits_without: int
+    texts: list[str]
+
+
+class Words(_Wire, frozen=True):
+    """An answer as sentences.
+
+    Attributes:
+        verdict: where the pod fits, or why it fits nowhere.
+        mood: how that looks.
+        remarks: what else there is to say.
+        nodes: how many nodes there are.
+        filters: the filter plugins, in the order in which they are asked.
+        checks: why it fits nowhere.
+        nearest: the nodes that come closest.
+        guesses: words that look misspelt.
+        changes: what would help; None where that was not looked for.
+    """
+
+    verdict: str
+    mood: Mood
+    remarks: list[str]
+    nodes: int
+    filters: list[str]
+    checks: list[CheckWords]
+    nearest: list[str]
+    guesses: list[str]
+    changes: list[ChangeWords] | None
+
+
+class About(_Wire, frozen=True):
+    """The pod itself; its age is in seconds, None where it was never created."""
+
+    node: str
+    priority: int
+    requests: dict[str, str]
+    age: float | None
+
+
+class PodPage(_Wire, frozen=True):
+    """All that the page shows; `pods` is that of `stowage explain -o json`."""
+
+    pods: tuple[msgspec.Raw]
+    words: Words
+    about: About
+    story: tuple[StoryEntry, ...]
+    state: SchedulingState | None
+    notes: tuple[str, ...]
+
+
+def pod_page(
+    pod: PodInfo,
+    judgement: Judgement,
+    framework: Framework,
+    now: datetime,
+    *,
+    state: SchedulingState | None = None,
+    past: Sequence[StoryEntry] = (),
+    notes: tuple[str, ...] = (),
+) -> PodPage:
+    """Put together what is known of a pod.
+
+    Args:
+        pod: the pod.
+        judgement: what the profile says, with every rejection.
+        framework: that profile.
+        now: the moment that it is about.
+        state: what the engine that decides knows, if it can be asked.
+        past: what else has happened to it, oldest first.
+        notes: what is to be said about where this comes from.
+    """
+    story = state.story if state is not None else ()
+    created = pod.pod.metadata.creation_timestamp
+    return PodPage(
+        (judgement.json(),),
+        _words(pod, judgement, framework),
+        About(
+            pod.node_name,
+            pod.priority,
+            {name: amount_for_people(name, amount) for name, amount in pod.shape.requests.items()},
+            seconds_since(created, now),
+        ),
+        tuple(_story(pod, (*past, *story))),
+        state,
+        notes,
+    )
+
+
+def seconds_since(time: str | None, now: datetime) -> float | None:
+    """The age of what was created at a time of RFC 3339; None where it does not say."""
+    try:
+        return max(0.0, (now - datetime.fromisoformat(time or "")).total_seconds())
+    except (ValueError, TypeError):
+        return None
+
+
+def _story(pod: PodInfo, known: Sequence[StoryEntry]) -> list[StoryEntry]:
+    """What happened, after the creation; without any of it, what the pod's condition says."""
+    created = pod.pod.metadata.creation_timestamp
+    story = [StoryEntry(created, 0, "created", "")] if created else []
+    story += known
+    if not known:
+        story += (
+            StoryEntry("", 0, each.reason or each.type, each.message)
+            for each in pod.pod.status.conditions
+            if each.type == POD_SCHEDULED
+        )
+    return story
+
+
+def _words(pod: PodInfo, judgement: Judgement, framework: Framework) -> Words:
+    answer, nodes = judgement.answer(), len(judgement.nodes.names)
+    report = PodReport(pod, answer, framework, nodes, {}, (), 0)
+    unserved = isinstance(answer.unserved, Unserved)
+    first = [unserved_text(answer.unserved)] if isinstance(answer.unserved, Unserved) else []
+    said = [*first, verdict(report), *remarks(report)]
+    return Words(
+        said[0],
+        "warn" if unserved else _mood(answer, judgement),
+        said[1:],
+        nodes,
+        [plugin.name for plugin in framework.plugins.filter],
+        [
+            CheckWords(
+                check.plugin,
+                check.rejects,
+                check.fits_without,
+                [obstacle_text(obstacle) for obstacle in check.obstacles],
+            )
+            for check in answer.checks or ()
+        ],
+        [near_text(near) for near in (answer.nearest or ())[:_NEAREST_SHOWN]],
+        [guess_text(guess) for guess in answer.guesses or ()],
+        None
+        if not isinstance(answer.changes, tuple)
+        else [ChangeWords(change_text(each), _what_if(each)) for each in answer.changes],
+    )
+
+
+def _mood(answer: PodAnswer, judgement: Judgement) -> Mood:
+    if isinstance(answer.placed, Placed):
+        return "good" if answer.placed.fits else "warn"
+    if answer.pre_enqueue is not None:
+        return "warn"
+    return "good" if judgement.feasible else "bad"
+
+
+def _what_if(change: SuggestedChange) -> dict[str, list[str]]:
+    """The options of `what-if` that make a change of the cluster."""
+    options: dict[str, list[str]] = {}
+    for edit in change.edits:
+        if isinstance(edit, AddNodes):
+            options |= {"add-nodes": [str(edit.count)], "like": [edit.like]}
+        elif isinstance(edit, EvictPod):
+            options.setdefault("delete", []).append(f"pod/{edit.pod}")
+        else:
+            return {}
+    return options

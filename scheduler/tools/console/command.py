@@ -1,0 +1,144 @@
+"""`stowage console`: the command."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final, NoReturn
+
+import click
+import uvloop
+
+from scheduler.clock import Clock, SystemClock
+from scheduler.errors import SchedulerError
+from scheduler.observability import logs
+from scheduler.tools.cli.inputs import read_profiles, refuse
+from scheduler.tools.cli.instances import profiles_at_work
+from scheduler.tools.cli.live import ClusterAddress
+from scheduler.tools.cli.recordings import seconds_at
+from scheduler.tools.cli.sources import InputSource, recorded_options, source_options
+from scheduler.tools.cli.watching import watching
+from scheduler.tools.console.scenes import ClusterScene, FileScene, RecordingScene, Scene
+from scheduler.tools.console.server import Console
+from scheduler.tools.offline.cluster import Profiles
+
+PORT: Final = 10280
+_EVERYWHERE: Final = (
+    "whoever reaches this address sees the cluster with your rights: keep it behind something that "
+    "asks for a login"
+)
+
+
+@click.command(context_settings={"max_content_width": 100})
+@source_options
+@recorded_options
+@click.option(
+    "--address",
+    default="127.0.0.1",
+    show_default=True,
+    help="Where to listen. Pages have no login: on another address than loopback others see them.",
+)
+@click.option(
+    "--port",
+    default=PORT,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="0 lets the system choose.",
+)
+@click.option(
+    "--allow-host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="Another name under which the pages are asked for, as behind a proxy. May be given "
+    "several times.",
+)
+def console(*, source: InputSource, address: str, port: int, hosts: tuple[str, ...]) -> None:
+    """Serve pages for a browser: what waits and why, what would help, what if, and replay.
+
+    They show the cluster of the kubeconfig (rights to read are enough), files, or a recording, so
+    that a ticket can be looked at without a cluster. Nothing is changed.
+
+    \b
+      stowage console
+      stowage console -f cluster.json
+      stowage console --recording DIR --at 2026-01-31T02:00:00Z
+      kubectl -n stowage port-forward deploy/stowage 10259 &
+      stowage console --daemon https://localhost:10259 --insecure-skip-tls-verify
+
+    Events of a pod show where they may be listed.
+    """  # noqa: D301 - \b is click's mark for lines to keep
+    clock = SystemClock()
+    logs.configure(clock, 0)
+    try:
+        uvloop.run(_serve(source, clock, address, port, hosts))
+    except SchedulerError as problem:
+        refuse("console", problem)
+
+
+async def _serve(
+    source: InputSource, clock: Clock, address: str, port: int, hosts: tuple[str, ...]
+) -> None:
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ended.set)
+    async with _console(source, clock, hosts) as pages:
+        url = await pages.start(address, port)
+        click.echo(f"Stowage console: {url}  (Ctrl-C ends it)")
+        if not address.startswith("127.") and address not in ("localhost", "::1"):
+            click.echo(f"note: {_EVERYWHERE}", err=True)
+        try:
+            await ended.wait()
+        finally:
+            await pages.stop()
+
+
+@asynccontextmanager
+async def _console(
+    source: InputSource, clock: Clock, hosts: tuple[str, ...]
+) -> AsyncIterator[Console]:
+    if source.files or source.recorded is not None:
+        scene, notices = await asyncio.to_thread(_still, source, clock)
+        yield Console(
+            scene, clock, notices=notices, hosts=hosts, admission_of=source.admission_beside
+        )
+        return
+    place = ClusterAddress(source.kubeconfig, source.context)
+    profiles, notices = await asyncio.to_thread(_profiles, source, place)
+    scene = ClusterScene(profiles, clock)
+    async with watching(place, profiles, scene.submit, clock) as watched:
+        scene.watch(watched)
+        yield Console(
+            scene,
+            clock,
+            notices=notices,
+            hosts=hosts,
+            admission_of=source.admission_beside,
+            session=watched.session,
+        )
+
+
+def _profiles(source: InputSource, place: ClusterAddress) -> tuple[Profiles, tuple[str, ...]]:
+    if source.config_file is not None:
+        return read_profiles(source.config_file, feature_gates=source.feature_gates)
+    return profiles_at_work(place, source.feature_gates, tries_all_nodes=False)
+
+
+def _still(source: InputSource, clock: Clock) -> tuple[Scene, tuple[str, ...]]:
+    """What does not change: files, or a recording."""
+    recorded = source.recorded
+    if recorded is None:
+        objects, profiles, notices = source.read()
+        title = ", ".join(source.files)
+        return FileScene(objects, profiles, title, clock), (*objects.warnings, *notices)
+    if source.files:
+        _refuse_both()
+    with recorded.opened(source.kubeconfig, source.context) as recording:
+        moment = recorded.moment and seconds_at(recording.header, recorded.moment)
+        title = recorded.daemon or f"recording {recording.paths[0].parent}"
+        return RecordingScene(recording, title, moment or None), ()
+
+
+def _refuse_both() -> NoReturn:
+    raise click.UsageError("-f asks files, --daemon and --recording a daemon: give one")

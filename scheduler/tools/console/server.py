@@ -1,0 +1,353 @@
+"""The server of the pages: answers as JSON, and never a change of the cluster.
+
+A page of another origin must not be able to ask: requests carry the reader's own address as their
+Host (DNS rebinding), and what is posted is JSON of our own pages.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from http import HTTPStatus
+from ipaddress import ip_address
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+from aiohttp.client_exceptions import ClientConnectionError
+
+from scheduler.clock import Clock
+from scheduler.config.write import to_yaml
+from scheduler.daemon.client.session import ApiSession
+from scheduler.errors import SchedulerError
+from scheduler.observability.build_info import stowage_version
+from scheduler.tools.console.past import past_of
+from scheduler.tools.console.questions import (
+    CompareQuestion,
+    SaveQuestion,
+    WhatIfQuestion,
+    answer_comparison,
+    answer_what_if,
+)
+from scheduler.tools.console.scenes import ClusterScene, RecordingScene, Scene
+from scheduler.tools.console.views import names_of, now_of, pod_of, pods_of, with_past
+from scheduler.tools.console.work import Told, Work
+from scheduler.tools.offline.admission import Admission
+from scheduler.tools.offline.cluster import Profiles
+from scheduler.tools.offline.progress import Progress
+from scheduler.tools.offline.reading import (
+    ClusterObjects,
+    InputError,
+    documents_from_text,
+    objects_from_documents,
+)
+from scheduler.tools.pages.shell import POLICY, STATIC, Page, saved_page, served_page
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+AdmissionOf = Callable[[ClusterObjects], tuple[Admission, tuple[str, ...]]]
+"""What the API server of a cluster would complete submitted objects from; see `Source`."""
+
+PAGES: Final[dict[str, Page]] = {
+    "/": "now",
+    "/pod": "pod",
+    "/what-if": "what-if",
+    "/replay": "replay",
+}
+_MAX_BODY_BYTES: Final = 32 * 1024 * 1024
+_TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+_JSON: Final = "application/json"
+_LINES: Final = "application/x-ndjson"
+_SAMPLE_SECONDS: Final = 1.0
+_NAMES: Final = frozenset({"localhost"})
+_HEADERS: Final = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_encode = msgspec.json.Encoder().encode
+_log = logging.getLogger(__name__)
+
+
+class Console:
+    """One scene as pages.
+
+    Args:
+        scene: what is looked at.
+        clock: for how long computations take.
+        notices: what is to be said about where everything comes from.
+        admission_of: gives what submitted objects are completed from.
+        hosts: more names under which pages may be asked for.
+        session: the way to the API server, for a pod's events; None without one.
+    """
+
+    def __init__(
+        self,
+        scene: Scene,
+        clock: Clock,
+        *,
+        notices: tuple[str, ...] = (),
+        admission_of: AdmissionOf,
+        hosts: tuple[str, ...] = (),
+        session: ApiSession | None = None,
+    ) -> None:
+        self._scene = scene
+        self._notices = notices
+        self._admission_of = admission_of
+        self._session = session
+        self._hosts = _NAMES | {host.lower() for host in hosts}
+        self._work = Work(clock)
+        self._tasks: list[asyncio.Task[None]] = []
+        app = web.Application(middlewares=[self._guard], client_max_size=_MAX_BODY_BYTES)
+        app.add_routes([web.get(path, partial(_page, page)) for path, page in PAGES.items()])
+        app.add_routes(
+            [
+                web.get("/static/{name:.+}", _static),
+                web.get("/api/about", self._about),
+                web.get("/api/now", self._now),
+                web.get("/api/pods", self._pods),
+                web.get("/api/names", self._names),
+                web.get("/api/explain", self._explain),
+                web.post("/api/what-if", self._what_if),
+                web.post("/api/compare", self._compare),
+                web.post("/api/saved", self._saved),
+            ]
+        )
+        self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
+
+    async def start(self, host: str, port: int) -> str:
+        """Begin to listen; 0 lets the system choose a port. Returns the address.
+
+        Raises:
+            InputError: it cannot be listened on.
+        """
+        await self._runner.setup()
+        try:
+            await web.TCPSite(self._runner, host, port).start()
+        except OSError as problem:
+            await self._runner.cleanup()
+            told = problem.strerror or problem
+            raise InputError(f"cannot listen on {host} port {port}: {told}") from problem
+        if self._scene.is_live:
+            self._tasks.append(asyncio.create_task(self._sample()))
+        bound = self._runner.addresses[0]
+        self._hosts |= {bound[0], host.lower()}
+        name = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
+        return f"http://{name}:{bound[1]}/"
+
+    async def stop(self) -> None:
+        """Answer no more."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._runner.cleanup()
+        await asyncio.to_thread(self._work.close)
+
+    async def _sample(self) -> None:
+        """A cluster's changes are taken in, whether a page looks at them or none."""
+        scene = self._scene
+        while isinstance(scene, ClusterScene):
+            await self._work.short(scene.sample)
+            await asyncio.sleep(_SAMPLE_SECONDS)
+
+    # --- who may ask ----------------------------------------------------------------------------
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        problem = self._refusal(request)
+        if problem:
+            response: web.StreamResponse = _failure(HTTPStatus.FORBIDDEN, problem)
+        else:
+            try:
+                response = await handler(request)
+            except SchedulerError as error:
+                response = _failure(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
+            except web.HTTPException as error:
+                response = _failure(HTTPStatus(error.status), error.reason)
+            except Exception as error:  # noqa: BLE001 - whatever went wrong, the page says so
+                _log.exception("A page was not answered")
+                told = f"{type(error).__name__}: {error}"
+                response = _failure(HTTPStatus.INTERNAL_SERVER_ERROR, told)
+        if not response.prepared:
+            response.headers.update(_HEADERS)
+        return response
+
+    def _refusal(self, request: web.Request) -> str:
+        """Why a request is not answered; empty when it is."""
+        host = _host_of(request.host)
+        if host not in self._hosts:
+            return f"Host {host!r} is not served here; --allow-host names another one"
+        if request.method in ("GET", "HEAD"):
+            return ""
+        origin = request.headers.get("Origin", "")
+        if origin and origin.partition("://")[2] != request.host:
+            return f"{origin} may not ask"
+        if request.content_type != _JSON:
+            return f"expected {_JSON}"
+        return ""
+
+    # --- short questions ------------------------------------------------------------------------
+
+    async def _ask(self, request: web.Request, question: Callable[[Scene], Any]) -> Any:
+        """Have the scene at the moment that is asked for answer a question."""
+        moment = _moment(request.query.get("at"))
+
+        def ask() -> Any:
+            self._scene.go(moment)
+            return question(self._scene)
+
+        return await self._work.short(ask)
+
+    async def _about(self, _request: web.Request) -> web.Response:
+        scene = self._scene
+        about: dict[str, Any] = {
+            "title": scene.title,
+            "version": stowage_version(),
+            "notices": self._notices,
+            "hasPast": isinstance(scene, RecordingScene),
+        }
+        if isinstance(scene, RecordingScene):
+            about |= {
+                "seconds": scene.seconds,
+                "started": scene.header.started,
+                "isComplete": scene.header.is_complete,
+                "configuration": await self._work.short(lambda: to_yaml(scene.profiles.config)),
+            }
+        return _json(about)
+
+    async def _now(self, request: web.Request) -> web.Response:
+        return _json(await self._ask(request, now_of))
+
+    async def _pods(self, request: web.Request) -> web.Response:
+        text, node = request.query.get("q", ""), request.query.get("node", "")
+        return _json(await self._ask(request, lambda scene: pods_of(scene, text, node)))
+
+    async def _names(self, request: web.Request) -> web.Response:
+        return _json(await self._ask(request, names_of))
+
+    async def _explain(self, request: web.Request) -> web.Response:
+        name = request.query.get("pod", "")
+        page = await self._ask(request, lambda scene: pod_of(scene, name))
+        if self._session is not None:
+            pod: str = msgspec.json.decode(page.pods[0])["pod"]
+            page = with_past(page, *await past_of(self._session, *pod.split("/")))
+        return _json(page)
+
+    async def _saved(self, request: web.Request) -> web.Response:
+        question = await _read(request, SaveQuestion)
+        if question.page not in PAGES.values():
+            raise InputError(f"{question.page}: there is no such page")
+        page: Page = next(page for page in PAGES.values() if page == question.page)
+        return web.Response(body=saved_page(page, question.data), content_type="text/html")
+
+    # --- long questions -------------------------------------------------------------------------
+
+    async def _what_if(self, request: web.Request) -> web.StreamResponse:
+        question = await _read(request, WhatIfQuestion)
+        documents = [
+            list(documents_from_text(text, "the objects to apply")) for text in question.apply
+        ]
+
+        def cluster() -> tuple[ClusterObjects, Profiles]:
+            self._scene.go(question.at)
+            return self._scene.objects(), self._scene.profiles.again()
+
+        objects, profiles = await self._work.short(cluster)
+        applied = [await self._completed(each, objects) for each in documents]
+        return await self._lines(
+            request,
+            lambda progress: answer_what_if(question, profiles, objects, applied, progress),
+        )
+
+    async def _completed(
+        self, documents: list[tuple[str, Any]], cluster: ClusterObjects
+    ) -> ClusterObjects:
+        """Submitted objects; decoded in this thread, as those that are watched."""
+        admission, problems = await asyncio.to_thread(self._admission_of, cluster)
+        found = objects_from_documents(
+            documents, admission=admission, nodes=cluster.nodes, is_whole=False
+        )
+        found.warnings += problems
+        return found
+
+    async def _compare(self, request: web.Request) -> web.StreamResponse:
+        question, scene = await _read(request, CompareQuestion), self._scene
+        if not isinstance(scene, RecordingScene):
+            raise InputError("there is no recording here: start with --recording")
+        header, records = scene.header, scene.records
+        return await self._lines(
+            request, lambda progress: answer_comparison(question, header, records, progress)
+        )
+
+    async def _lines(
+        self, request: web.Request, task: Callable[[Progress], Any]
+    ) -> web.StreamResponse:
+        """Lines of JSON: how far it has come, and at last the answer."""
+        response = web.StreamResponse(headers={**_HEADERS, "Content-Type": _LINES})
+        await response.prepare(request)
+        steps: AsyncIterator[Any] = self._work.long(task)
+        try:
+            async for step in steps:
+                said = step if isinstance(step, Told) else {"result": step}
+                await response.write(_encode(said) + b"\n")
+        except SchedulerError as problem:
+            await response.write(_encode({"error": str(problem)}) + b"\n")
+        except ClientConnectionError:
+            pass  # The page has gone; the computation ends with it.
+        finally:
+            await steps.aclose()  # type: ignore[attr-defined] # it is a generator
+        await response.write_eof()
+        return response
+
+
+def _host_of(given: str) -> str:
+    """The host of a Host header, without its port; an address as it is written shortest."""
+    bare = given.rpartition(":")[0] if given.rpartition(":")[2].isdigit() else given
+    host = bare.strip("[]").lower()
+    try:
+        return str(ip_address(host))
+    except ValueError:
+        return host
+
+
+def _moment(text: str | None) -> float | None:
+    """Seconds since the start, where some are asked for.
+
+    Raises:
+        InputError: it is no number.
+    """
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError as problem:
+        raise InputError(f"at={text}: expected seconds since the start") from problem
+
+
+async def _read(request: web.Request, kind: Any) -> Any:
+    try:
+        return msgspec.json.decode(await request.read(), type=kind)
+    except msgspec.MsgspecError as problem:
+        raise InputError(f"the question cannot be read: {problem}") from problem
+
+
+async def _page(page: Page, _request: web.Request) -> web.Response:
+    return web.Response(text=served_page(page), content_type="text/html")
+
+
+async def _static(request: web.Request) -> web.StreamResponse:
+    path = (STATIC / request.match_info["name"]).resolve()
+    if not path.is_relative_to(STATIC) or not path.is_file() or path.suffix not in _TYPES:
+        return _failure(HTTPStatus.NOT_FOUND, "there is no such file")
+    text = await asyncio.to_thread(path.read_text, encoding="utf-8")
+    return web.Response(text=text, content_type=_TYPES[path.suffix], charset="utf-8")
+
+
+def _json(value: object) -> web.Response:
+    return web.Response(body=_encode(value), content_type=_JSON)
+
+
+def _failure(status: HTTPStatus, told: str) -> web.Response:
+    return web.Response(body=_encode({"error": told}), content_type=_JSON, status=status)

@@ -1,0 +1,200 @@
+"""What the pages are told: small structs that become JSON, made from a scene."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.answers.explainer import Explainer
+from scheduler.kernel.answers.model import StoryEntry
+from scheduler.kernel.answers.why import Depth
+from scheduler.tools.cli.explaining import served_names, unserved_name
+from scheduler.tools.cli.pod_page import PodPage, pod_page, seconds_since
+from scheduler.tools.cli.top.view import SOON, WaitingRow, view_of
+from scheduler.tools.console.scenes import Scene, Series
+from scheduler.tools.offline.heat import Heat, heat_of
+from scheduler.tools.offline.hypothetical_changes import controller_of
+from scheduler.tools.offline.reading import InputError
+
+_NAMED: Final = 4
+_LISTED: Final = 50
+_AGES: Final = (10.0, 60.0, 600.0, 3600.0, 86400.0)
+"""Where one class of ages ends and the next begins, in seconds."""
+_TEMPLATE_HASH: Final = "pod-template-hash"
+
+
+class _Wire(msgspec.Struct, frozen=True, rename="camel"):
+    """Common settings."""
+
+
+class WaitingPods(_Wire, frozen=True):
+    """Pods that wait for the same reason.
+
+    Attributes:
+        message: the reason.
+        count: how many they are.
+        pods: the oldest of them.
+        oldest: how long that one waits, in seconds; None where none has a time of creation.
+        ages: how many wait less than 10 s, 1 min, 10 min, 1 h, 1 d, and longer.
+    """
+
+    message: str
+    count: int
+    pods: tuple[str, ...]
+    oldest: float | None
+    ages: tuple[int, ...]
+
+
+class Now(_Wire, frozen=True):
+    """The page "Now"; see `cli.top.view.View`.
+
+    Attributes:
+        missing: what is not known yet.
+        is_live: whether it is worth asking again.
+        queue: pods by where the scheduler has them; files only say that they wait.
+        binds: pods that got a node, per second; None where there is no time.
+        arrivals: new pods, per second.
+        series: what happened over time.
+        heat: how full the nodes are.
+        waiting: pods without a node by reason.
+    """
+
+    missing: str
+    is_live: bool
+    pods: int
+    queue: dict[str, int]
+    assumed: int
+    binds: float | None
+    arrivals: float | None
+    series: Series
+    heat: Heat
+    waiting: tuple[WaitingPods, ...]
+
+
+class FoundPod(_Wire, frozen=True):
+    """A pod in a list."""
+
+    pod: str
+    node: str
+
+
+class FoundPods(_Wire, frozen=True):
+    """The first pods of those that were looked for, and how many there are."""
+
+    count: int
+    pods: tuple[FoundPod, ...]
+
+
+class Names(_Wire, frozen=True):
+    """What a change can be about, to choose from."""
+
+    nodes: list[str]
+    taints: list[str]
+    workloads: list[str]
+    things: list[str]
+
+
+def now_of(scene: Scene) -> Now:
+    """Look at everything."""
+    view = view_of(scene.engine, scene.profiles, scene.rates, scene.now, decides=scene.decides)
+    time = scene.time()
+    return Now(
+        scene.missing,
+        scene.is_live,
+        view.pods,
+        view.queue if scene.has_time else {"waiting": sum(view.queue.values())},
+        view.assumed,
+        view.binds if scene.has_time else None,
+        view.arrivals if scene.has_time else None,
+        scene.series,
+        heat_of(scene.engine.core.snapshot),
+        tuple(_waiting(each, time) for each in sorted(view.waiting, key=_needs_no_help)),
+    )
+
+
+def _needs_no_help(waiting: WaitingRow) -> bool:
+    """Whether the pods only have to be tried; these come last."""
+    return waiting.message == SOON
+
+
+def _waiting(waiting: WaitingRow, now: datetime) -> WaitingPods:
+    ages = [seconds_since(pod.pod.metadata.creation_timestamp, now) for pod in waiting.pods]
+    by_age = sorted(zip(ages, waiting.pods, strict=True), key=lambda each: -(each[0] or 0.0))
+    counts = [0] * (len(_AGES) + 1)
+    for age in ages:
+        if age is not None:
+            counts[sum(age >= end for end in _AGES)] += 1
+    known = [age for age in ages if age is not None]
+    names = tuple(pod.key for _, pod in by_age[:_NAMED])
+    oldest = max(known) if known else None
+    return WaitingPods(waiting.message, len(ages), names, oldest, tuple(counts))
+
+
+def pods_of(scene: Scene, text: str, node: str) -> FoundPods:
+    """Pods whose name has a text in it, or that are on a node; those that wait come first."""
+    found = [pod for pod in scene.pods() if text in pod.key and (not node or pod.node_name == node)]
+    found.sort(key=lambda pod: bool(pod.node_name))
+    first = (FoundPod(pod.key, pod.node_name) for pod in found[:_LISTED])
+    return FoundPods(len(found), tuple(first))
+
+
+def pod_of(scene: Scene, name: str) -> PodPage:
+    """All about one pod, given as namespace/name, or as a name that only one pod has.
+
+    Raises:
+        InputError: there is no such pod.
+    """
+    pods = list(scene.pods())
+    matching = [pod for pod in pods if name == pod.key] or [p for p in pods if name == p.name]
+    if len(matching) > 1:
+        raise InputError(f"{name}: there is one in each of {_namespaces(matching)}")
+    if not matching:
+        raise InputError(f"{name}: there is no such pod, or it has ended")
+    [pod] = matching
+    unserved = partial(unserved_name, served_names(pods, scene.profiles))
+    explainer = Explainer(
+        scene.engine, scene.profiles.framework_of, all_reasons=True, unserved=unserved
+    )
+    judgement = explainer.judge(pod, Depth.CHANGES)
+    return pod_page(
+        pod,
+        judgement,
+        scene.profiles.framework_of(pod),
+        scene.time(),
+        state=scene.state(pod),
+    )
+
+
+def with_past(page: PodPage, past: Iterable[StoryEntry], notes: tuple[str, ...]) -> PodPage:
+    """The page with more of the pod's past, by time."""
+    story = sorted((*page.story, *past), key=lambda entry: entry.time)
+    return msgspec.structs.replace(page, story=tuple(story), notes=(*page.notes, *notes))
+
+
+def _namespaces(pods: Iterable[PodInfo]) -> str:
+    return ", ".join(sorted({pod.namespace for pod in pods}))
+
+
+def names_of(scene: Scene) -> Names:
+    """What the cluster has that a change could be about."""
+    objects = scene.objects()
+    nodes = [node.metadata.name for node in objects.nodes]
+    taints = sorted({taint.key for node in objects.nodes for taint in node.spec.taints})
+    workloads = sorted({name for pod in objects.pods for name in _workload(pod)})
+    things = [*workloads, *(f"node/{name}" for name in nodes)]
+    return Names(nodes, taints, workloads, things)
+
+
+def _workload(pod: PodInfo) -> Iterator[str]:
+    """The workload that a pod is of, as `what-if` takes it."""
+    owner = controller_of(pod)
+    if owner is None:
+        return
+    suffix = f"-{pod.labels.get(_TEMPLATE_HASH)}"
+    if owner.kind == "ReplicaSet" and owner.name.endswith(suffix):
+        yield f"deployment/{pod.namespace}/{owner.name.removesuffix(suffix)}"
+    elif owner.kind != "Node":
+        yield f"{owner.kind.lower()}/{pod.namespace}/{owner.name}"

@@ -1,0 +1,83 @@
+"""Where pages' questions are worked on: short ones in one thread, long ones beside it.
+
+The thread of short ones owns the scene and its engine. Long ones get objects that do not change,
+and an engine of their own; they end early when the page that asked is gone.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Final, TypeVar
+
+import msgspec
+
+from scheduler.clock import MonotonicClock
+from scheduler.tools.offline.progress import Progress
+
+_T = TypeVar("_T")
+
+_LONG_AT_ONCE: Final = 2
+_TOLD_SECONDS: Final = 0.2
+_FORESEEN_SECONDS: Final = 1.0
+"""No time left is told before: it would be a guess."""
+
+
+class Stopped(Exception):  # noqa: N818 - not an error: the page has gone
+    """The answer of a long question is not wanted any more."""
+
+
+class Told(msgspec.Struct, frozen=True):
+    """How far a long question has come: a share, and the seconds left where they can be told."""
+
+    share: float
+    left: float | None
+
+
+class Work:
+    """Both places; `close` waits until nothing runs there."""
+
+    def __init__(self, clock: MonotonicClock) -> None:
+        self._clock = clock
+        self._short = ThreadPoolExecutor(1, "console-engine")
+        self._long = ThreadPoolExecutor(_LONG_AT_ONCE, "console-long")
+        self._stops: set[Event] = set()
+
+    async def short(self, task: Callable[[], _T]) -> _T:
+        """The result of something that may use the scene."""
+        return await asyncio.get_running_loop().run_in_executor(self._short, task)
+
+    async def long(self, task: Callable[[Progress], _T]) -> AsyncIterator[Told | _T]:
+        """How far it has come, again and again, and at last the result.
+
+        The task ends soon after the iterator is closed.
+        """
+        stop, share = Event(), 0.0
+
+        def progress(done: float) -> None:
+            nonlocal share
+            share = done
+            if stop.is_set():
+                raise Stopped
+
+        began = self._clock.monotonic()
+        self._stops.add(stop)
+        future = asyncio.get_running_loop().run_in_executor(self._long, task, progress)
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        try:
+            while not (await asyncio.wait([future], timeout=_TOLD_SECONDS))[0]:
+                took = self._clock.monotonic() - began
+                is_told = took >= _FORESEEN_SECONDS and share > 0
+                left = round(took * (1 - share) / share, 1) if is_told else None
+                yield Told(round(share, 4), left)
+            yield future.result()
+        finally:
+            stop.set()
+            self._stops.discard(stop)
+
+    def close(self) -> None:
+        """End what still runs."""
+        for stop in self._stops:
+            stop.set()
+        self._long.shutdown(cancel_futures=True)
+        self._short.shutdown(cancel_futures=True)

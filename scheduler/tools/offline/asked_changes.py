@@ -1,0 +1,56 @@
+"""The changes that `what-if` is asked for, as its options and its page have them."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import msgspec
+
+from scheduler.tools.offline import hypothetical_changes
+from scheduler.tools.offline.reading import InputError
+from scheduler.tools.offline.what_if import HypotheticalChange
+
+
+class AddedNodes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """So many nodes like another one."""
+
+    count: int
+    like: str
+
+
+def changes_of(
+    *,
+    drained: Sequence[str] = (),
+    taints: Sequence[str] = (),
+    added: Sequence[AddedNodes] = (),
+    scaled: Sequence[str] = (),
+    deleted: Sequence[str] = (),
+) -> list[HypotheticalChange]:
+    """What is to be done, in the order in which it is.
+
+    Raises:
+        InputError: a change cannot be read, or is too large.
+    """
+    return [
+        *(partial(hypothetical_changes.drain, name=name) for name in drained),
+        *(partial(hypothetical_changes.remove_taint, taint=taint) for taint in taints),
+        *map(_adding, added),
+        *map(_scaling, scaled),
+        *(partial(hypothetical_changes.delete, what=each) for each in deleted),
+    ]
+
+
+def _adding(added: AddedNodes) -> HypotheticalChange:
+    most = hypothetical_changes.MAX_ADDED
+    if not 1 <= added.count <= most:
+        raise InputError(f"--add-nodes {added.count}: expected 1 to {most} nodes")
+    return partial(hypothetical_changes.add_nodes, count=added.count, like=added.like)
+
+
+def _scaling(text: str) -> HypotheticalChange:
+    workload, has_number, number = text.rpartition("=")
+    if not has_number or not number.isascii() or not number.isdigit():
+        raise InputError(f"--scale {text}: expected KIND/[NAMESPACE/]NAME=N")
+    replicas = int(number)
+    if replicas > hypothetical_changes.MAX_ADDED:
+        raise InputError(f"--scale {text}: expected at most {hypothetical_changes.MAX_ADDED} pods")
+    return partial(hypothetical_changes.scale, workload=workload, replicas=replicas)

@@ -1,0 +1,103 @@
+"""The HTML around the pages: served ones, and whole ones to save and to attach to a ticket.
+
+Nothing here is made of names from a cluster: a page's data is JSON that its modules turn into text
+nodes. The policies forbid every script but those of the package.
+"""
+
+import re
+from base64 import b64encode
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+Page: TypeAlias = Literal["now", "pod", "what-if", "replay"]
+
+STATIC: Final = Path(__file__).with_name("static")
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""Content-Security-Policy of served pages."""
+_SAVED_POLICY: Final = (
+    "default-src 'none'; script-src {scripts}; style-src {styles}; base-uri 'none'; "
+    "form-action 'none'"
+)
+PLOTS: Final = "vendor/uPlot.iife.min.js"
+STYLES: Final = ("vendor/uPlot.min.css", "console.css")
+_MODULES: Final = ("dom", "ask", "heat", "plots", "pod", "now", "whatif", "replay", "main")
+"""In an order in which each comes after those that it imports."""
+_IMPORT: Final = re.compile(r'^import \{[^}]*\} from "\./(\w+)\.js";\n', re.MULTILINE)
+_EXPORT: Final = re.compile(r"^export ", re.MULTILINE)
+_BODY: Final = """\
+<a class="skip" href="#main">Skip to the content</a>
+<header class="top"><div class="bar"><a class="brand" href="{home}">Stowage</a>
+<nav aria-label="Pages"></nav><span class="where"></span></div></header>
+<main id="main"><noscript>These pages are drawn by JavaScript.</noscript></main>
+<footer></footer>
+"""
+_HEAD: Final = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Stowage</title>
+"""
+
+
+def served_page(page: Page) -> str:
+    """The shell of a page; its modules ask the server for what they show."""
+    styles = "".join(f'<link rel="stylesheet" href="/static/{name}">\n' for name in STYLES)
+    return (
+        f'{_HEAD}<link rel="icon" href="/static/icon.svg">\n{styles}'
+        f'<script src="/static/{PLOTS}"></script>\n'
+        '<script type="module" src="/static/main.js"></script>\n</head>\n'
+        f'<body data-page="{page}">\n{_BODY.format(home="/")}</body>\n</html>\n'
+    )
+
+
+def saved_page(page: Page, data: object) -> bytes:
+    """One file with everything in it; it asks no server for anything.
+
+    `data` is what the page's modules would have been answered: JSON, or what can be written as it.
+    """
+    plots, styles, script = _inline()
+    policy = _SAVED_POLICY.format(
+        scripts=f"{_hash(plots)} {_hash(script)}", styles=" ".join(map(_hash, styles))
+    )
+    # Within a script element only "<" could end it, or begin a comment.
+    written = msgspec.json.encode({"page": page, "data": data}).replace(b"<", b"\\u003c")
+    style = "".join(f"<style>{text}</style>\n" for text in styles)
+    before = (
+        f'{_HEAD}<meta http-equiv="Content-Security-Policy" content="{policy}">\n{style}</head>\n'
+        f'<body data-page="{page}">\n{_BODY.format(home="#main")}'
+        '<script type="application/json" id="saved">'
+    )
+    after = (
+        f"</script>\n<script>{plots}</script>\n"
+        f'<script type="module">{script}</script>\n</body>\n</html>\n'
+    )
+    return before.encode() + written + after.encode()
+
+
+@cache
+def _inline() -> tuple[str, tuple[str, ...], str]:
+    """The plots, the styles, and all modules as one."""
+    styles = tuple(_text(name) for name in STYLES)
+    return _text(PLOTS), styles, "".join(map(_module, _MODULES))
+
+
+def _module(name: str) -> str:
+    """A module without what binds it to others: together, they share one scope."""
+    return _EXPORT.sub("", _IMPORT.sub("", _text(f"{name}.js")))
+
+
+def _text(name: str) -> str:
+    return (STATIC / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"

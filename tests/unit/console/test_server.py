@@ -1,0 +1,275 @@
+"""The pages' server: what it answers, to which requests, and that it changes nothing."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from scheduler.tools.cli.explain import explain
+from scheduler.tools.cli.what_if import what_if
+from tests.support.console import JSON, lines, scene_of, serving
+from tests.support.manifests import Manifest, node_manifest, pod_manifest, write_list
+
+NODES = (
+    node_manifest("n1", labels={"topology.kubernetes.io/zone": "a"}),
+    node_manifest("n2", allocatable={"nvidia.com/gpu": "2"}, unschedulable=True),
+)
+LARGE = pod_manifest("large", requests={"cpu": "9"}, created="2026-01-31T12:00:00Z")
+PLACED = pod_manifest("placed", requests={"cpu": "3"}, nodeName="n1")
+
+
+def get(path: str, *objects: Manifest, headers: dict[str, str] | None = None) -> tuple[int, Any]:
+    """Status and JSON of one answer."""
+
+    async def ask() -> tuple[int, Any]:
+        async with (
+            serving(scene_of(*objects)) as (url, client),
+            client.get(f"{url}{path}", headers=headers) as answer,
+        ):
+            return answer.status, await answer.json()
+
+    return asyncio.run(ask())
+
+
+def post(
+    path: str, body: object, *objects: Manifest, headers: dict[str, str] | None = None
+) -> tuple[int, list[Any]]:
+    """Status and lines of one answer to JSON."""
+
+    async def ask() -> tuple[int, list[Any]]:
+        data = json.dumps(body)
+        async with (
+            serving(scene_of(*objects)) as (url, client),
+            client.post(f"{url}{path}", data=data, headers=headers or JSON) as answer,
+        ):
+            return answer.status, await lines(answer)
+
+    return asyncio.run(ask())
+
+
+def test_now_has_the_queue_by_reason_and_the_nodes_by_zone() -> None:
+    """Shares are those of what is requested; a node without a resource has none of it."""
+    _, now = get("/api/now", *NODES, PLACED, LARGE)
+
+    assert now["queue"] == {"waiting": 1}
+    [waiting] = now["waiting"]
+    assert (waiting["count"], waiting["pods"]) == (1, ["default/large"])
+    assert waiting["oldest"] > 0
+    assert "Insufficient cpu" in waiting["message"]
+    assert now["heat"] == {
+        "names": ["n1", "n2"],
+        "zones": ["(no zone)", "a"],
+        "zone": [1, 0],
+        "closed": [False, True],
+        "shares": {
+            "cpu": [0.75, 0.0],
+            "memory": [0.0, 0.0],
+            "nvidia.com/gpu": [None, 0.0],
+            "pods": [0.0091, 0.0],
+        },
+    }
+
+
+def test_pods_are_answered_as_explain_prints_them(tmp_path: Path) -> None:
+    """Field for field; the words beside are those of the text."""
+    file = write_list(tmp_path / "c.json", *NODES, PLACED, LARGE)
+    printed = CliRunner().invoke(explain, ["large", "-f", file, "--all-reasons", "-o", "json"])
+    text = CliRunner().invoke(explain, ["large", "-f", file])
+
+    _, page = get("/api/explain?pod=default/large", *NODES, PLACED, LARGE)
+
+    assert page["pods"] == json.loads(printed.stdout)["pods"]
+    assert page["words"]["verdict"] in " ".join(text.stdout.split())
+    assert page["words"]["mood"] == "bad"
+    texts = [change["text"] for change in page["words"]["changes"]]
+    assert texts
+    assert all(change in text.stdout for change in texts)
+    assert page["story"][0] == {
+        "time": "2026-01-31T12:00:00Z",
+        "attempt": 0,
+        "what": "created",
+        "detail": "",
+    }
+
+
+def test_a_change_of_the_cluster_leads_to_what_if() -> None:
+    """With the options that make it; one of the pod itself has none."""
+    small = pod_manifest("small", requests={"cpu": "2"})
+
+    _, page = get("/api/explain?pod=small", NODES[0], PLACED, small)
+
+    ways = {change["text"]: change["whatIf"] for change in page["words"]["changes"]}
+    assert {"add-nodes": ["1"], "like": ["n1"]} in ways.values()
+    assert {} in ways.values()
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        pytest.param("/api/explain?pod=ghost", "ghost: there is no such pod", id="no pod"),
+        pytest.param("/api/now?at=noon", "at=noon: expected seconds", id="no moment"),
+    ],
+)
+def test_what_cannot_be_answered_is_said(path: str, told: str) -> None:
+    """As an error that the page shows."""
+    status, answer = get(path, *NODES)
+
+    assert status == 422
+    assert told in answer["error"]
+
+
+def test_a_name_that_several_pods_have_is_asked_for_in_full() -> None:
+    """Each namespace is named."""
+    pods = [pod_manifest("same", namespace=namespace) for namespace in ("a", "b")]
+
+    _, answer = get("/api/explain?pod=same", *NODES, *pods)
+
+    assert answer["error"] == "same: there is one in each of a, b"
+
+
+def test_pods_are_found_by_name_and_by_node() -> None:
+    """Those that wait come first."""
+    _, by_name = get("/api/pods?q=la", *NODES, PLACED, LARGE)
+    _, by_node = get("/api/pods?node=n1", *NODES, PLACED, LARGE)
+
+    waits = {"pod": "default/large", "node": ""}
+    placed = {"pod": "default/placed", "node": "n1"}
+    assert by_name == {"count": 2, "pods": [waits, placed]}
+    assert by_node == {"count": 1, "pods": [placed]}
+
+
+def test_what_if_is_answered_as_the_command_prints_it(tmp_path: Path) -> None:
+    """And with the nodes before and after."""
+    file = write_list(tmp_path / "c.json", *NODES, PLACED, LARGE)
+    extra = node_manifest("n3", allocatable={"cpu": "16"})
+    applied = write_list(tmp_path / "extra.json", extra)
+    options = ["-f", file, "--drain", "n1", "--apply", applied, "-o", "json"]
+    printed = json.loads(CliRunner().invoke(what_if, options).stdout)
+    question = {"drain": ["n1"], "apply": [json.dumps(extra)]}
+
+    _, [*_, last] = post("/api/what-if", question, *NODES, PLACED, LARGE)
+
+    heat = last["result"].pop("heat")
+    assert last["result"] == printed
+    assert heat["before"]["names"] == ["n1", "n2"]
+    assert heat["after"]["names"] == ["n1", "n2", "n3"]
+    assert heat["after"]["closed"] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        pytest.param({}, "nothing would change", id="no change"),
+        pytest.param({"drain": ["ghost"]}, "there is no node 'ghost'", id="no such node"),
+        pytest.param({"scale": ["web"]}, "expected KIND/[NAMESPACE/]NAME=N", id="no number"),
+        pytest.param(
+            {"addNodes": [{"count": 0, "like": "n1"}]}, "expected 1 to 100000 nodes", id="too few"
+        ),
+        pytest.param({"drian": ["n1"]}, "drian", id="no such option"),
+        pytest.param({"drain": "n1"}, "$.drain", id="not a list"),
+        pytest.param({"apply": ["kind: Pod: x"]}, "the objects to apply", id="no YAML"),
+    ],
+)
+def test_a_question_that_cannot_be_answered_is_refused(question: object, told: str) -> None:
+    """In one message, as the command has it."""
+    _, [*_, last] = post("/api/what-if", question, *NODES)
+
+    assert told in last["error"]
+
+
+def test_files_have_no_past_to_compare() -> None:
+    """The page says what is needed."""
+    _, [answer] = post("/api/compare", {"config": ""}, *NODES)
+
+    assert answer["error"] == "there is no recording here: start with --recording"
+
+
+# --- who may ask, and what --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        pytest.param("127.0.0.1:{port}", 200, id="the address"),
+        pytest.param("localhost:{port}", 200, id="localhost"),
+        pytest.param("pages.example", 200, id="a name that is allowed"),
+        pytest.param("evil.example:{port}", 403, id="another name for the address"),
+        pytest.param("127.0.0.1.evil.example", 403, id="a name that begins like it"),
+        pytest.param("", 403, id="none"),
+    ],
+)
+def test_pages_are_served_under_their_own_name_only(host: str, status: int) -> None:
+    """A foreign name that leads here (DNS rebinding) reads nothing, neither pages nor answers."""
+
+    async def ask() -> set[int]:
+        async with serving(scene_of(*NODES), hosts=("pages.example",)) as (url, client):
+            port = url.rpartition(":")[2]
+            found = set()
+            for path in ("/", "/api/now", "/static/main.js"):
+                headers = {"Host": host.format(port=port)}
+                async with client.get(f"{url}{path}", headers=headers) as answer:
+                    found.add(answer.status)
+            return found
+
+    assert asyncio.run(ask()) == {status}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        pytest.param({"Content-Type": "text/plain"}, id="what a form can send"),
+        pytest.param({**JSON, "Origin": "https://evil.example"}, id="of another page"),
+        pytest.param({**JSON, "Origin": "null"}, id="of a file"),
+    ],
+)
+def test_what_other_pages_post_is_refused(headers: dict[str, str]) -> None:
+    """A browser sends it along with nothing asked."""
+    status, [answer] = post("/api/what-if", {"drain": ["n1"]}, *NODES, headers=headers)
+
+    assert status == 403
+    assert "result" not in answer
+
+
+def test_answers_forbid_scripts_frames_and_caches() -> None:
+    """Pages, files, answers and refusals alike."""
+
+    async def ask() -> list[dict[str, str]]:
+        async with serving(scene_of(*NODES)) as (url, client):
+            found = []
+            for path in ("/", "/pod", "/what-if", "/replay", "/api/now", "/static/main.js", "/no"):
+                async with client.get(f"{url}{path}") as answer:
+                    found.append(dict(answer.headers))
+            return found
+
+    for headers in asyncio.run(ask()):
+        policy = headers["Content-Security-Policy"]
+        assert "default-src 'none'; script-src 'self'; style-src 'self'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
+def test_nothing_can_be_changed(method: str) -> None:
+    """No route takes anything but questions."""
+
+    async def ask() -> int:
+        async with (
+            serving(scene_of(*NODES)) as (url, client),
+            client.request(method, f"{url}/api/now", headers=JSON) as answer,
+        ):
+            return answer.status
+
+    assert asyncio.run(ask()) == 405
+
+
+@pytest.mark.parametrize("name", ["../shell.py", "%2e%2e/shell.py", "vendor", "none.js"])
+def test_only_the_pages_files_are_served(name: str) -> None:
+    """Neither others of the package nor folders."""
+    status, _ = get(f"/static/{name}", *NODES)
+
+    assert status == 404

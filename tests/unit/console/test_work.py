@@ -1,0 +1,79 @@
+"""Where questions are worked on: long ones tell how far they are, and end when they may."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from threading import Event
+from typing import Any, cast
+
+from scheduler.clock import SystemClock
+from scheduler.tools.console.work import Told, Work
+from scheduler.tools.offline.progress import Progress
+
+
+def test_a_long_question_tells_how_far_it_is() -> None:
+    """And then its answer."""
+    may_end = Event()
+
+    def task(progress: Progress) -> str:
+        progress(0.25)
+        may_end.wait(20)
+        return "answer"
+
+    async def ask() -> list[object]:
+        work, found = Work(SystemClock()), []
+        async for step in work.long(task):
+            found.append(step)
+            if step == Told(0.25, None):
+                may_end.set()
+        work.close()
+        return found
+
+    steps = asyncio.run(ask())
+    assert Told(0.25, None) in steps
+    assert steps[-1] == "answer"
+
+
+def test_a_question_ends_when_the_page_goes() -> None:
+    """At the next time it tells how far it is."""
+    ended = Event()
+
+    def task(progress: Progress) -> None:
+        try:
+            while True:
+                progress(0.5)
+        finally:
+            ended.set()
+
+    async def ask() -> bool:
+        work = Work(SystemClock())
+        steps = cast("AsyncGenerator[Any]", work.long(task))
+        async for _ in steps:
+            break
+        await steps.aclose()
+        has_ended = await asyncio.to_thread(ended.wait, 20)
+        work.close()
+        return has_ended
+
+    assert asyncio.run(ask())
+
+
+def test_a_short_question_is_answered_beside_a_long_one() -> None:
+    """Pages stay alive while another one computes."""
+    may_end = Event()
+
+    async def ask() -> str:
+        work = Work(SystemClock())
+
+        async def wait() -> None:
+            async for _ in work.long(lambda _: may_end.wait(20)):
+                pass
+
+        waiting = asyncio.create_task(wait())
+        answer = await work.short(lambda: "short")
+        is_waiting = not waiting.done()
+        may_end.set()
+        await waiting
+        work.close()
+        return answer if is_waiting else ""
+
+    assert asyncio.run(ask()) == "short"
