@@ -17,12 +17,14 @@ from typing import Self
 from bench import objects
 from bench.access import access_calls
 from bench.contestants import start_module
+from bench.devices import create_devices
 from bench.processor import wait_until_idle
 from bench.storage import create_storage
 from bench.workload import MEASURED, Size, Workload
 from e2e.support.api import Api, ApiRefusedError, Call
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane, Options
+from e2e.support.devices import RESOURCE
 from e2e.support.objects import Json
 
 _AUDITED = {
@@ -127,6 +129,7 @@ async def _fill(api: Api, workload: Workload, size: Size) -> None:
     await api.create_all(f"/api/v1/namespaces/{MEASURED}/services", objects.services_of(workload))
     names = _names(nodes)
     await create_storage(api, workload, size, names)
+    await create_devices(api, workload, names, size.running, size.pods)
     classes = objects.priority_classes_of(workload)
     await api.create_all("/apis/scheduling.k8s.io/v1/priorityclasses", classes)
     factory = objects.PodFactory(workload.running_template, names, "pod")
@@ -151,9 +154,9 @@ async def _warm(api: Api) -> None:
         *("nodes", "pods", "namespaces", "services"),
         *("persistentvolumes", "persistentvolumeclaims"),
     ]
-    await asyncio.gather(
-        *(api.get(f"/api/v1/{each}?limit=1&resourceVersion=0") for each in collections)
-    )
+    paths = [f"/api/v1/{each}" for each in collections]
+    paths += [f"{RESOURCE}/{each}" for each in ("resourceclaims", "resourceslices")]
+    await asyncio.gather(*(api.get(f"{path}?limit=1&resourceVersion=0") for path in paths))
 
 
 def measured_pods(workload: Workload, size: Size) -> objects.PodFactory:

@@ -28,10 +28,11 @@ _RATIOS: Final[Mapping[str, float]] = {
     "unschedulable-churn": 2.0,
     "volumes": 4.0,
     "preemption": 5.0,
+    "devices": 6.0,
 }
 """By family of workloads: at least so many times kube-scheduler's pods/s, events in."""
 
-_CPU_SHARES: Final[Mapping[str, float]] = {"preemption": 0.2}
+_CPU_SHARES: Final[Mapping[str, float]] = {"preemption": 0.2, "devices": 0.05}
 """By family: at most such a share of kube-scheduler's CPU per pod, in place of milliseconds."""
 
 _START: Final = "start-150000"
@@ -40,6 +41,7 @@ _WITHOUT_CLAIMS: Final = "start-30000"
 _CLAIMS_MB: Final = 300.0
 _CLAIMS_US: Final = 5000.0
 _WALL_SHARE: Final = 0.9
+_DEVICE_WALL_SHARE: Final = 0.8
 _PLAIN_CPU_MS: Final = 0.35
 _CPU_MS: Final = 0.5
 _MEMORY_MB: Final = 220.0
@@ -106,6 +108,13 @@ def _speeds(results: Results, workloads: Mapping[str, Workload]) -> Iterator[Ver
             about = f"{workload.title}: pods/s to kube-scheduler's"
             found = _at_least(about, ratio, _quotient(ours, theirs), "x")
             yield found if workload.family == "plain" else _to_wall(found, results, workload)
+        if workload.devices is not None:
+            ours, wall = (
+                _figure(results, workload.name, who, lambda run: run.pods_per_second)
+                for who in (STOWAGE, WALL_WITH_EVENTS)
+            )
+            about = f"{workload.title}: pods/s to {WALL_WITH_EVENTS}, which writes as much"
+            yield _at_least(about, _DEVICE_WALL_SHARE, _quotient(ours, wall), "x")
 
 
 def _to_wall(found: Verdict, results: Results, workload: Workload) -> Verdict:

@@ -10,6 +10,7 @@ import msgspec
 from bench.access import access_kubeconfig
 from bench.churn import churning
 from bench.contestants import SILENT, STOWAGE, WALLS, Contestant
+from bench.devices import device_violations
 from bench.placements import violations_in
 from bench.processor import Usage, wait_until_idle
 from bench.request_log import RequestLog
@@ -120,6 +121,7 @@ def _measure(
             *cluster.run(violations_in(cluster.api)),
             # A wall looks at nothing.
             *(() if contestant.name in WALLS else cluster.run(storage_violations(cluster.api))),
+            *cluster.run(device_violations(cluster.api)),
         ),
         note=note,
     )

@@ -18,10 +18,12 @@ import click
 import uvloop
 
 from bench.clearing import FullNodes, event_call
+from bench.devices import CLAIMS as DEVICE_CLAIMS, Shelf, claim_name, first_request, write_claim
 from bench.objects import SCHEDULER_NAME
 from bench.storage import CLAIMS, SELECTED_NODE, VOLUMES, claim_names
 from bench.workload import MEASURED
 from e2e.support.api import Api, Call, Credentials
+from e2e.support.devices import RESOURCE
 from e2e.support.objects import Json, make_binding
 from scheduler.clock import SystemClock
 from scheduler.daemon.driver.outbox import rest_for_ever
@@ -72,19 +74,30 @@ async def _run(kubeconfig: Path, events: bool, in_flight: int) -> None:
         watching = asyncio.create_task(_watch(await Credentials.load(kubeconfig), version))
         volumes = iter([each["metadata"]["name"] for each in await api.list_items(VOLUMES)])
         full = await FullNodes.read(api, pods)
-        calls = (
-            chain(
+        claims = {each["metadata"]["name"]: each for each in await api.list_items(DEVICE_CLAIMS)}
+        shelf = Shelf(await api.list_items(f"{RESOURCE}/resourceslices") if claims else ())
+
+        def calls(pod: Json, node: str) -> Iterator[Call]:
+            return chain(
                 _claim_calls(pod, node, volumes),
                 () if full is None else full.calls(pod, node, events=events),
                 _calls(pod["metadata"]["name"], node, events),
             )
-            for pod, node in zip(pods, nodes, strict=False)
-        )
+
+        async def bind(pods: Iterator[Json]) -> None:
+            for pod in pods:
+                node, claim = next(nodes), claims.get(claim_name(pod) or "")
+                if claim is not None:
+                    node, devices = shelf.take(first_request(claim)[1])
+                    await write_claim(api, claim, pod, node, devices)
+                await api.call_all(calls(pod, node), 1)
+
         resting = asyncio.create_task(rest_for_ever(SystemClock(), lambda: in_flight))
+        waiting = iter(pods)
         async with asyncio.TaskGroup() as group:
             for _ in range(in_flight):
                 # Whoever takes the next pod binds it and then tells of it, as a scheduler does.
-                group.create_task(api.call_all(chain.from_iterable(calls), 1))
+                group.create_task(bind(waiting))
         resting.cancel()
         await watching
 

@@ -146,6 +146,20 @@ class OfferedLoad(Form, frozen=True):
     half: bool = False
 
 
+class DeviceTemplate(Form, frozen=True):
+    """Devices of every node, and what each measured pod claims of them.
+
+    Attributes:
+        claim: what a claim says of devices, in the API's spelling.
+        each: devices a node.
+        partitions: whether they are a card and the parts of it, of which either may be had.
+    """
+
+    claim: Mapping[str, Any]
+    each: Positive = 8
+    partitions: bool = False
+
+
 class Workload(Form, frozen=True):
     """One line of the benchmark's table.
 
@@ -167,6 +181,8 @@ class Workload(Form, frozen=True):
         storage: where the volumes of the claims come from that the measured pods name: ``local``
             ones are there, on a node each, others are ``made`` for the node that is selected; what
             runs from the start has no claims.
+        devices: the devices of the nodes, and the claims that the measured pods name; what runs
+            from the start has none.
         churn: what goes on beside.
         patience_seconds: after how long a contestant is stopped; its figures are of what it did.
         latency: the offered load; none measures no latency.
@@ -190,6 +206,7 @@ class Workload(Form, frozen=True):
     services: tuple[Mapping[str, str], ...] = ()
     waiting: PodTemplate | None = None
     storage: StorageKind | None = None
+    devices: DeviceTemplate | None = None
     churn: tuple[Churn, ...] = ()
     patience_seconds: Seconds = 1200
     latency: OfferedLoad | None = None
@@ -202,7 +219,7 @@ class Workload(Form, frozen=True):
         """What runs from the start."""
         if self.running_pods is not None:
             return self.running_pods
-        if self.storage is None:
+        if self.storage is None and self.devices is None:
             return self.pods
         return msgspec.structs.replace(self.pods, spec={})
 

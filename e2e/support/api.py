@@ -104,6 +104,9 @@ class Api:
     async def post(self, path: str, body: object) -> Json:
         return await self.call(Call("POST", path, body))
 
+    async def put(self, path: str, body: object) -> Json:
+        return await self.call(Call("PUT", path, body))
+
     async def patch(self, path: str, body: object) -> Json:
         """Sends a JSON merge patch."""
         return await self.call(Call("PATCH", path, body, "application/merge-patch+json"))
