@@ -24,11 +24,15 @@ from scheduler.api.objects import (
     PodDisruptionBudget,
 )
 from scheduler.api.pods import PodInfo, pod_info
+from scheduler.clock import SystemClock
 from scheduler.config.load import default_configuration, load_object
 from scheduler.config.write import to_object
 from scheduler.daemon.bootstrap import implemented_plugins
+from scheduler.daemon.bootstrap.explaining import LiveExplainer
 from scheduler.daemon.recording.flight import FlightRecorder
 from scheduler.daemon.recording.records import Header
+from scheduler.daemon.serving.endpoints import DebugQuery
+from scheduler.kernel.cache import CacheComparer
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import (
     Activate,
@@ -346,6 +350,41 @@ def queue_is_shown(pods: int) -> Steps:
     yield from _timed(json_slices(_waiting(pods).engine.core.queue.rows()))
 
 
+def cache_is_shown(nodes: int, pods: int) -> Steps:
+    """`/debug/cache`, slice by slice."""
+    running = [pod(f"run-{n}", f"node-{n % nodes}", app="a", cpu="1m") for n in range(pods)]
+    driven = Driven(cluster(nodes, running))
+    cache = driven.engine.core.cache
+    comparer = CacheComparer(
+        cache,
+        {name: info.node for name, info in cache.nodes.items() if info.node is not None},
+        {each.key: each for each in running},
+        is_wanted=lambda _: True,
+        is_queued=lambda _: False,
+    )
+    yield from _timed(json_slices(comparer.dump()))
+
+
+def pod_is_explained(nodes: int, waiting: int) -> Steps:
+    """`/debug/explain` with every node and with what would help, step by step."""
+    driven = _waiting(waiting, nodes)
+    clock = SystemClock()
+    demands = {f"example.com/{n}": "v" for n in range(12)}
+    asked = pod("asked", cpu="1000", nodeSelector=demands, **keeps_away(unlike("x")))
+    driven.tell((ObjectSet("pods", asked), Decide()))
+    explainer = LiveExplainer(driven.engine, {asked.key: asked}, lambda: True, clock)
+    for query in (DebugQuery(asked.key, changes=True), DebugQuery(asked.key, all_nodes=True)):
+        answering = explainer.explain(query)
+        is_over = False
+        while not is_over:
+            start = thread_time_ns()
+            try:
+                answering.send(None)
+            except StopIteration:
+                is_over = True
+            yield (thread_time_ns() - start) / 1e6
+
+
 def metrics_are_scraped(profiles: int) -> Steps:
     """`/metrics` with very many label values, slice by slice."""
     registry = CollectorRegistry()
@@ -368,7 +407,7 @@ def metrics_are_scraped(profiles: int) -> Steps:
 
 
 def events_are_kept(events: int) -> Steps:
-    """The flight recorder notes events, forgets them by and by, and is copied for a look."""
+    """The flight recorder notes events, and forgets them by and by."""
     recorder = FlightRecorder(_HEADER, kept_bytes=32 * 2**20)
     for number in range(events):
         event = ObjectSet("pods", pod(f"p{number}"))
@@ -377,6 +416,18 @@ def events_are_kept(events: int) -> Steps:
         yield (thread_time_ns() - start) / 1e6
     start = thread_time_ns()
     recorder.note(Tick(), float(events) + 1e6, ())
+    yield (thread_time_ns() - start) / 1e6
+
+
+def recording_is_fetched(events: int, objects: int) -> Steps:
+    """`/debug/recording`: what the loop copies for the thread that writes it."""
+    recorder = FlightRecorder(_HEADER)
+    for number in range(objects):
+        recorder.note(ObjectSet("pods", pod(f"old-{number}")), 0.0, ())
+    for number in range(events):
+        recorder.note(ObjectSet("pods", pod(f"p{number}")), 1000.0, ())
+    recorder.note(Tick(), 1000.0, ())
+    start = thread_time_ns()
     recorder.copy()
     yield (thread_time_ns() - start) / 1e6
 
@@ -407,6 +458,9 @@ CASES: Final[dict[str, tuple[Case, tuple[int, ...]]]] = {
     "new label sets beside selectors": (label_sets_come, (20_000, 10_000)),
     "terms of bound pods": (terms_of_bound_pods, (10_000,)),
     "/debug/queue": (queue_is_shown, (10_000,)),
+    "/debug/cache": (cache_is_shown, (5_000, 150_000)),
+    "/debug/explain": (pod_is_explained, (50_000, 1_000)),
+    "/debug/recording": (recording_is_fetched, (20_000, 150_000)),
     "/metrics": (metrics_are_scraped, (100,)),
     "recordings": (events_are_kept, (100_000,)),
     "profiles": (profiles_change, (20, 10_000)),
