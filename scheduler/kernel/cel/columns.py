@@ -1,0 +1,169 @@
+"""Programs over all devices at once.
+
+Logical operators work on columns of verdicts. What is below them is worked out once per value, or
+combination of values, that devices have, and then only gathered: the same code that evaluates one
+device, so both cannot differ. What needs a device as a whole runs once per device that is still open.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.kernel.cel import costs
+from scheduler.kernel.cel.errors import CostLimitError, EvaluationError
+from scheduler.kernel.cel.planner import Plan
+from scheduler.kernel.cel.reads import MISSING, Frame, Source, Sources
+from scheduler.kernel.cel.table import ABSENT, DeviceTable
+
+FALSE: Final = 0
+ERROR: Final = 1
+TRUE: Final = 2
+"""Verdicts, ordered so that the smaller of two is their `&&`, the larger their `||`."""
+Codes = NDArray[np.uint8]
+Rows = NDArray[np.intp]
+
+_FEW: Final = 64
+"""Distinct values up to which all are worked out, without looking which rows have them."""
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """One pass of a program over rows of a table."""
+
+    sources: Sources
+    slots: int
+    table: DeviceTable
+    spent: int = 0
+    """Units charged so far, all evaluations together."""
+    dearest: int = 0
+    """An upper bound for what any row was charged."""
+    _all: Rows | None = field(default=None)
+
+    def verdicts(self, plan: Plan, rows: Rows | None) -> Codes:
+        """Work out a plan for rows; None stands for all.
+
+        Raises:
+            CostLimitError: a part of it took too much on some row that may not need it.
+        """
+        match plan.logic:
+            case "&&" | "||":
+                return self._logical(plan, rows)
+            case "!":
+                inner: Codes = TRUE - self.verdicts(plan.parts[0], rows)
+                return inner
+            case "?:":
+                return self._conditional(plan, rows)
+            case _:
+                return self._leaf(plan, rows)
+
+    def one(self, plan: Plan, row: int) -> int:
+        """Work out a plan for one row, as one evaluation."""
+        frame = Frame(self.sources.inputs(row), [None] * self.slots, 0, self.table, row)
+        verdict = _verdict(plan, frame)
+        self.spent += frame.cost
+        return verdict
+
+    def _logical(self, plan: Plan, rows: Rows | None) -> Codes:
+        decisive = FALSE if plan.logic == "&&" else TRUE
+        combine = np.minimum if plan.logic == "&&" else np.maximum
+        result = self.verdicts(plan.parts[0], rows)
+        for part in plan.parts[1:]:
+            if not part.heavy:
+                result = combine(result, self.verdicts(part, rows))
+                continue
+            open_at = np.flatnonzero(result != decisive)
+            if open_at.size:
+                still = open_at if rows is None else rows[open_at]
+                result = result.copy()
+                result[open_at] = combine(result[open_at], self.verdicts(part, still))
+        return result
+
+    def _conditional(self, plan: Plan, rows: Rows | None) -> Codes:
+        condition = self.verdicts(plan.parts[0], rows)
+        result = np.full(condition.size, ERROR, np.uint8)
+        for verdict, part in ((TRUE, plan.parts[1]), (FALSE, plan.parts[2])):
+            at = np.flatnonzero(condition == verdict)
+            if at.size:
+                result[at] = self.verdicts(part, at if rows is None else rows[at])
+        return result
+
+    def _leaf(self, plan: Plan, rows: Rows | None) -> Codes:
+        count = len(self.table) if rows is None else rows.size
+        if -1 in plan.reads:
+            self.dearest += costs.LIMIT if plan.has_loop else _WHOLE
+            each = range(count) if rows is None else rows.tolist()
+            return np.fromiter((self.one(plan, row) for row in each), np.uint8, count)
+        frame = Frame([MISSING] * len(self.sources.reads), [None] * self.slots)
+        reads = sorted(plan.reads)
+        if not reads:
+            return np.full(count, self._charged(plan, frame), np.uint8)
+        if len(reads) == 1:
+            return self._by_value(plan, frame, reads[0], rows)
+        return self._by_combination(plan, frame, reads, rows)
+
+    def _codes(self, source: Source, rows: Rows | None) -> NDArray[np.int32]:
+        return source.codes[: len(self.table)] if rows is None else source.codes[rows]
+
+    def _by_value(self, plan: Plan, frame: Frame, read: int, rows: Rows | None) -> Codes:
+        source = self.sources.of(read)
+        codes = self._codes(source, rows)
+        # The entry of absent rows is the last, where their code, -1, points.
+        table = np.full(source.size + 1, ERROR, np.uint8)
+        wanted = range(ABSENT, source.size) if source.size <= _FEW else np.unique(codes).tolist()
+        for code in wanted:
+            frame.inputs[read] = source.value(code)
+            table[code] = self._charged(plan, frame)
+        return table.take(codes)
+
+    def _by_combination(
+        self, plan: Plan, frame: Frame, reads: list[int], rows: Rows | None
+    ) -> Codes:
+        sources = [self.sources.of(read) for read in reads]
+        codes = [self._codes(source, rows) for source in sources]
+        distinct, place = _combined(codes, [source.size + 1 for source in sources])
+        verdicts = np.empty(distinct.size, np.uint8)
+        for index, row in enumerate(distinct.tolist()):
+            for read, source, column in zip(reads, sources, codes, strict=True):
+                frame.inputs[read] = source.value(int(column[row]))
+            verdicts[index] = self._charged(plan, frame)
+        return verdicts.take(place)
+
+    def _charged(self, plan: Plan, frame: Frame) -> int:
+        frame.cost = 0
+        verdict = _verdict(plan, frame)
+        self.spent += frame.cost
+        self.dearest += frame.cost
+        return verdict
+
+
+_WHOLE: Final = 1000
+"""More than anything without a loop costs that looks at the device's maps."""
+
+
+def _verdict(plan: Plan, frame: Frame) -> int:
+    try:
+        value = plan.run(frame)
+    except EvaluationError:
+        return ERROR
+    if frame.cost > costs.LIMIT:
+        raise CostLimitError
+    if value is True:
+        return TRUE
+    return FALSE if value is False else ERROR
+
+
+def _combined(columns: list[NDArray[np.int32]], sizes: list[int]) -> tuple[Rows, Rows]:
+    """Return a row for each distinct combination, and for each row which combination it has."""
+    keys = columns[0].astype(np.int64) + 1
+    span = sizes[0]
+    for column, size in zip(columns[1:], sizes[1:], strict=True):
+        if span * size >= 2**62:
+            # Numbered anew, combinations are never more than rows.
+            _, keys = np.unique(keys, return_inverse=True)
+            span = int(keys.max(initial=0)) + 1
+        keys = keys * size + column + 1
+        span *= size
+    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    return first, place

@@ -1,0 +1,37 @@
+"""What can go wrong with an expression: when it is compiled, and on one device."""
+
+from typing import final
+
+from scheduler.errors import SchedulerError
+
+
+@final
+class CompileError(SchedulerError):
+    """An expression that cannot be used at all.
+
+    Attributes:
+        position: where in the expression, in characters from 0; None where no single place is wrong.
+    """
+
+    def __init__(self, message: str, position: int | None = None) -> None:
+        super().__init__(message)
+        self.position = position
+
+
+class EvaluationError(Exception):
+    """An expression has no value on this device. `||`, `&&` and `?:` can absorb it."""
+
+
+@final
+class CostLimitError(Exception):
+    """Evaluation took more than upstream allows. Nothing absorbs it."""
+
+    def __init__(self) -> None:
+        super().__init__("operation cancelled: actual cost limit exceeded")
+
+
+def no_such_overload(function: str | None = None) -> EvaluationError:
+    """Return the error for operands that an operator or function has no meaning for."""
+    return EvaluationError(
+        "no such overload" if function is None else f"no such overload: {function}"
+    )

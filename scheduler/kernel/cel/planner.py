@@ -1,0 +1,720 @@
+"""Expressions as functions of a frame.
+
+Each node becomes a plan: what runs, what it reads of the device, and whether it is a logical operator,
+which columns can work out by themselves.
+
+Source: github.com/google/cel-go v0.26.0 interpreter (planner.go, interpretable.go, attributes.go,
+decorators.go), cel/library.go (`decorateOptionalOr`).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from scheduler.kernel.cel import costs
+from scheduler.kernel.cel.checker import Checked, Resolved
+from scheduler.kernel.cel.declarations import Cost
+from scheduler.kernel.cel.errors import (
+    CompileError,
+    CostLimitError,
+    EvaluationError,
+    no_such_overload,
+)
+from scheduler.kernel.cel.qualifiers import Step, chain, key_of, presence, round_trip
+from scheduler.kernel.cel.reads import MISSING, Frame, Read, Run
+from scheduler.kernel.cel.regex import compile_regex
+from scheduler.kernel.cel.syntax import (
+    UNUSED,
+    Call,
+    Fold,
+    Ident,
+    ListNode,
+    Literal,
+    MapNode,
+    Node,
+    Select,
+)
+from scheduler.kernel.cel.values import (
+    LISTS,
+    GrowingList,
+    Map,
+    Optional,
+    Value,
+    equal,
+    kind_of,
+    shown,
+)
+
+_CONVERSIONS: Final = frozenset(
+    "bool bytes double duration dyn int string timestamp type uint".split()
+)
+_PATTERNS: Final = frozenset({"matches", "find", "findAll"})
+_LAZY: Final = object()
+"""In the slot of an accumulator that nothing has asked for yet."""
+_ALL: Final[frozenset[int]] = frozenset({-1})
+"""What a plan reads that needs the device as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A node, ready to run."""
+
+    run: Run
+    reads: frozenset[int] = frozenset()
+    """Indexes of reads; -1 stands for the whole device."""
+    logic: str = ""
+    """`&&`, `||`, `!` or `?:` where the parts are worth working out one by one."""
+    parts: tuple["Plan", ...] = ()
+    has_loop: bool = False
+    constant: bool = False
+    """The value is known; `run` needs no frame of a device."""
+    is_attribute: bool = False
+    """Upstream calls this an attribute: what it holds is not wrapped once more by `?:`."""
+
+    @property
+    def heavy(self) -> bool:
+        """One evaluation can cost much, or every device needs its own."""
+        return self.has_loop or -1 in self.reads
+
+
+@dataclass(frozen=True, slots=True)
+class _Variable:
+    """A name that an expression gave: a slot, or a path into the device."""
+
+    slot: int
+    initial: Plan | None = None
+    """What an accumulator begins with; None for what a loop sets."""
+    path: tuple[str, ...] | None = None
+
+
+_Scope: TypeAlias = dict[str, _Variable]
+
+
+class Planner:
+    """Makes plans, and keeps what they read and how many variables they have."""
+
+    def __init__(self, checked: Checked) -> None:
+        self.reads: list[Read] = []
+        self.slots = 0
+        self._checked = checked
+        self._scopes: list[_Scope] = []
+
+    def plan(self, node: Node) -> Plan:
+        """Plan a node and all below it.
+
+        Raises:
+            CompileError: something constant in it cannot be worked out.
+        """
+        if id(node) in self._checked.names:
+            value = self._checked.names[id(node)]
+            return _constant(value)
+        match node:
+            case Literal():
+                return _constant(node.value)
+            case Ident() | Select():
+                return self._chain(node)
+            case Call():
+                return self._call(node)
+            case ListNode():
+                return self._list(node)
+            case MapNode():
+                return self._map(node)
+            case Fold():
+                return self._fold(node)
+
+    # --- names and what is selected from them ---
+
+    def _variable(self, name: str) -> _Variable | None:
+        if name.startswith("."):
+            return None
+        for scope in reversed(self._scopes):
+            if name in scope:
+                return scope[name]
+        return None
+
+    def _path(self, node: Node) -> tuple[str, ...] | None:
+        """Return the fields and constant keys from `device` to a node, if that is all there is."""
+        if id(node) in self._checked.names:
+            return None
+        keys: list[str] = []
+        while not isinstance(node, Ident):
+            if isinstance(node, Select) and not node.test:
+                keys.append(node.field)
+                node = node.operand
+            elif isinstance(node, Call) and node.function == "_[_]":
+                target, index = node.arguments
+                if not isinstance(index, Literal) or type(index.value) is not str:
+                    return None
+                keys.append(index.value)
+                node = target
+            else:
+                return None
+        variable = self._variable(node.name)
+        if variable is not None:
+            return None if variable.path is None else (*variable.path, *reversed(keys))
+        return tuple(reversed(keys)) if node.name.removeprefix(".") == "device" else None
+
+    def _read(self, read: Read) -> int:
+        if read not in self.reads:
+            self.reads.append(read)
+        return self.reads.index(read)
+
+    def _chain(self, node: Node) -> Plan:
+        """Plan a base and what is selected from it, one after the other."""
+        path = self._path(node)
+        if path is not None and len(path) <= 3:
+            return self._device(path)
+        test, operand = isinstance(node, Select) and node.test, node
+        if isinstance(node, Select) and node.test:
+            inner = self._path(node.operand)
+            if inner is not None and len(inner) < 3:
+                return self._has((*inner, node.field))
+        steps: list[Step] = []
+        plans: list[Plan] = []
+        while True:
+            path = self._path(operand)
+            link = None if path is not None and len(path) <= 3 else self._link(operand)
+            if link is None:
+                break
+            operand, key, optional = link
+            plans.append(key)
+            steps.append(Step(key.run, optional))
+        base = self._base(operand)
+        steps.reverse()
+        if not steps:
+            return base
+        cost = len(steps) + (1 if not test else 0) + (0 if base.is_attribute else 1) - 1
+        run = presence(base.run, steps, cost) if test else chain(base.run, steps, cost)
+        return _joined(run, [base, *plans], is_attribute=True)
+
+    def _link(self, node: Node) -> tuple[Node, Plan, bool] | None:
+        """Return what a node selects from, by which key, and whether that may be absent."""
+        if id(node) in self._checked.names:
+            return None
+        if isinstance(node, Select):
+            return node.operand, _constant(node.field), False
+        if isinstance(node, Call) and node.function in {"_[_]", "_[?_]", "_?._"}:
+            key = self.plan(node.arguments[1])
+            if key.constant:
+                try:
+                    key_of(key.run(_NO_FRAME))
+                except EvaluationError as error:
+                    raise CompileError(str(error), node.position) from error
+            return node.arguments[0], key, node.function != "_[_]"
+        return None
+
+    def _base(self, node: Node) -> Plan:
+        path = self._path(node)
+        if path is not None:
+            return self._device(path)
+        if not isinstance(node, Ident):
+            return self.plan(node)
+        variable = self._variable(node.name)
+        assert variable is not None, node.name
+        slot, initial = variable.slot, variable.initial
+
+        def run(frame: Frame) -> Value:
+            value = frame.slots[slot]
+            if value is _LAZY:
+                assert initial is not None
+                value = frame.slots[slot] = _begun(initial, frame)
+            frame.cost += 1
+            if isinstance(value, EvaluationError):
+                raise value
+            if type(value) is Optional and value.present:
+                return Optional(round_trip(value.value), present=True)
+            return value
+
+        reads = initial.reads if initial is not None else frozenset()
+        return Plan(run, reads, is_attribute=True)
+
+    def _device(self, path: tuple[str, ...]) -> Plan:
+        cost = len(path) + 1
+        if len(path) == 3 or (len(path) == 1 and path[0] in {"driver", "allowMultipleAllocations"}):
+            index = self._read(path)
+            missing = path[-1]
+
+            def read(frame: Frame) -> Value:
+                frame.cost += cost
+                value = frame.inputs[index]
+                if value is MISSING:
+                    raise EvaluationError(f"no such key: {missing}")
+                return value
+
+            return Plan(read, frozenset({index}), is_attribute=True)
+
+        def whole(frame: Frame) -> Value:
+            frame.cost += cost
+            if not path:
+                return frame.device()
+            return frame.whole(path[0]) if len(path) == 1 else frame.inner(*path)
+
+        return Plan(whole, _ALL, is_attribute=True)
+
+    def _has(self, path: tuple[str, ...]) -> Plan:
+        """`has()` of a field, a domain (always) or an attribute."""
+        cost = len(path)
+        if len(path) < 3:
+            return Plan(lambda frame: _charged(frame, cost, value=True))
+        index = self._read(path)
+        return Plan(
+            lambda frame: _charged(frame, cost, value=frame.inputs[index] is not MISSING),
+            frozenset({index}),
+        )
+
+    # --- calls ---
+
+    def _call(self, node: Call) -> Plan:
+        match node.function:
+            case "_[_]" | "_[?_]" | "_?._":
+                return self._chain(node)
+            case "_&&_" | "_||_":
+                return self._logical(node)
+            case "_?_:_":
+                return self._conditional(node)
+            case "@in" if (plan := self._membership(node)) is not None:
+                return plan
+            case "or" | "orValue" if self._is_optional(node):
+                return self._otherwise(node)
+        resolved = self._checked.calls[id(node)]
+        arguments = []
+        if resolved.is_method:
+            assert node.target is not None
+            arguments.append(self.plan(node.target))
+        for argument in node.arguments:
+            arguments.append(self.plan(argument))
+        self._check_pattern(node, resolved, arguments)
+        if node.function == "!_":
+            return self._not(arguments[0])
+        name = resolved.function.name
+        plan = _joined(_RUNS.get(name, _strict)(resolved, [it.run for it in arguments]), arguments)
+        if name in _CONVERSIONS and len(arguments) == 1 and arguments[0].constant:
+            return _folded(plan, node)
+        return plan
+
+    def _is_optional(self, node: Call) -> bool:
+        return self._checked.calls[id(node)].is_method
+
+    def _check_pattern(self, node: Call, resolved: Resolved, arguments: Sequence[Plan]) -> None:
+        if resolved.function.name not in _PATTERNS:
+            return
+        # A validator of upstream takes the first argument of `matches(text, pattern)` for one too.
+        checked = [arguments[1]]
+        if resolved.function.name == "matches" and not resolved.is_method:
+            if isinstance(node.arguments[0], Literal):
+                checked.append(arguments[0])
+        for plan in checked:
+            if plan.constant and type(pattern := plan.run(_NO_FRAME)) is str:
+                try:
+                    compile_regex(pattern)
+                except EvaluationError as error:
+                    raise CompileError(str(error), node.position) from error
+                except CostLimitError:
+                    raise CompileError("regular expression is too large", node.position) from None
+
+    def _not(self, argument: Plan) -> Plan:
+        run = argument.run
+
+        def negated(frame: Frame) -> bool:
+            value = run(frame)
+            frame.cost += 1
+            if type(value) is not bool:
+                raise no_such_overload()
+            return not value
+
+        return _joined(negated, [argument], logic="!")
+
+    def _logical(self, node: Call) -> Plan:
+        parts = []
+        for argument in node.arguments:
+            parts.append(self.plan(argument))
+        runs = [part.run for part in parts]
+        decisive = node.function == "_||_"
+
+        def run(frame: Frame) -> bool:
+            problem: EvaluationError | None = None
+            for one in runs:
+                try:
+                    value = one(frame)
+                except EvaluationError as error:
+                    problem = problem or error
+                    continue
+                if value is decisive:
+                    return decisive
+                if type(value) is not bool:
+                    problem = problem or no_such_overload()
+            if problem is not None:
+                raise problem
+            return not decisive
+
+        return _joined(run, parts, logic=node.function.strip("_"))
+
+    def _conditional(self, node: Call) -> Plan:
+        parts = []
+        for argument in node.arguments:
+            parts.append(self.plan(argument))
+        condition, truthy, falsy = (part.run for part in parts)
+        wraps = {True: not parts[1].is_attribute, False: not parts[2].is_attribute}
+
+        def run(frame: Frame) -> Value:
+            chosen = condition(frame)
+            if type(chosen) is not bool:
+                raise no_such_overload()
+            value = truthy(frame) if chosen else falsy(frame)
+            if type(value) is Optional and value.present and wraps[chosen]:
+                return Optional(round_trip(value.value), present=True)
+            return value
+
+        return _joined(run, parts, logic="?:", is_attribute=True)
+
+    def _membership(self, node: Call) -> Plan | None:
+        """`in` where no value need be looked at: in an empty list, or a key of the device's maps."""
+        value, container = node.arguments
+        if isinstance(container, ListNode) and not container.elements:
+            return _constant(value=False)
+        path = self._path(container)
+        if path is None or not isinstance(value, Literal) or type(value.value) is not str:
+            return None
+        if len(path) not in {1, 2} or path[0] not in {"attributes", "capacity"}:
+            return None
+        cost = len(path) + 2
+        index = self._read((*path, value.value))
+        if len(path) == 1:
+            return Plan(
+                lambda frame: _charged(frame, cost, value=frame.inputs[index]), frozenset({index})
+            )
+        return Plan(
+            lambda frame: _charged(frame, cost, value=frame.inputs[index] is not MISSING),
+            frozenset({index}),
+        )
+
+    def _otherwise(self, node: Call) -> Plan:
+        assert node.target is not None
+        first, second = parts = [self.plan(node.target), self.plan(node.arguments[0])]
+        one, two, unwraps = first.run, second.run, node.function == "orValue"
+
+        def run(frame: Frame) -> Value:
+            value = one(frame)
+            if type(value) is not Optional:
+                return value
+            if not value.present:
+                return two(frame)
+            if unwraps and isinstance(value.value, EvaluationError):
+                raise value.value
+            return value.value if unwraps else value
+
+        return _joined(run, parts)
+
+    # --- lists, maps and loops ---
+
+    def _list(self, node: ListNode) -> Plan:
+        parts = []
+        for element in node.elements:
+            parts.append(self.plan(element))
+        runs = [(part.run, index in node.optional) for index, part in enumerate(parts)]
+        constant = all(part.constant for part in parts)
+        cost = 0 if constant else costs.LIST
+
+        def run(frame: Frame) -> tuple[Value, ...]:
+            found = []
+            for one, optional in runs:
+                value = one(frame)
+                if optional:
+                    if type(value) is not Optional:
+                        raise EvaluationError(
+                            "cannot initialize optional list element from non-optional value "
+                            + shown(value)
+                        )
+                    if not value.present:
+                        continue
+                    value = value.value
+                found.append(value)
+            frame.cost += cost
+            return tuple(found)
+
+        return _joined(run, parts, constant=constant)
+
+    def _map(self, node: MapNode) -> Plan:
+        parts: list[Plan] = []
+        runs: list[tuple[Run, Run, bool]] = []
+        for key, value, optional in node.entries:
+            pair = self.plan(key), self.plan(value)
+            parts += pair
+            runs.append((pair[0].run, pair[1].run, optional))
+        constant = all(part.constant for part in parts)
+        cost = 0 if constant else costs.MAP
+
+        def run(frame: Frame) -> Map:
+            entries: list[tuple[Value, Value]] = []
+            for key_run, value_run, optional in runs:
+                key, value = key_run(frame), value_run(frame)
+                if optional:
+                    if type(value) is not Optional:
+                        raise EvaluationError(
+                            f"cannot initialize optional entry '{shown(key)}' from non-optional "
+                            f"value {shown(value)}"
+                        )
+                    if not value.present:
+                        entries = [entry for entry in entries if entry[0] != key]
+                        continue
+                    value = value.value
+                _check_key(key)
+                entries.append((key, value))
+            frame.cost += cost
+            return Map(entries)
+
+        return _joined(run, parts, constant=constant)
+
+    def _fold(self, node: Fold) -> Plan:
+        if node.variables == (UNUSED,):
+            return self._bound(node)
+        source = self.plan(node.range)
+        initial = self.plan(node.initial)
+        accumulator, *variables = range(self.slots, self.slots + 1 + len(node.variables))
+        self.slots += 1 + len(node.variables)
+        self._scopes.append({node.accumulator: _Variable(accumulator, initial)})
+        self._scopes.append(
+            {name: _Variable(slot) for name, slot in zip(node.variables, variables, strict=True)}
+        )
+        condition, step = self.plan(node.condition), self.plan(node.step)
+        self._scopes.pop()
+        result = self.plan(node.result)
+        self._scopes.pop()
+        run = _loop(
+            source.run, accumulator, variables, (condition.run, step.run), result.run
+        )
+        parts = [source, initial, condition, step, result]
+        return _joined(run, parts, has_loop=True, constant=False)
+
+    def _bound(self, node: Fold) -> Plan:
+        """`cel.bind`: the variable is worked out when it is first used."""
+        path = self._path(node.initial)
+        if path is not None and len(path) <= 3:
+            self._scopes.append({node.accumulator: _Variable(-1, None, path)})
+            result = self.plan(node.result)
+            self._scopes.pop()
+            return result
+        initial = self.plan(node.initial)
+        slot = self.slots
+        self.slots += 1
+        self._scopes.append({node.accumulator: _Variable(slot, initial)})
+        result = self.plan(node.result)
+        self._scopes.pop()
+        inner = result.run
+
+        def run(frame: Frame) -> Value:
+            frame.slots[slot] = _LAZY
+            value = inner(frame)
+            return tuple(value) if type(value) is GrowingList else value
+
+        return _joined(run, [initial, result], constant=False)
+
+
+def _charged(frame: Frame, cost: int, *, value: Value) -> Value:
+    frame.cost += cost
+    return value
+
+
+def _constant(value: Value) -> Plan:
+    return Plan(lambda _: value, constant=True)
+
+
+def _joined(
+    run: Run,
+    parts: Sequence[Plan],
+    *,
+    logic: str = "",
+    has_loop: bool = False,
+    constant: bool = False,
+    is_attribute: bool = False,
+) -> Plan:
+    return Plan(
+        run,
+        frozenset().union(*(part.reads for part in parts)),
+        logic,
+        tuple(parts) if logic else (),
+        has_loop or any(part.has_loop for part in parts),
+        constant,
+        is_attribute,
+    )
+
+
+_NO_FRAME: Final = Frame([], [])
+
+
+def _folded(plan: Plan, node: Call) -> Plan:
+    """Work out a conversion of a constant now: it is wrong for every device, or for none."""
+    try:
+        value = plan.run(Frame([], []))
+    except EvaluationError as error:
+        raise CompileError(str(error), node.position) from error
+    return _constant(value)
+
+
+def _begun(initial: Plan, frame: Frame) -> Value:
+    try:
+        value = initial.run(frame)
+    except EvaluationError as error:
+        return error
+    if type(value) is tuple and not value:
+        return GrowingList()
+    if type(value) is Map and not len(value):
+        return Map((), growing=True)
+    return value
+
+
+def _check_key(key: Value) -> None:
+    if type(key) in LISTS or type(key) is Map:
+        raise EvaluationError(f"unsupported key type: {kind_of(key)}")
+
+
+def _loop(
+    source: Run,
+    accumulator: int,
+    variables: Sequence[int],
+    body: tuple[Run, Run],
+    result: Run,
+) -> Run:
+    condition, step = body
+    one = variables[0]
+    two = variables[1] if len(variables) > 1 else None
+
+    def run(frame: Frame) -> Value:
+        over = source(frame)
+        slots = frame.slots
+        slots[accumulator] = _LAZY
+        for first, second in _pairs(over, two is not None):
+            slots[one] = first
+            if two is not None:
+                slots[two] = second
+            try:
+                going = condition(frame)
+            except EvaluationError:
+                going = None
+            if going is False:
+                break
+            try:
+                slots[accumulator] = step(frame)
+            except EvaluationError as error:
+                slots[accumulator] = error
+            if frame.cost > costs.LIMIT:
+                raise CostLimitError
+        value = result(frame)
+        return tuple(value) if type(value) is GrowingList else value
+
+    return run
+
+
+def _pairs(over: Value, both: bool):  # type: ignore[no-untyped-def]  # noqa: ANN202, FBT001
+    if type(over) in LISTS:
+        return list(enumerate(over)) if both else [(value, None) for value in over]
+    if type(over) is Map:
+        return list(over.items())
+    if both:
+        raise EvaluationError(f"unsupported comprehension range type: {kind_of(over)}")
+    raise EvaluationError(f"got '{kind_of(over)}', expected iterable type")
+
+
+def _strict(resolved: Resolved, runs: Sequence[Run]) -> Run:
+    """Return the call of a function whose arguments all have values."""
+    function = resolved.function
+    call = function.body if function.body is not None else _dispatch(resolved)
+    cost: Cost | None = function.cost
+    if cost is not None:
+        return _costly(call, runs, cost)
+    if len(runs) == 1:
+        only = runs[0]
+
+        def unary(frame: Frame) -> Value:
+            value = call(only(frame))
+            frame.cost += 1
+            return value
+
+        return unary
+    if len(runs) == 2:
+        left, right = runs
+
+        def binary(frame: Frame) -> Value:
+            value = call(left(frame), right(frame))
+            frame.cost += 1
+            return value
+
+        return binary
+    return _costly(call, runs, lambda _arguments, _result: 1)
+
+
+def _costly(call: Callable[..., Value], runs: Sequence[Run], cost: Cost) -> Run:
+    def run(frame: Frame) -> Value:
+        arguments = [one(frame) for one in runs]
+        value = call(*arguments)
+        frame.cost += cost(arguments, value)
+        if frame.cost > costs.LIMIT:
+            raise CostLimitError
+        return value
+
+    return run
+
+
+def _dispatch(resolved: Resolved) -> Callable[..., Value]:
+    """Return what finds the overload by the values it is given."""
+    function = resolved.function
+    single = len(resolved.overloads) == 1
+    candidates = resolved.overloads if single else function.overloads
+
+    def call(*values: Value) -> Value:
+        for overload in candidates:
+            if overload.run is None or len(values) != len(overload.arguments):
+                continue
+            if not function.guarded or overload.accepts(values):
+                return overload.run(*values)
+        kinds = ", ".join(map(kind_of, values))
+        raise no_such_overload(f"{function.name}({kinds})")
+
+    return call
+
+
+def _equality(_: Resolved, runs: Sequence[Run]) -> Run:
+    left, right = runs
+
+    def run(frame: Frame) -> bool:
+        one, two = left(frame), right(frame)
+        same = equal(one, two)
+        frame.cost += costs.shorter((one, two), None)
+        if isinstance(same, EvaluationError):
+            raise same
+        return same
+
+    return run
+
+
+def _difference(_: Resolved, runs: Sequence[Run]) -> Run:
+    left, right = runs
+
+    def run(frame: Frame) -> bool:
+        one, two = left(frame), right(frame)
+        frame.cost += costs.shorter((one, two), None)
+        # What refuses to be compared is different.
+        return equal(one, two) is not True
+
+    return run
+
+
+def _not_strictly_false(_: Resolved, runs: Sequence[Run]) -> Run:
+    only = runs[0]
+
+    def run(frame: Frame) -> bool:
+        frame.cost += 1
+        try:
+            value = only(frame)
+        except EvaluationError:
+            return True
+        return value if type(value) is bool else True
+
+    return run
+
+
+_RUNS: Final[dict[str, Callable[[Resolved, Sequence[Run]], Run]]] = {
+    "_==_": _equality,
+    "_!=_": _difference,
+    "@not_strictly_false": _not_strictly_false,
+}

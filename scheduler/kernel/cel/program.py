@@ -1,0 +1,173 @@
+"""Compiled expressions and what they say of devices."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.kernel.cel import costs
+from scheduler.kernel.cel.checker import check
+from scheduler.kernel.cel.columns import ERROR, FALSE, TRUE, Codes, Evaluation, Rows
+from scheduler.kernel.cel.errors import CostLimitError, EvaluationError
+from scheduler.kernel.cel.parser import parse
+from scheduler.kernel.cel.planner import Plan, Planner
+from scheduler.kernel.cel.reads import Frame, Read, Sources
+from scheduler.kernel.cel.table import DeviceTable
+from scheduler.kernel.cel.validators import validate
+from scheduler.kernel.cel.values import kind_of
+
+PENDING: Final = 3
+"""The verdict of a row that the budget did not reach."""
+_CHUNK: Final = 4096
+"""Rows that are worked out between two looks at the budget, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """What a program says of rows of a table."""
+
+    codes: NDArray[np.uint8]
+    """By row that was asked for: `FALSE`, `TRUE`, `ERROR` or `PENDING`."""
+    cost: int
+    """Units charged for all of it."""
+    _program: "Program"
+    _table: DeviceTable
+    _rows: Rows | None
+
+    @property
+    def matches(self) -> NDArray[np.bool_]:
+        """By row that was asked for, whether the device matches."""
+        return self.codes == TRUE
+
+    def error(self, index: int) -> str:
+        """Say why a row has no verdict. The text is made when it is asked for.
+
+        Args:
+            index: the place of the row among those that were asked for.
+        """
+        row = index if self._rows is None else int(self._rows[index])
+        return self._program.error(self._table, row)
+
+
+class Program:
+    """An expression, ready to be evaluated on devices.
+
+    It holds nothing of a table, so one program serves all of them.
+    """
+
+    def __init__(self, expression: str, plan: Plan, reads: list[Read], slots: int) -> None:
+        self.expression = expression
+        self._plan = plan
+        self._reads = reads
+        self._slots = slots
+
+    def evaluate(
+        self, table: DeviceTable, rows: Rows | None = None, *, budget: int | None = None
+    ) -> Verdicts:
+        """Evaluate the expression on devices.
+
+        Args:
+            table: the devices.
+            rows: which of them; None for all.
+            budget: cost units after which the rest is left `PENDING`; None for no bound. A unit is
+                about a node visited (`costs.py`). Only expressions that need each device as a whole
+                or have loops can use it up; one device can take `costs.LIMIT`.
+        """
+        evaluation = self._evaluation(table)
+        if budget is None or not self._plan.heavy:
+            codes = self._codes(evaluation, rows)
+        else:
+            codes = self._within(evaluation, rows, budget)
+        self._mark_unreadable(codes, table, rows)
+        return Verdicts(codes, evaluation.spent, self, table, rows)
+
+    def error(self, table: DeviceTable, row: int) -> str:
+        """Say why the expression has no verdict on a device; empty if it has one."""
+        if row in table.unreadable:
+            return table.unreadable[row]
+        sources = Sources(table, self._reads)
+        frame = Frame(sources.inputs(row), [None] * self._slots, 0, table, row)
+        try:
+            value = self._plan.run(frame)
+            if frame.cost > costs.LIMIT:
+                raise CostLimitError
+        except (EvaluationError, CostLimitError) as problem:
+            return str(problem)
+        if type(value) is bool:
+            return ""
+        kind = kind_of(value)
+        return (
+            f"CEL result of type {kind} could not be converted to bool: "
+            f"type conversion error from '{kind}' to 'bool'"
+        )
+
+    def _evaluation(self, table: DeviceTable) -> Evaluation:
+        return Evaluation(Sources(table, self._reads), self._slots, table)
+
+    def _codes(self, evaluation: Evaluation, rows: Rows | None) -> Codes:
+        try:
+            codes = evaluation.verdicts(self._plan, rows)
+            # Column by column no row is known to stay below the limit: ask one by one.
+            exact = evaluation.dearest <= costs.LIMIT or self._plan.logic == ""
+        except CostLimitError:
+            exact = False
+            codes = np.zeros(0, np.uint8)
+        return codes if exact else self._one_by_one(evaluation, rows)
+
+    def _one_by_one(self, evaluation: Evaluation, rows: Rows | None) -> Codes:
+        each = range(len(evaluation.table)) if rows is None else rows.tolist()
+        return np.fromiter((self._one(evaluation, row) for row in each), np.uint8, len(each))
+
+    def _one(self, evaluation: Evaluation, row: int) -> int:
+        try:
+            return evaluation.one(self._plan, row)
+        except CostLimitError:
+            evaluation.spent += costs.LIMIT
+            return ERROR
+
+    def _within(self, evaluation: Evaluation, rows: Rows | None, budget: int) -> Codes:
+        asked = np.arange(len(evaluation.table)) if rows is None else rows
+        codes = np.full(asked.size, PENDING, np.uint8)
+        start, size = 0, 1
+        while start < asked.size and evaluation.spent < budget:
+            chunk = asked[start : start + size]
+            evaluation.dearest = 0
+            codes[start : start + chunk.size] = self._codes(evaluation, chunk)
+            start += chunk.size
+            # As many more as what is left pays for, if they cost what those so far did.
+            left = budget - evaluation.spent
+            size = max(1, min(_CHUNK, 2 * size, left * start // max(evaluation.spent, 1)))
+        return codes
+
+    def _mark_unreadable(self, codes: Codes, table: DeviceTable, rows: Rows | None) -> None:
+        if not table.unreadable:
+            return
+        bad = np.fromiter(table.unreadable, np.intp, len(table.unreadable))
+        at = bad[bad < codes.size] if rows is None else np.flatnonzero(np.isin(rows, bad))
+        codes[at[codes[at] != PENDING]] = ERROR
+
+
+def compile_expression(expression: str) -> Program:
+    """Compile an expression about a device.
+
+    Raises:
+        CompileError: it cannot be used; where and why, and what was expected.
+    """
+    root = parse(expression)
+    checked = check(root)
+    validate(root, checked)
+    planner = Planner(checked)
+    plan = planner.plan(root)
+    return Program(expression, plan, planner.reads, planner.slots)
+
+
+__all__ = [
+    "ERROR",
+    "FALSE",
+    "PENDING",
+    "TRUE",
+    "Program",
+    "Verdicts",
+    "compile_expression",
+]

@@ -1,0 +1,153 @@
+"""Selection and indexing, with optional values on the way.
+
+Source: github.com/google/cel-go v0.26.0 interpreter/attributes.go (`applyQualifiers`, `refQualify`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scheduler.kernel.cel.errors import EvaluationError
+from scheduler.kernel.cel.quantity import Quantity
+from scheduler.kernel.cel.reads import Frame, Run
+from scheduler.kernel.cel.semver import SemVer
+from scheduler.kernel.cel.values import (
+    INT_MAX,
+    INT_MIN,
+    LISTS,
+    NONE,
+    Address,
+    Map,
+    Network,
+    Optional,
+    TypeValue,
+    Uint,
+    Url,
+    Value,
+    kind_of,
+    shown,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One selection: by which key, and whether what is absent is no error."""
+
+    key: Run
+    optional: bool
+
+
+def chain(base: Run, steps: Sequence[Step], cost: int) -> Run:
+    """Return what selects from a base, step by step."""
+
+    def run(frame: Frame) -> Value:
+        value = base(frame)
+        frame.cost += cost
+        optional = type(value) is Optional
+        if optional:
+            if not value.present:
+                return value
+            value = _usable(round_trip(value.value))
+        for step in steps:
+            optional = optional or step.optional
+            key = key_of(step.key(frame))
+            found, held = find(value, key)
+            if not found:
+                if optional:
+                    return NONE
+                raise _missing(value, key)
+            value = held
+        return Optional(value, present=True) if optional else value
+
+    return run
+
+
+def presence(base: Run, steps: Sequence[Step], cost: int) -> Run:
+    """Return what tells whether the last step would find something."""
+
+    def run(frame: Frame) -> bool:
+        value = base(frame)
+        frame.cost += cost
+        optional = type(value) is Optional
+        if optional:
+            if not value.present:
+                return False
+            value = _usable(round_trip(value.value))
+        last = len(steps) - 1
+        for index, step in enumerate(steps):
+            optional = optional or step.optional
+            key = key_of(step.key(frame))
+            found, held = find(value, key)
+            if not found:
+                if optional or index == last:
+                    return False
+                raise _missing(value, key)
+            value = held
+        return True
+
+    return run
+
+
+def key_of(key: Value) -> Value:
+    """Return a key that something can be selected by.
+
+    Raises:
+        EvaluationError: nothing can.
+    """
+    if type(key) in {str, int, Uint, bool, float}:
+        return key
+    raise EvaluationError(f"invalid qualifier type: {kind_of(key)}")
+
+
+def find(value: Value, key: Value) -> tuple[bool, Value]:
+    """Return whether a map or list has a key, and what it holds there.
+
+    Raises:
+        EvaluationError: the key is no index of a list.
+    """
+    if type(value) is Map:
+        found, held = value.find(key)
+        return found, held
+    if type(value) in LISTS:
+        index = _index(key)
+        return (True, value[index]) if 0 <= index < len(value) else (False, None)
+    return False, None
+
+
+def _index(key: Value) -> int:
+    if type(key) is int:
+        return key
+    if type(key) is float:
+        if key.is_integer() and INT_MIN <= key < float(INT_MAX):
+            return int(key)
+    elif type(key) is Uint:
+        if key <= INT_MAX:
+            return int(key)
+    else:
+        raise EvaluationError(f"unsupported index type '{kind_of(key)}' in list")
+    raise EvaluationError(f"unsupported index value {shown(key)} in list")
+
+
+def _missing(value: Value, key: Value) -> EvaluationError:
+    if type(value) in LISTS:
+        return EvaluationError(f"index out of bounds: {shown(key)}")
+    return EvaluationError(f"no such key: {shown(key)}")
+
+
+def _usable(value: Value) -> Value:
+    if isinstance(value, EvaluationError):
+        raise value
+    return value
+
+
+def round_trip(value: Value) -> Value:
+    """Return what is left of an optional's value where upstream takes it apart and wraps it again.
+
+    Its own types do not survive that: the optional then holds an error.
+    """
+    if type(value) is Optional:
+        return round_trip(value.value) if value.present else None
+    if type(value) is TypeValue:
+        return value.name
+    if type(value) in {Quantity, SemVer, Address, Network, Url}:
+        return EvaluationError(f"unsupported conversion to ref.Val: ({kind_of(value)})")
+    return value

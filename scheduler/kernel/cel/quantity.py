@@ -1,0 +1,146 @@
+"""Resource quantities in expressions: exact, with upstream's notion of an integer.
+
+Source: k8s.io/apimachinery pkg/api/resource, v0.36.3 (`ParseQuantity`, `int64Amount`). Upstream holds a
+small quantity as 64 bits and a power of ten, any other as a decimal. Only the first kind can be an
+integer, so `1.0` and `0.5Gi` are not: expressions can tell.
+"""
+
+import math
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final
+
+_INT64: Final = 2**63
+_QUANTITY: Final = re.compile(
+    r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?(?P<suffix>[eEinumkKMGTP]*[+-]?[0-9]*)",
+    re.ASCII,
+)
+_DECIMAL: Final = {
+    "n": -9,
+    "u": -6,
+    "m": -3,
+    "": 0,
+    "k": 3,
+    "M": 6,
+    "G": 9,
+    "T": 12,
+    "P": 15,
+    "E": 18,
+}
+_BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_FACTORS: Final = 18
+"""Decimal digits that always fit 64 bits (`maxInt64Factors`)."""
+_MAX_EXPONENT: Final = 100_000
+"""Larger exponents say nothing that a device could hold, and cost time."""
+FORMAT_WRONG: Final = (
+    "quantities must match the regular expression "
+    r"'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+)
+SUFFIX_WRONG: Final = "unable to parse quantity's suffix"
+NUMERIC_WRONG: Final = "unable to parse numeric part of quantity"
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """An amount: `value` · 10^`scale` in 64 bits, or `exact` where that does not hold it."""
+
+    value: int = 0
+    scale: int = 0
+    exact: Fraction | None = None
+    computed: bool = False
+    """Made by `add` or `sub`. Upstream compares such a value on the right of `==` with nothing."""
+
+    @property
+    def amount(self) -> Fraction:
+        """The number, exactly."""
+        if self.exact is not None:
+            return self.exact
+        return Fraction(self.value) * Fraction(10) ** self.scale
+
+    def compare(self, other: "Quantity") -> int:
+        """Return -1, 0 or 1."""
+        if self.exact is None and other.exact is None and self.scale == other.scale:
+            return (self.value > other.value) - (self.value < other.value)
+        mine, others = self.amount, other.amount
+        return (mine > others) - (mine < others)
+
+    def integer(self) -> int | None:
+        """The value as 64 bits (`AsInt64`), or None."""
+        if self.exact is not None or self.scale < 0:
+            return None
+        value = self.value * 10**self.scale
+        return value if -_INT64 <= value < _INT64 else None
+
+    def approximate(self) -> float:
+        """The nearest double, computed as upstream does (`AsApproximateFloat64`)."""
+        if self.exact is not None:
+            return float(self.exact)
+        if self.scale == 0:
+            return float(self.value)
+        return self.value * float(f"1e{self.scale}")
+
+    def plus(self, other: "Quantity") -> "Quantity":
+        """The sum, in 64 bits where upstream keeps it there."""
+        if self.exact is None and other.exact is None:
+            if other.value == 0:
+                return Quantity(self.value, self.scale, computed=True)
+            if self.value == 0:
+                return Quantity(other.value, other.scale, computed=True)
+            scale = min(self.scale, other.scale)
+            parts = [one.value * 10 ** (one.scale - scale) for one in (self, other)]
+            total = sum(parts)
+            if all(-_INT64 <= part < _INT64 for part in (*parts, total)):
+                return Quantity(total, scale, computed=True)
+        return Quantity(exact=self.amount + other.amount, computed=True)
+
+    def negated(self) -> "Quantity":
+        """The same amount with the other sign."""
+        if self.exact is not None:
+            return Quantity(exact=-self.exact)
+        return Quantity(-self.value, self.scale)
+
+
+@lru_cache(maxsize=4096)
+def parse_quantity(text: str) -> Quantity:
+    """Read a quantity.
+
+    Raises:
+        ValueError: the text is none; the message is upstream's.
+    """
+    match = _QUANTITY.fullmatch(text)
+    if not text or match is None:
+        raise ValueError(FORMAT_WRONG)
+    whole = match["whole"].lstrip("0")
+    part = match["part"] or ""
+    base, exponent, is_binary = _suffix(match["suffix"])
+    negative = match["sign"] == "-"
+    digits = len(whole or "0") + len(part)
+    if is_binary:
+        room = 15 - len(whole or "0") - int(exponent * 3 / 10) - 1 if not part else -1
+        factor, scale = base**exponent, 0
+    else:
+        room, factor, scale = _FACTORS - digits, 1, exponent
+    if room >= 0 and scale - len(part) >= -9:
+        value = int((whole or "0") + part) * factor
+        return Quantity(-value if negative else value, scale - len(part))
+    if not match["whole"] and not part:
+        raise ValueError(NUMERIC_WRONG)
+    amount = Fraction(int((whole or "0") + part), 10 ** len(part)) * Fraction(base) ** exponent
+    # Upstream rounds away from zero to whole billionths, so that asking for little asks for some.
+    amount = Fraction(math.ceil(amount * 10**9), 10**9)
+    if is_binary:
+        amount = min(amount, Fraction(_INT64 - 1))
+    return Quantity(exact=-amount if negative else amount)
+
+
+def _suffix(text: str) -> tuple[int, int, bool]:
+    if text in _DECIMAL:
+        return 10, _DECIMAL[text], False
+    if text in _BINARY:
+        return 2, _BINARY[text], True
+    exponent = re.fullmatch(r"[eE]([+-]?[0-9]+)", text, re.ASCII)
+    if exponent is None or not -_INT64 <= (power := int(exponent[1])) < _INT64:
+        raise ValueError(SUFFIX_WRONG)
+    return 10, max(-_MAX_EXPONENT, min(power, _MAX_EXPONENT)), False

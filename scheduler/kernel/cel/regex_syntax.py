@@ -1,0 +1,531 @@
+"""The syntax of regular expressions as Go reads it.
+
+Source: Go's package regexp/syntax (flags `Perl`).
+"""
+
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, TypeAlias, final
+
+from scheduler.kernel.cel.errors import EvaluationError
+
+_MAX_REPEAT: Final = 1000
+_MAX_DEPTH: Final = 60
+"""Groups in each other. Go allows 1,000; no pattern that people write comes near either."""
+_LAST: Final = 0x10FFFF
+
+Ranges: TypeAlias = tuple[tuple[int, int], ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Characters:
+    """One letter out of a set."""
+
+    ranges: Ranges
+    """Ordered and apart from each other."""
+    category: "Callable[[str], bool] | None" = None
+    """Besides, letters for which this holds: Unicode's categories."""
+    negated: bool = False
+
+    def has(self, letter: str) -> bool:
+        """Tell whether a letter is in the set."""
+        code = ord(letter)
+        index = bisect_right(self.ranges, (code, _LAST + 1)) - 1
+        inside = index >= 0 and code <= self.ranges[index][1]
+        if not inside and self.category is not None:
+            inside = self.category(letter)
+        return inside is not self.negated
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """A place between letters."""
+
+    holds: Callable[[str, int], bool]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """One thing after another."""
+
+    parts: tuple["Pattern", ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The first of several that leads to a match."""
+
+    parts: tuple["Pattern", ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A thing several times."""
+
+    part: "Pattern"
+    least: int
+    most: int | None
+    greedy: bool
+
+
+Pattern: TypeAlias = Characters | Assertion | Sequence | Choice | Repeat
+
+
+def _is_word(text: str, index: int) -> bool:
+    return 0 <= index < len(text) and text[index].isascii() and (
+        text[index].isalnum() or text[index] == "_"
+    )
+
+
+def _at_boundary(text: str, index: int) -> bool:
+    return _is_word(text, index - 1) != _is_word(text, index)
+
+
+_BEGIN: Final = Assertion(lambda _, index: index == 0)
+_END: Final = Assertion(lambda text, index: index == len(text))
+_BEGIN_LINE: Final = Assertion(lambda text, index: index == 0 or text[index - 1] == "\n")
+_END_LINE: Final = Assertion(lambda text, index: index == len(text) or text[index] == "\n")
+_BOUNDARY: Final = Assertion(_at_boundary)
+_NO_BOUNDARY: Final = Assertion(lambda text, index: not _at_boundary(text, index))
+_DIGIT: Final[Ranges] = ((0x30, 0x39),)
+_WORD: Final[Ranges] = ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A))
+_SPACE: Final[Ranges] = ((9, 10), (12, 13), (32, 32))
+_PERL: Final = {"d": _DIGIT, "w": _WORD, "s": _SPACE}
+_POSIX: Final[dict[str, Ranges]] = {
+    "alnum": ((0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A)),
+    "alpha": ((0x41, 0x5A), (0x61, 0x7A)),
+    "ascii": ((0, 0x7F),),
+    "blank": ((9, 9), (32, 32)),
+    "cntrl": ((0, 0x1F), (0x7F, 0x7F)),
+    "digit": _DIGIT,
+    "graph": ((0x21, 0x7E),),
+    "lower": ((0x61, 0x7A),),
+    "print": ((0x20, 0x7E),),
+    "punct": ((0x21, 0x2F), (0x3A, 0x40), (0x5B, 0x60), (0x7B, 0x7E)),
+    "space": ((9, 13), (32, 32)),
+    "upper": ((0x41, 0x5A),),
+    "word": _WORD,
+    "xdigit": ((0x30, 0x39), (0x41, 0x46), (0x61, 0x66)),
+}
+_ESCAPES: Final = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
+_CATEGORIES: Final = frozenset(
+    "L Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs Zl Zp C Cc Cf "
+    "Cs Co".split()
+)
+
+
+def complement(ranges: Ranges) -> Ranges:
+    """All letters that are not in the ranges."""
+    found, low = [], 0
+    for start, end in ranges:
+        if low < start:
+            found.append((low, start - 1))
+        low = end + 1
+    return (*found, (low, _LAST)) if low <= _LAST else tuple(found)
+
+
+def merged(ranges: Iterable[tuple[int, int]]) -> Ranges:
+    """The same letters in ranges that are ordered and apart."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(ranges):
+        if found and start <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((start, end))
+    return tuple(found)
+
+
+def _fold(letter: str) -> str:
+    upper = letter.upper()
+    lower = (upper if len(upper) == 1 else letter).lower()
+    return lower if len(lower) == 1 else letter
+
+
+@lru_cache(maxsize=1)
+def _folds() -> dict[str, tuple[int, ...]]:
+    """By folded letter, all letters that are equal to it where case does not matter."""
+    found: dict[str, list[int]] = {}
+    for code in range(0x1E944):
+        if not 0xD800 <= code <= 0xDFFF:
+            found.setdefault(_fold(chr(code)), []).append(code)
+    return {key: tuple(codes) for key, codes in found.items() if len(codes) > 1}
+
+
+def folded(ranges: Ranges) -> Ranges:
+    """The letters in the ranges and those that differ from them in case only."""
+    more = list(ranges)
+    for codes in _folds().values():
+        if any(start <= code <= end for code in codes for start, end in ranges):
+            more.extend((code, code) for code in codes)
+    return merged(more)
+
+
+@dataclass(frozen=True, slots=True)
+class _Flags:
+    fold: bool = False
+    multiline: bool = False
+    dot_all: bool = False
+    ungreedy: bool = False
+
+
+def parse_pattern(text: str) -> Pattern:
+    """Read a pattern.
+
+    Raises:
+        EvaluationError: Go would not take it.
+    """
+    return _Parser(text).whole()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._flags = _Flags()
+        self._names: set[str] = set()
+        self._depth = 0
+
+    def whole(self) -> Pattern:
+        found = self._choice()
+        if self._at < len(self._text):
+            raise _error("unexpected )", self._text)
+        return found
+
+    def _peek(self, word: str) -> bool:
+        return self._text.startswith(word, self._at)
+
+    def _accept(self, word: str) -> bool:
+        there = self._peek(word)
+        self._at += len(word) * there
+        return there
+
+    def _letter(self) -> str:
+        if self._at >= len(self._text):
+            raise _error("missing closing ]", self._text)
+        self._at += 1
+        return self._text[self._at - 1]
+
+    def _choice(self) -> Pattern:
+        parts = [self._sequence()]
+        while self._accept("|"):
+            parts.append(self._sequence())
+        return parts[0] if len(parts) == 1 else Choice(tuple(parts))
+
+    def _sequence(self) -> Pattern:
+        parts: list[Pattern] = []
+        while self._at < len(self._text) and not self._peek("|") and not self._peek(")"):
+            start = self._at
+            part = self._atom()
+            if part is not None:
+                parts.append(self._repeated(part, start))
+        return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
+
+    def _atom(self) -> Pattern | None:
+        letter = self._letter()
+        match letter:
+            case "(":
+                return self._group()
+            case "[":
+                return self._class()
+            case ".":
+                return Characters(((0, _LAST),) if self._flags.dot_all else complement(((10, 10),)))
+            case "^":
+                return _BEGIN_LINE if self._flags.multiline else _BEGIN
+            case "$":
+                return _END_LINE if self._flags.multiline else _END
+            case "\\":
+                return self._escape()
+            case "*" | "+" | "?":
+                raise _error("missing argument to repetition operator", letter)
+            case "{" if (counts := self._counts(self._at - 1)) is not None:
+                raise _error("missing argument to repetition operator", counts[2])
+            case _:
+                return self._literal(ord(letter))
+
+    def _literal(self, code: int) -> Characters:
+        ranges: Ranges = ((code, code),)
+        return Characters(folded(ranges) if self._flags.fold else ranges)
+
+    def _repeated(self, part: Pattern, start: int) -> Pattern:
+        before = ""
+        while True:
+            operator_start = self._at
+            counts = self._counts(self._at)
+            if counts is None:
+                return part
+            least, most, written = counts
+            self._at += len(written)
+            greedy = self._flags.ungreedy if self._accept("?") else not self._flags.ungreedy
+            written = self._text[operator_start : self._at]
+            if before:
+                raise _error("invalid nested repetition operator", before + written)
+            part = Repeat(part, least, most, greedy)
+            if _repetitions(part) > _MAX_REPEAT:
+                raise _error("invalid repeat count", written)
+            before = written
+
+    def _counts(self, at: int) -> tuple[int, int | None, str] | None:
+        """Read a repetition: least, most, and its text. Braces that are none stand for themselves."""
+        sign = self._text[at : at + 1]
+        if sign in {"*", "+", "?"}:
+            return {"*": (0, None), "+": (1, None), "?": (0, 1)}[sign] + (sign,)
+        if sign != "{" or (end := self._text.find("}", at)) < 0:
+            return None
+        written = self._text[at : end + 1]
+        low, comma, high = written[1:-1].partition(",")
+        if not _is_count(low) or (high and not _is_count(high)):
+            return None
+        least = int(low[:6])
+        most = least if not comma else int(high[:6]) if high else None
+        if least > _MAX_REPEAT or (most is not None and (most > _MAX_REPEAT or most < least)):
+            raise _error("invalid repeat count", written)
+        return least, most, written
+
+    def _group(self) -> Pattern | None:
+        outer = self._flags
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise _error("expression nests too deeply", self._text)
+        if self._accept("?") and not self._group_head():
+            self._depth -= 1
+            return None
+        found = self._choice()
+        if not self._accept(")"):
+            raise _error("missing closing )", self._text)
+        self._flags = outer
+        self._depth -= 1
+        # A group without content still takes a repetition.
+        return found
+
+    def _group_head(self) -> bool:
+        """Read what follows `(?`; false where it only set flags for what comes next."""
+        start = self._at - 2
+        if self._accept("P<") or self._accept("<"):
+            end = self._text.find(">", self._at)
+            name = self._text[self._at : end] if end >= 0 else ""
+            if end < 0 or not name or not all(c == "_" or (c.isascii() and c.isalnum()) for c in name):
+                shown = self._text[start : end + 1] if end >= 0 else self._text[start:]
+                raise _error("invalid named capture", shown)
+            if name in self._names:
+                raise _error("duplicate capture group name", name)
+            self._names.add(name)
+            self._at = end + 1
+            return True
+        return self._flag_letters(start)
+
+    def _flag_letters(self, start: int) -> bool:
+        flags = {"i": self._flags.fold, "m": self._flags.multiline}
+        flags |= {"s": self._flags.dot_all, "U": self._flags.ungreedy}
+        value, seen = True, False
+        while self._at < len(self._text):
+            letter = self._letter()
+            if letter in flags:
+                flags[letter], seen = value, True
+            elif letter == "-" and value:
+                value, seen = False, False
+            elif letter in ":)" and (value or seen):
+                self._flags = _Flags(flags["i"], flags["m"], flags["s"], flags["U"])
+                return letter == ":"
+            else:
+                break
+        else:
+            raise _error("missing closing )", self._text)
+        raise _error("invalid or unsupported Perl syntax", self._text[start : self._at])
+
+    def _escape(self) -> Pattern | None:
+        if self._at >= len(self._text):
+            raise _error("trailing backslash at end of expression", "")
+        assertions = {"A": _BEGIN, "z": _END, "b": _BOUNDARY, "B": _NO_BOUNDARY}
+        letter = self._text[self._at]
+        if letter in assertions:
+            self._at += 1
+            return assertions[letter]
+        if letter == "C":
+            raise _error("invalid escape sequence", "\\C")
+        if letter == "Q":
+            return self._quoted()
+        found = self._escaped_class()
+        if found is not None:
+            return found
+        return self._literal(self._escaped_code())
+
+    def _quoted(self) -> Pattern | None:
+        self._at += 1
+        end = self._text.find("\\E", self._at)
+        text = self._text[self._at :] if end < 0 else self._text[self._at : end]
+        self._at = len(self._text) if end < 0 else end + 2
+        parts = [self._literal(ord(letter)) for letter in text]
+        if not parts:
+            return None
+        # A repetition belongs to the last letter.
+        last = self._repeated(parts[-1], self._at)
+        return Sequence((*parts[:-1], last))
+
+    def _escaped_class(self) -> Characters | None:
+        letter = self._text[self._at]
+        if letter.lower() in _PERL:
+            self._at += 1
+            ranges = _PERL[letter.lower()]
+            ranges = folded(ranges) if self._flags.fold and letter.lower() == "w" else ranges
+            return Characters(ranges, negated=letter.isupper())
+        if letter not in "pP":
+            return None
+        start = self._at - 1
+        self._at += 1
+        name = self._letter() if self._at < len(self._text) else ""
+        if name == "{":
+            end = self._text.find("}", self._at)
+            if end < 0:
+                raise _error("invalid character class range", self._text[start:])
+            name, self._at = self._text[self._at : end], end + 1
+        negated = (letter == "P") is not name.startswith("^")
+        name = name.removeprefix("^")
+        if name == "Any":
+            return Characters(((0, _LAST),), negated=negated)
+        if name not in _CATEGORIES:
+            raise _error("invalid character class range", self._text[start : self._at])
+        fold = self._flags.fold
+        return Characters((), _category(name, fold=fold), negated=negated)
+
+    def _escaped_code(self) -> int:
+        start = self._at - 1
+        letter = self._letter()
+        if letter in _ESCAPES:
+            return _ESCAPES[letter]
+        if letter in "01234567":
+            return self._octal(letter, start)
+        if letter == "x":
+            return self._hexadecimal(start)
+        if ord(letter) < 0x80 and not letter.isalnum() and letter != "_":
+            return ord(letter)
+        raise _error("invalid escape sequence", self._text[start : self._at])
+
+    def _octal(self, first: str, start: int) -> int:
+        digits = first
+        while len(digits) < 3 and self._text[self._at : self._at + 1] in set("01234567"):
+            digits += self._letter()
+        # A single digit but 0 would be a reference back, which does not exist here.
+        if first != "0" and len(digits) == 1:
+            raise _error("invalid escape sequence", self._text[start : self._at])
+        return int(digits, 8)
+
+    def _hexadecimal(self, start: int) -> int:
+        if self._accept("{"):
+            end = self._text.find("}", self._at)
+            digits = self._text[self._at : end] if end >= 0 else ""
+            self._at = end + 1 if end >= 0 else len(self._text)
+        else:
+            digits = self._text[self._at : self._at + 2]
+            self._at += len(digits)
+            digits = digits if len(digits) == 2 else ""
+        valid = digits and len(digits) < 12 and all(c in "0123456789abcdefABCDEF" for c in digits)
+        code = int(digits, 16) if valid else _LAST + 1
+        if code > _LAST:
+            raise _error("invalid escape sequence", self._text[start : self._at])
+        return code
+
+    def _class(self) -> Characters:
+        start = self._at - 1
+        negated = self._accept("^")
+        ranges: list[tuple[int, int]] = []
+        others: list[Characters] = []
+        first = True
+        while first or not self._peek("]"):
+            if self._at >= len(self._text):
+                raise _error("missing closing ]", self._text[start:])
+            # A minus is itself only at an end.
+            if self._peek("-") and not first and not self._text.startswith("]", self._at + 1):
+                raise _error("invalid character class range", self._text[self._at : self._at + 2])
+            first = False
+            self._class_item(ranges, others, start)
+        self._at += 1
+        found = merged(ranges)
+        found = folded(found) if self._flags.fold else found
+        if not others:
+            return Characters(found, negated=negated)
+        return Characters(found, lambda letter: any(o.has(letter) for o in others), negated)
+
+    def _class_item(
+        self, ranges: list[tuple[int, int]], others: list[Characters], start: int
+    ) -> None:
+        if self._peek("[:") and (end := self._text.find(":]", self._at + 2)) >= 0:
+            name = self._text[self._at + 2 : end]
+            plain = name.removeprefix("^")
+            if plain not in _POSIX:
+                raise _error("invalid character class range", self._text[self._at : end + 2])
+            self._at = end + 2
+            posix = _POSIX[plain]
+            if name != plain:
+                posix = complement(folded(posix) if self._flags.fold else posix)
+            ranges.extend(posix)
+            return
+        if self._peek("\\") and self._at + 1 < len(self._text):
+            self._at += 1
+            found = self._escaped_class()
+            if found is not None:
+                others.append(found)
+                return
+            self._at -= 1
+        item_start = self._at
+        low = self._class_letter(start)
+        high = low
+        if self._peek("-") and not self._text.startswith("]", self._at + 1) and (
+            self._at + 1 < len(self._text)
+        ):
+            self._at += 1
+            high = self._class_letter(start)
+            if high < low:
+                raise _error(
+                    "invalid character class range", self._text[item_start : self._at]
+                )
+        ranges.append((low, high))
+
+    def _class_letter(self, start: int) -> int:
+        if self._at >= len(self._text):
+            raise _error("missing closing ]", self._text[start:])
+        letter = self._letter()
+        if letter != "\\":
+            return ord(letter)
+        if self._at >= len(self._text):
+            raise _error("trailing backslash at end of expression", "")
+        return self._escaped_code()
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit() and (text == "0" or text[0] != "0")
+
+
+def _repetitions(pattern: Pattern) -> int:
+    """How often the innermost thing may be there, repetitions in repetitions multiplied."""
+    match pattern:
+        case Repeat():
+            times = pattern.least if pattern.most is None else pattern.most
+            return max(times, 1) * _repetitions(pattern.part)
+        case Sequence() | Choice():
+            return max(map(_repetitions, pattern.parts), default=1)
+        case _:
+            return 1
+
+
+def _category(name: str, *, fold: bool) -> Callable[[str], bool]:
+    def inside(letter: str) -> bool:
+        if unicodedata.category(letter).startswith(name):
+            return True
+        return fold and any(
+            unicodedata.category(chr(code)).startswith(name)
+            for code in _folds().get(_fold(letter), ())
+        )
+
+    return inside
+
+
+def _error(problem: str, where: str) -> EvaluationError:
+    return EvaluationError(f"error parsing regexp: {problem}: `{where}`")

@@ -1,0 +1,222 @@
+"""Timestamps and durations.
+
+Source: github.com/google/cel-go v0.26.0 common/types (timestamp.go, duration.go), Go's package time.
+"""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from fractions import Fraction
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from scheduler.kernel.cel.declarations import Function, function
+from scheduler.kernel.cel.errors import EvaluationError
+from scheduler.kernel.cel.values import INT_MAX, INT_MIN, Duration, Timestamp, Value
+
+_SECOND: Final = 10**9
+_FIRST: Final = -62135596800
+_LAST: Final = 253402300799
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_UNITS: Final = {
+    "ns": 1,
+    "us": 1000,
+    "µs": 1000,
+    "μs": 1000,
+    "ms": 10**6,
+    "s": _SECOND,
+    "m": 60 * _SECOND,
+    "h": 3600 * _SECOND,
+}
+_PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
+_MOMENT: Final = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)T(\d{1,2}):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))",
+    re.ASCII,
+)
+_MAX_TEXT: Final = 1000
+"""Longer texts are no duration or timestamp that anything writes."""
+
+
+def checked_duration(nanoseconds: int) -> Duration:
+    """Return a duration.
+
+    Raises:
+        EvaluationError: 64 bits do not hold it.
+    """
+    if not INT_MIN <= nanoseconds <= INT_MAX:
+        raise EvaluationError("duration overflow")
+    return Duration(nanoseconds)
+
+
+def checked_timestamp(nanoseconds: int, offset: int) -> Timestamp:
+    """Return a timestamp.
+
+    Raises:
+        EvaluationError: it is outside the years 1 to 9999.
+    """
+    if not _FIRST <= nanoseconds // _SECOND <= _LAST:
+        raise EvaluationError("timestamp overflow")
+    return Timestamp(nanoseconds, offset)
+
+
+def parse_duration(text: str) -> Duration:
+    """Read a duration as Go does: `1h30m`, `-1.5s`.
+
+    Raises:
+        EvaluationError: the text is none.
+    """
+    failed = EvaluationError("type conversion error from 'string' to 'google.protobuf.Duration'")
+    sign, rest = ("-", text[1:]) if text[:1] == "-" else ("", text.removeprefix("+"))
+    if rest == "0":
+        return Duration(0)
+    total, position = 0, 0
+    while position < len(rest):
+        match = _PART.match(rest, position)
+        if match is None or not (match[1] or match[2]) or len(text) > _MAX_TEXT:
+            raise failed
+        whole, part, unit = match[1] or "0", match[2] or "", _UNITS[match[3]]
+        total += int(whole) * unit + int(Fraction(int(part or "0") * unit, 10 ** len(part)))
+        position = match.end()
+    total = -total if sign else total
+    if not rest or not INT_MIN <= total <= INT_MAX:
+        raise failed
+    return Duration(total)
+
+
+def parse_timestamp(text: str) -> Timestamp:
+    """Read a timestamp in the form of RFC 3339.
+
+    Raises:
+        EvaluationError: the text is none.
+    """
+    failed = EvaluationError("type conversion error from 'string' to 'google.protobuf.Timestamp'")
+    match = _MOMENT.fullmatch(text) if len(text) <= _MAX_TEXT else None
+    if match is None:
+        raise failed
+    year, month, day, hour, minute, second = (int(match[index]) for index in range(1, 7))
+    offset = 0
+    if match[8]:
+        hours, minutes = int(match[9]), int(match[10])
+        if hours > 24 or minutes > 60:
+            raise failed
+        offset = (hours * 3600 + minutes * 60) * (-1 if match[8] == "-" else 1)
+    if hour > 23 or minute > 59 or second > 59:
+        raise failed
+    # No year 0 in Python's calendar; it is out of range, and as long as year 4.
+    try:
+        days = (date(year or 4, month, day) - date(1970, 1, 1)).days
+    except ValueError:
+        raise failed from None
+    if not year:
+        raise EvaluationError("timestamp overflow")
+    seconds = days * 86400 + hour * 3600 + minute * 60 + second - offset
+    fraction = int((match[7] or "")[:9].ljust(9, "0"))
+    return checked_timestamp(seconds * _SECOND + fraction, offset)
+
+
+def duration_text(value: Duration) -> str:
+    """A duration in seconds, as `string()` writes it."""
+    whole, part = divmod(abs(value.nanoseconds), _SECOND)
+    # Go prints the double next to it: seconds and rest are added as doubles.
+    seconds = float(whole) + part / 1e9
+    return ("-" if value.nanoseconds < 0 else "") + _plain(seconds) + "s"
+
+
+def _plain(number: float) -> str:
+    text = repr(number)
+    if "e" in text:
+        mantissa, _, power = text.partition("e")
+        whole, _, part = mantissa.partition(".")
+        places = -int(power)
+        digits = whole + part
+        text = "0." + "0" * (places - 1) + digits if places > 0 else digits.ljust(1 - places, "0")
+    return text.removesuffix(".0")
+
+
+def timestamp_text(value: Timestamp) -> str:
+    """A timestamp in the form of RFC 3339, with as many decimals as it has."""
+    seconds, part = divmod(value.nanoseconds, _SECOND)
+    shifted = seconds + value.offset
+    days, rest = divmod(shifted, 86400)
+    day = date(1970, 1, 1).toordinal() + days
+    written = date.fromordinal(day).isoformat() if 0 < day <= 3652059 else _beyond(day)
+    clock = f"{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
+    fraction = f".{part:09d}".rstrip("0") if part else ""
+    if value.offset == 0:
+        zone = "Z"
+    else:
+        minutes = abs(value.offset) // 60
+        zone = f"{'-' if value.offset < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}"
+    return f"{written}T{clock}{fraction}{zone}"
+
+
+def _beyond(day: int) -> str:
+    # An offset can carry the text a day out of Python's calendar: 31 December 0, 1 January 10000.
+    return "0000-12-31" if day <= 0 else "10000-01-01"
+
+
+def _zone(name: str) -> tzinfo:
+    if ":" in name:
+        hours, _, minutes = name.partition(":")
+        parts = [_atoi(hours), _atoi(minutes)]
+        offset = parts[0] * 60 - parts[1] if name[:1] == "-" else parts[0] * 60 + parts[1]
+        try:
+            return timezone(timedelta(minutes=offset))
+        except (ValueError, OverflowError):
+            raise EvaluationError(f"unknown time zone {name}") from None
+    if name in {"", "UTC"}:
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, KeyError):
+        raise EvaluationError(f"unknown time zone {name}") from None
+
+
+def _atoi(text: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text, re.ASCII):
+        raise EvaluationError(f'strconv.Atoi: parsing "{text}": invalid syntax')
+    return int(text)
+
+
+def _part(read: Callable[[datetime], int]) -> Callable[..., Value]:
+    def run(value: Timestamp, zone: str = "UTC") -> int:
+        moment = _EPOCH + timedelta(microseconds=value.nanoseconds // 1000)
+        try:
+            return read(moment.astimezone(_zone(zone)))
+        except OverflowError:
+            raise EvaluationError("timestamp overflow") from None
+
+    return run
+
+
+def _per(unit: int) -> Callable[[Duration], int]:
+    def run(value: Duration) -> int:
+        whole = abs(value.nanoseconds) // unit
+        return whole if value.nanoseconds >= 0 else -whole
+
+    return run
+
+
+def _getter(name: str, read: Callable[[datetime], int], unit: int | None = None) -> Function:
+    run = _part(read)
+    signatures: list[tuple[str, Callable[..., Value]]] = [
+        (f"timestamp.{name}() int", run),
+        (f"timestamp.{name}(string) int", run),
+    ]
+    if unit is not None:
+        signatures.append((f"duration.{name}() int", _per(unit)))
+    return function(*signatures)
+
+
+FUNCTIONS: Final = (
+    _getter("getFullYear", lambda moment: moment.year),
+    _getter("getMonth", lambda moment: moment.month - 1),
+    _getter("getDayOfYear", lambda moment: moment.timetuple().tm_yday - 1),
+    _getter("getDayOfMonth", lambda moment: moment.day - 1),
+    _getter("getDate", lambda moment: moment.day),
+    _getter("getDayOfWeek", lambda moment: moment.isoweekday() % 7),
+    _getter("getHours", lambda moment: moment.hour, 3600 * _SECOND),
+    _getter("getMinutes", lambda moment: moment.minute, 60 * _SECOND),
+    _getter("getSeconds", lambda moment: moment.second, _SECOND),
+    _getter("getMilliseconds", lambda moment: moment.microsecond // 1000, 10**6),
+)
