@@ -4,8 +4,8 @@
     verdicts = program.evaluate(table)
     rows = numpy.flatnonzero(verdicts.matches)
 
-The language and its libraries are those of k8s.io/dynamic-resource-allocation v0.36.3 (docs/cel.md says
-what that is). `table` is anything that has the columns of `DeviceTable`.
+The language and its libraries are those of k8s.io/dynamic-resource-allocation v0.36.3 (docs/cel.md
+says what that is). `table` is anything that has the columns of `DeviceTable`.
 """
 
 from scheduler.kernel.cel.errors import CompileError

@@ -83,23 +83,26 @@ class _Checker:
 
     def check(self, node: Node) -> Type:
         """Find the type of a node and of all below it."""
-        match node:
-            case Literal():
-                found = _LITERALS[type(node.value)]
-            case Ident():
-                found = self._ident(node)
-            case Select():
-                found = self._select(node)
-            case Call():
-                found = self._call(node)
-            case ListNode():
-                found = self._list(node)
-            case MapNode():
-                found = self._map(node)
-            case Fold():
-                found = self._fold(node)
+        found = self._found(node)
         self.checked.types[id(node)] = found
         return found
+
+    def _found(self, node: Node) -> Type:
+        match node:
+            case Literal():
+                return _LITERALS[type(node.value)]
+            case Ident():
+                return self._ident(node)
+            case Select():
+                return self._select(node)
+            case Call():
+                return self._call(node)
+            case ListNode():
+                return self._list(node)
+            case MapNode():
+                return self._map(node)
+            case Fold():
+                return self._fold(node)
 
     def _variable(self, name: str) -> Type | None:
         if name.startswith("."):
@@ -157,14 +160,13 @@ class _Checker:
 
     def _call(self, node: Call) -> Type:
         if node.function == "_?._":
-            operand, name = node.arguments
-            assert isinstance(name, Literal)
-            self.checked.types[id(name)] = t.STRING
-            found = self._field(operand, name.value, node.position, optional=True)
+            operand, key = node.arguments
+            self.checked.types[id(key)] = t.STRING
+            name = str(key.value) if isinstance(key, Literal) else ""
+            found = self._field(operand, name, node.position, optional=True)
             return self.substitutions.resolve(found)
-        kinds = []
-        for argument in node.arguments:
-            kinds.append(self.check(argument))
+        # `map` calls without a frame of its own: deep expressions stay below Python's limit.
+        kinds = [*map(self.check, node.arguments)]
         target = node.target
         if target is not None:
             prefix = qualified_name(target)
@@ -172,8 +174,8 @@ class _Checker:
             if found_function is not None:
                 return self._resolve(node, found_function, kinds, is_method=False)
             kinds.insert(0, self.check(target))
-        name = node.function.removeprefix(".") if target is None else node.function
-        function = FUNCTIONS.get(name)
+        called = node.function.removeprefix(".") if target is None else node.function
+        function = FUNCTIONS.get(called)
         if function is None:
             raise CompileError(
                 f"undeclared reference to '{node.function}' (in container '')", node.position
@@ -227,10 +229,8 @@ class _Checker:
             return instance[kind]
         if not kind.parameters:
             return kind
-        parts = []
-        for part in kind.parameters:
-            parts.append(self._instance(part, instance))
-        return Type(kind.sort, kind.name, tuple(parts))
+        parts = tuple(self._instance(part, instance) for part in kind.parameters)
+        return Type(kind.sort, kind.name, parts)
 
     def _list(self, node: ListNode) -> Type:
         joined: Type | None = None
@@ -263,14 +263,14 @@ class _Checker:
             return kind
         if self.substitutions.assignable([before], [kind]):
             return t.most_general(before, kind)
-        self._mismatch(node, before, kind)
+        return self._mismatch(node, before, kind)
 
     def _fold(self, node: Fold) -> Type:
         range_type = self.substitutions.resolve(self.check(node.range))
         initial = self.check(node.initial)
         if range_type.sort == "list":
             kinds = [range_type.parameters[0]]
-            kinds = [t.INT, *kinds] if len(node.variables) == 2 else kinds
+            kinds = kinds if len(node.variables) == 1 else [t.INT, *kinds]
         elif range_type.sort == "map":
             kinds = list(range_type.parameters[: len(node.variables)])
         elif range_type.is_dyn or range_type.sort == "parameter":

@@ -1,8 +1,8 @@
 """Programs over all devices at once.
 
 Logical operators work on columns of verdicts. What is below them is worked out once per value, or
-combination of values, that devices have, and then only gathered: the same code that evaluates one
-device, so both cannot differ. What needs a device as a whole runs once per device that is still open.
+combination of values, that devices have, and then only gathered: the same code that evaluates
+one device, so both cannot differ. What needs a device as a whole runs once per device that is open.
 """
 
 from dataclasses import dataclass, field

@@ -93,9 +93,7 @@ def function(
     guarded: bool = True,
 ) -> Function:
     """Declare a function by its signatures, all of one name."""
-    read = [
-        overload(entry) if isinstance(entry, str) else overload(*entry) for entry in signatures
-    ]
+    read = [overload(entry) if isinstance(entry, str) else overload(*entry) for entry in signatures]
     first = signatures[0] if isinstance(signatures[0], str) else signatures[0][0]
     head = first.partition("(")[0]
     name = head.rpartition(".")[2] if read[0].is_method else head
@@ -113,9 +111,7 @@ def _split(text: str) -> list[str]:
 
 
 def _type(text: str) -> t.Type:
-    kind, rest = _read(_WORD.findall(text))
-    assert not rest, text
-    return kind
+    return _read(_WORD.findall(text))[0]
 
 
 def _read(words: list[str]) -> tuple[t.Type, list[str]]:

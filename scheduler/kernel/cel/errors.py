@@ -10,7 +10,7 @@ class CompileError(SchedulerError):
     """An expression that cannot be used at all.
 
     Attributes:
-        position: where in the expression, in characters from 0; None where no single place is wrong.
+        position: where in the expression, in characters from 0; None where no one place is wrong.
     """
 
     def __init__(self, message: str, position: int | None = None) -> None:

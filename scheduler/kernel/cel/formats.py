@@ -19,14 +19,13 @@ _SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
 _LABEL_1035: Final = r"[a-z]([-a-z0-9]*[a-z0-9])?"
 _NAME: Final = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _UUID: Final = "(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}"
-_BASE64: Final = (
-    "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})"
-)
+_BASE64: Final = "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})"
 _CLOCK: Final = re.compile(
     r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))", re.ASCII
 )
 _SHORT: Final = 63
 _LONG: Final = 253
+_PREFIX_AND_NAME: Final = 2
 
 
 def _matching(pattern: str, most: int | None, what: str) -> Callable[[str], list[str]]:
@@ -62,12 +61,14 @@ def _as_prefix(problems: Callable[[str], list[str]]) -> Callable[[str], list[str
 
 def _qualified_name(text: str) -> list[str]:
     parts = text.split("/")
-    if len(parts) > 2:
+    if len(parts) > _PREFIX_AND_NAME:
         return ["must be a name with an optional DNS subdomain prefix and '/'"]
     found = []
-    if len(parts) == 2:
+    if len(parts) == _PREFIX_AND_NAME:
         empty = ["must be non-empty"]
-        found += [f"prefix part {problem}" for problem in (_subdomain(parts[0]) if parts[0] else empty)]
+        found += [
+            f"prefix part {problem}" for problem in (_subdomain(parts[0]) if parts[0] else empty)
+        ]
     if not parts[-1]:
         found.append("name part must be non-empty")
     return found + [f"name part {problem}" for problem in _name(parts[-1])]
@@ -91,7 +92,7 @@ def _is_date(text: str) -> bool:
 
 def _is_datetime(text: str) -> bool:
     parts = text.lower().split("t")
-    if len(parts) < 2 or not _is_date(parts[0]):
+    if len(parts) == 1 or not _is_date(parts[0]):
         return False
     match = _CLOCK.fullmatch(parts[1])
     return match is not None and match[1] <= "23" and match[2] <= "59" and match[3] <= "59"
@@ -141,7 +142,5 @@ def _constant(value: Format) -> Callable[[], Format]:
 FUNCTIONS: Final = (
     *(function((f"format.{name}() format", _constant(it))) for name, it in _FORMATS.items()),
     function(("format.named(string) optional<format>", _named)),
-    function(
-        ("format.validate(string) optional<list<string>>", _validate), cost=_validate_cost
-    ),
+    function(("format.validate(string) optional<list<string>>", _validate), cost=_validate_cost),
 )

@@ -25,8 +25,10 @@ from scheduler.kernel.cel.values import (
 )
 
 _DEFAULT_PRECISION: Final = 6
+_LAST_OF_FOUR_DIGITS: Final = 0xFFFF
 _MAX_PRECISION: Final = 1000
 """Digits after the point. A double has no more to say, and each costs time."""
+_TIMES_TEN: Final = "\u202f\u00d7\u202f10"
 _SUPERSCRIPT: Final = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _CLAUSE: Final = re.compile(r"(?:\.(?P<precision>[0-9]*))?(?P<sign>.)?", re.ASCII | re.DOTALL)
 _NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -41,10 +43,20 @@ class Clause:
 
 
 ACCEPTED: Final = {
-    "s": (
-        "string bool bytes int uint double null_type list map type google.protobuf.Timestamp "
-        "google.protobuf.Duration"
-    ).split(),
+    "s": [
+        "string",
+        "bool",
+        "bytes",
+        "int",
+        "uint",
+        "double",
+        "null_type",
+        "list",
+        "map",
+        "type",
+        "google.protobuf.Timestamp",
+        "google.protobuf.Duration",
+    ],
     "d": ["int", "uint"],
     "f": ["double", "string"],
     "e": ["double", "string"],
@@ -81,8 +93,7 @@ def parts(text: str) -> Iterator[str | Clause]:
             position = percent + 2
             continue
         match = _CLAUSE.match(text, percent + 1)
-        assert match is not None
-        if not match["sign"]:
+        if match is None or not match["sign"]:
             raise EvaluationError("unexpected end of string")
         yield _clause(match)
         position = match.end()
@@ -213,7 +224,7 @@ def go_quote(text: str) -> str:
             written.append(f"\\x{ord(letter):02x}")
         else:
             code = ord(letter)
-            written.append(f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
+            written.append(f"\\u{code:04x}" if code <= _LAST_OF_FOUR_DIGITS else f"\\U{code:08x}")
     return '"' + "".join(written) + '"'
 
 
@@ -250,7 +261,7 @@ def _scientific(value: Value, clause: Clause) -> str:
         return _not_finite(number)
     mantissa, _, power = f"{number:.{_precision(clause)}e}".partition("e")
     exponent = f"{int(power):03d}" if int(power) < 0 else f"{int(power):02d}"
-    return f"{mantissa}\u202f×\u202f10{exponent.translate(_SUPERSCRIPT)}"
+    return f"{mantissa}{_TIMES_TEN}{exponent.translate(_SUPERSCRIPT)}"
 
 
 def _precision(clause: Clause) -> int:

@@ -4,6 +4,7 @@ Source: the grammar of CEL (github.com/google/cel-go v0.26.0 parser/gen/CEL.g4).
 """
 
 import re
+import sys
 from dataclasses import dataclass
 from typing import Final
 
@@ -38,6 +39,7 @@ _TOKEN: Final = re.compile(
         )
     )
 )
+_SURROGATES: Final = range(0xD800, 0xE000)
 KEYWORDS: Final = frozenset({"true", "false", "null", "in"})
 _SIMPLE: Final = {
     "a": "\a",
@@ -120,19 +122,19 @@ def _body(text: str) -> tuple[str, bool]:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     raw = text[0] in "rR"
     text = text[1:] if raw else text
-    width = 3 if len(text) >= 6 and text[:3] in {'"""', "'''"} else 1
+    width = 3 if text[:3] in {'"""', "'''"} else 1
     return text[width:-width], raw
 
 
 def _character(escape: str, position: int) -> str:
     kind = escape[1]
     if kind in "xXuU":
-        number = int(escape[2:], 16)
+        number = int(escape[2:].lower(), base=16)
     elif kind in "0123":
         number = int(escape[1:], 8)
     else:
         return _SIMPLE.get(kind, kind)
-    if number > 0x10FFFF or 0xD800 <= number <= 0xDFFF:
+    if number > sys.maxunicode or number in _SURROGATES:
         raise CompileError("Syntax error: invalid unicode code point", position)
     return chr(number)
 
@@ -142,7 +144,7 @@ def _byte(escape: str, position: int) -> bytes:
     if kind in "uU":
         raise CompileError("Syntax error: unable to unescape string", position)
     if kind in "xX":
-        return bytes([int(escape[2:], 16)])
+        return bytes([int(escape[2:].lower(), base=16)])
     if kind in "0123":
         return bytes([int(escape[1:], 8)])
     return _SIMPLE.get(kind, kind).encode()

@@ -27,6 +27,7 @@ from scheduler.kernel.cel.values import (
     contains,
     equal,
     shown,
+    size_of,
 )
 
 _COMPARABLE: Final = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
@@ -145,9 +146,13 @@ def _sort_by(values: Value, keys: Value) -> tuple[Value, ...]:
     # A list of one is never compared, so nothing is wrong with it.
     if len(keys) > 1 and len({type(key) for key in keys}) > 1:
         raise EvaluationError("list elements must have the same type")
-    rank = cmp_to_key(lambda one, two: _order(one[0], two[0]) or 0)
-    pairs = sorted(zip(keys, values, strict=True), key=rank)
+    pairs: list[tuple[Value, Value]] = [*zip(keys, values, strict=True)]
+    pairs.sort(key=cmp_to_key(_by_key))
     return tuple(value for _, value in pairs)
+
+
+def _by_key(one: tuple[Value, Value], two: tuple[Value, Value]) -> int:
+    return _order(one[0], two[0]) or 0
 
 
 def _range(count: int) -> tuple[int, ...]:
@@ -252,7 +257,7 @@ FUNCTIONS: Final = (
         ("list<list<T>>.flatten() list<T>", _flatten),
         ("list<dyn>.flatten(int) list<dyn>", _flatten),
         cost=lambda arguments, _: (
-            int(costs.size_of(arguments[0]) * (arguments[1] if len(arguments) > 1 else 1))
+            int(size_of(arguments[0]) * (arguments[1] if len(arguments) > 1 else 1))
             + 1
             + costs.LIST
         ),

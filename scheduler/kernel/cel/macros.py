@@ -43,22 +43,24 @@ def _has(call: Call) -> Node:
     return Select(operand.operand, operand.field, call.position, test=True)
 
 
+def _receiver(call: Call) -> Node:
+    if call.target is None:
+        raise CompileError(f"{call.function}() needs a receiver", call.position)
+    return call.target
+
+
 def _name(node: Node, problem: str) -> str:
     if not isinstance(node, Ident) or node.name.startswith("."):
         raise CompileError(problem, node.position)
     if node.name in {ACCUMULATOR, _WRITTEN_ACCUMULATOR}:
-        raise CompileError(
-            "iteration variable overwrites accumulator variable", node.position
-        )
+        raise CompileError("iteration variable overwrites accumulator variable", node.position)
     return node.name
 
 
 def _variables(call: Call, count: int, problem: str) -> tuple[str, ...]:
     names = tuple(_name(argument, problem) for argument in call.arguments[:count])
     if len(set(names)) < count:
-        raise CompileError(
-            f"duplicate variable name: {names[0]}", call.arguments[1].position
-        )
+        raise CompileError(f"duplicate variable name: {names[0]}", call.arguments[1].position)
     return names
 
 
@@ -70,10 +72,9 @@ def _over(
     step: Node,
     result: Node | None = None,
 ) -> Node:
-    assert call.target is not None
     end = Ident(ACCUMULATOR, call.position) if result is None else result
     return Fold(
-        call.target, variables, ACCUMULATOR, initial, condition, step, end, call.position
+        _receiver(call), variables, ACCUMULATOR, initial, condition, step, end, call.position
     )
 
 
@@ -99,7 +100,9 @@ def _exactly_one(count: int) -> Callable[[Call], Node]:
         more = Call("_+_", [Ident(ACCUMULATOR, at), Literal(1, at)], at)
         step = _if(call.arguments[count], more, at)
         result = Call("_==_", [Ident(ACCUMULATOR, at), Literal(1, at)], at)
-        return _over(call, variables, Literal(0, at), Literal(value=True, position=at), step, result)
+        return _over(
+            call, variables, Literal(0, at), Literal(value=True, position=at), step, result
+        )
 
     return expanded
 
@@ -115,7 +118,9 @@ def _collect(
 
     def expanded(call: Call) -> Node:
         at = call.position
-        problem = "argument is not an identifier" if count == 1 else "argument must be a simple name"
+        problem = (
+            "argument is not an identifier" if count == 1 else "argument must be a simple name"
+        )
         variables = _variables(call, count, problem)
         step = add(call, variables, call.arguments[-1])
         if len(call.arguments) == count + 2:
@@ -169,12 +174,11 @@ def _optional_map(name: str) -> Callable[[Call], Node]:
             raise CompileError(
                 f"{name}() variable name must be a simple identifier", variable.position
             )
-        assert call.target is not None
-        value = Call("value", [], at, call.target)
+        value = Call("value", [], at, _receiver(call))
         mapped = _bound(variable.name, value, call.arguments[1], at)
         if name == "optMap":
             mapped = Call("optional.of", [mapped], at)
-        there = Call("hasValue", [], at, call.target)
+        there = Call("hasValue", [], at, _receiver(call))
         return Call("_?_:_", [there, mapped, Call("optional.none", [], at)], at)
 
     return expanded
@@ -182,16 +186,15 @@ def _optional_map(name: str) -> Callable[[Call], Node]:
 
 def _sort_by(call: Call) -> Node:
     at = call.position
-    assert call.target is not None
-    if isinstance(call.target, Literal | MapNode):
+    target, values = _receiver(call), Ident(_SORT_INPUT, at)
+    if isinstance(target, Literal | MapNode):
         raise CompileError(
             "sortBy can only be applied to a list, identifier, comprehension, call or select "
             "expression",
-            call.target.position,
+            target.position,
         )
-    values = Ident(_SORT_INPUT, at)
     keys = _MACROS["map", 2, True](Call("map", call.arguments, at, values))
-    return _bound(_SORT_INPUT, call.target, Call("@sortByAssociatedKeys", [keys], at, values), at)
+    return _bound(_SORT_INPUT, target, Call("@sortByAssociatedKeys", [keys], at, values), at)
 
 
 def _empty_list(at: int) -> Node:

@@ -1,6 +1,6 @@
 """Functions on IP addresses, networks and URLs.
 
-Source: k8s.io/apiserver v0.36.3 pkg/cel/library (ip.go, cidr.go, urls.go); Go's net/netip and net/url.
+Source: k8s.io/apiserver v0.36.3 pkg/cel/library (ip.go, cidr.go, urls.go); Go's net/netip, net/url.
 """
 
 import ipaddress
@@ -16,6 +16,10 @@ from scheduler.kernel.cel.errors import EvaluationError
 from scheduler.kernel.cel.values import Address, Map, Network, Url, Value, size_of
 
 _AddressLike = ipaddress.IPv4Address | ipaddress.IPv6Address
+_IPV4: Final = 4
+_MULTICAST: Final = 0xFF
+_LINK: Final = 2
+_BEYOND_ASCII: Final = 0x80
 _HOST_SAFE: Final = re.compile(r"[A-Za-z0-9\-_.~!$&'()*+,;=:\[\]<>\"\x80-\U0010ffff]*")
 _USER: Final = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*", re.ASCII)
 _PATH_SAFE: Final = "-_.~$&+,/:;=@"
@@ -26,15 +30,14 @@ _BAD_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
 def _address(text: str) -> _AddressLike:
     """Read an address as Kubernetes allows it: no zone, no IPv4 inside IPv6."""
     try:
-        if "%" in text:
-            raise ValueError("zone")
-        found = ipaddress.ip_address(text)
+        # No zones: a percent sign is in no address.
+        found = ipaddress.ip_address(text.replace("%", "?"))
     except ValueError:
         raise EvaluationError(
             f'IP Address "{text}" parse error during conversion from string: '
             f'ParseAddr("{text}"): unable to parse IP'
         ) from None
-    if found.version == 6 and found.ipv4_mapped is not None:
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
         raise EvaluationError(f'IPv4-mapped IPv6 address "{text}" is not allowed')
     return found
 
@@ -48,13 +51,11 @@ def _parse_network(text: str) -> Network:
     if not slash or not re.fullmatch(r"0|[1-9][0-9]{0,2}", bits, re.ASCII):
         raise problem
     try:
-        if "%" in head:
-            raise ValueError("zone")
-        found = ipaddress.ip_address(head)
+        found = ipaddress.ip_address(head.replace("%", "?"))
         interface = ipaddress.ip_interface(f"{head}/{bits}")
     except ValueError:
         raise problem from None
-    if found.version == 6 and found.ipv4_mapped is not None:
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
         raise EvaluationError(
             "network address parse error during conversion from string: "
             f'IPv4-mapped IPv6 address "{text}" is not allowed'
@@ -107,9 +108,9 @@ def _link_local(address: Address) -> bool:
 
 def _link_local_multicast(address: Address) -> bool:
     packed = address.address.packed
-    if len(packed) == 4:
+    if address.address.version == _IPV4:
         return packed[:3] == b"\xe0\x00\x00"
-    return packed[0] == 0xFF and packed[1] & 0x0F == 0x02
+    return packed[0] == _MULTICAST and packed[1] & 0x0F == _LINK
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +211,7 @@ def _literal_host(text: str, host: str) -> str:
         found = ipaddress.ip_address(unescaped)
     except ValueError:
         raise _bad_url(text, "invalid host") from None
-    if found.version == 4 or (zone_sign and not zone):
+    if found.version == _IPV4 or (zone_sign and not zone):
         raise _bad_url(text, "invalid IP-literal")
     written = unescaped + ("%" + unquote_to_bytes(zone).decode(errors="replace") if zone else "")
     return f"[{written}]{host[end + 1 :]}"
@@ -226,7 +227,7 @@ def _unescaped_host(text: str, host: str) -> str:
         digits = match[1]
         valid = re.fullmatch(r"[0-9a-fA-F]{2}", digits) is not None
         # Only letters beyond ASCII may be escaped in a host.
-        if not valid or (int(digits, 16) < 0x80 and digits != "25"):
+        if not valid or (int(digits, 16) < _BEYOND_ASCII and digits != "25"):
             raise _bad_url(text, f'invalid URL escape "{match[0]}"')
     if not _HOST_SAFE.fullmatch(host.replace("%", "")):
         raise _bad_url(text, "invalid character in host name")
@@ -332,9 +333,7 @@ FUNCTIONS: Final = (
         ("cidr.containsCIDR(cidr) bool", _contains_network),
         cost=_contains_cost(1),
     ),
-    function(
-        ("cidr.prefixLength() int", lambda network: network.interface.network.prefixlen)
-    ),
+    function(("cidr.prefixLength() int", lambda network: network.interface.network.prefixlen)),
     function(("cidr.masked() cidr", _masked)),
     function(("url(string) url", _parse_url), cost=costs.traversal()),
     function(("isURL(string) bool", is_url)),

@@ -3,6 +3,7 @@
 import math
 from typing import Final
 
+_SMALLEST_PLAIN: Final = -4
 _LARGEST_PLAIN: Final = 6
 """Doubles with more digits before the point are written with an exponent."""
 
@@ -15,7 +16,7 @@ def double_text(value: float) -> str:
         return "+Inf" if value > 0 else "-Inf"
     sign, digits, exponent = _decimal(value)
     point = len(digits) + exponent
-    if -4 <= point - 1 < _LARGEST_PLAIN:
+    if _SMALLEST_PLAIN <= point - 1 < _LARGEST_PLAIN:
         if point <= 0:
             return f"{sign}0.{'0' * -point}{digits}"
         if point >= len(digits):

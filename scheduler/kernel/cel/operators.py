@@ -25,6 +25,7 @@ from scheduler.kernel.cel.values import (
     INT_MAX,
     INT_MIN,
     LISTS,
+    MAX_DIGITS,
     UINT_MAX,
     Address,
     Duration,
@@ -199,8 +200,7 @@ def _failed(source: str, target: str) -> EvaluationError:
 
 
 def _digits(text: str, low: int, high: int, pattern: str) -> int | None:
-    # Leading zeros aside, no number of 64 bits has more than 20 digits.
-    if not re.fullmatch(pattern, text, re.ASCII) or len(text.lstrip("+-0")) > 20:
+    if not re.fullmatch(pattern, text, re.ASCII) or len(text.lstrip("+-0")) > MAX_DIGITS:
         return None
     sign = -1 if text.startswith("-") else 1
     number = sign * int(text.lstrip("+-0") or "0")
@@ -227,12 +227,10 @@ def _string_to_double(text: str) -> float:
             return float.fromhex(text)
         except OverflowError:
             raise _failed("string", "double") from None
-    try:
-        if not _FLOAT.fullmatch(text):
-            raise ValueError
-        number = float(text)
-    except ValueError:
-        raise _failed("string", "double") from None
+    # Underscores must be between digits.
+    if not _FLOAT.fullmatch(text) or re.search(r"_(?![0-9])|(?<![0-9])_", text):
+        raise _failed("string", "double")
+    number = float(text)
     if math.isinf(number) and text.lstrip("+-")[0] not in "iI":
         raise _failed("string", "double")
     return number
@@ -349,9 +347,7 @@ FUNCTIONS: Final = (
     ),
     _arithmetic("_*_", _whole("_*_", lambda a, b: a * b, lambda a, b: a * b)),
     _arithmetic("_/_", _whole("_/_", _quotient, _divide_doubles)),
-    function(
-        "_%_(int, int) int", "_%_(uint, uint) uint", body=_whole("_%_", _remainder, None)
-    ),
+    function("_%_(int, int) int", "_%_(uint, uint) uint", body=_whole("_%_", _remainder, None)),
     function("-_(double) double", "-_(int) int", body=_negate),
     _ordering("_<_", lambda order: order < 0),
     _ordering("_<=_", lambda order: order <= 0),

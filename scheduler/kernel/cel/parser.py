@@ -19,7 +19,7 @@ from scheduler.kernel.cel.syntax import (
     children,
     qualified_name,
 )
-from scheduler.kernel.cel.values import INT_MAX, INT_MIN, UINT_MAX, Uint
+from scheduler.kernel.cel.values import INT_MAX, INT_MIN, MAX_DIGITS, UINT_MAX, Uint
 
 MAX_LENGTH: Final = 10 * 1024
 """Bytes of an expression (`CELSelectorExpressionMaxLength` in k8s.io/api resource/v1)."""
@@ -31,10 +31,27 @@ MAX_LEVELS: Final = 240
 MAX_NODES: Final = 50_000
 """Nodes of an expression after macros: `optMap` writes its target twice."""
 _RESERVED: Final = frozenset(
-    "as break const continue else for function if import let loop package namespace return var void "
-    "while".split()
+    [
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "return",
+        "var",
+        "void",
+        "while",
+    ]
 )
-_LEVELS: Final = {sign: 0 for sign in ("<", "<=", ">=", ">", "==", "!=", "in")} | {
+_LEVELS: Final = dict.fromkeys(("<", "<=", ">=", ">", "==", "!=", "in"), 0) | {
     "+": 1,
     "-": 1,
     "*": 2,
@@ -142,6 +159,12 @@ class _Parser:
         self._next += 1
         return word
 
+    def _skip(self, sort: str) -> bool:
+        """Take the next token if it is of a sort."""
+        there = self._peek() == sort
+        self._next += there
+        return there
+
     def _unexpected(self, expected: str) -> NoReturn:
         word = self._words[self._next]
         found = "the end" if word.sort == "end" else repr(word.text)
@@ -191,8 +214,7 @@ class _Parser:
                     "construction of messages is not supported", self._words[self._next].position
                 )
             word = self._take()
-            optional = self._peek() == "?" and bool(self._take())
-            node = self._selection(node, word, optional=optional)
+            node = self._selection(node, word, optional=self._skip("?"))
         return node
 
     def _selection(self, node: Node, word: Token, *, optional: bool) -> Node:
@@ -225,10 +247,10 @@ class _Parser:
             case "-" | "int" | "double" | "uint" | "string" | "bytes" | "true" | "false" | "null":
                 return self._literal()
             case _:
-                self._unexpected("expecting an expression")
+                return self._unexpected("expecting an expression")
 
     def _name(self) -> Node:
-        dot = "." if self._peek() == "." and self._take() else ""
+        dot = "." if self._skip(".") else ""
         word = self.expect("name")
         if word.text in _RESERVED:
             raise CompileError(f"reserved identifier: {word.text}", word.position)
@@ -249,8 +271,7 @@ class _Parser:
     def _list(self) -> Node:
         node = ListNode([], self._take().position)
         while self._peek() not in {"]", ","}:
-            if self._peek() == "?":
-                self._take()
+            if self._skip("?"):
                 node.optional.add(len(node.elements))
             node.elements.append(self.expression())
             if self._peek() != "," or self._words[self._next + 1].sort == "]":
@@ -258,15 +279,14 @@ class _Parser:
             self._take()
             if self._peek() == ",":
                 self._unexpected("expecting an expression")
-        if self._peek() == ",":
-            self._take()
+        self._skip(",")
         self.expect("]")
         return node
 
     def _map(self) -> Node:
         node = MapNode([], self._take().position)
         while self._peek() not in {"}", ","}:
-            optional = self._peek() == "?" and bool(self._take())
+            optional = self._skip("?")
             key = self.expression()
             self.expect(":")
             node.entries.append((key, self.expression(), optional))
@@ -275,14 +295,13 @@ class _Parser:
             self._take()
             if self._peek() == ",":
                 self._unexpected("expecting an expression")
-        if self._peek() == ",":
-            self._take()
+        self._skip(",")
         self.expect("}")
         return node
 
     def _literal(self) -> Node:
         position = self._words[self._next].position
-        minus = "-" if self._peek() == "-" and self._take() else ""
+        minus = "-" if self._skip("-") else ""
         word = self._take()
         match word.sort:
             case "int":
@@ -291,7 +310,7 @@ class _Parser:
                 return Literal(_double(minus + word.text, position), position)
             case _ if minus:
                 self._next -= 1
-                self._unexpected("expecting a number")
+                return self._unexpected("expecting a number")
             case "uint":
                 text = Token("uint", word.text[:-1], position)
                 return Literal(Uint(_integer("", text, 0, UINT_MAX, "uint")), position)
@@ -305,8 +324,8 @@ class _Parser:
 
 def _integer(minus: str, word: Token, low: int, high: int, name: str) -> int:
     base = 16 if word.text.startswith("0x") else 10
-    # No integer of 64 bits has more digits; Python takes quadratic time to read longer ones.
-    number = int(minus + word.text, base) if len(word.text.lstrip("0x")) <= 20 else high + 1
+    short = len(word.text.lstrip("0x")) <= MAX_DIGITS
+    number = int(minus + word.text, base) if short else high + 1
     if not low <= number <= high:
         raise CompileError(f"invalid {name} literal", word.position)
     return number

@@ -1,7 +1,7 @@
 """Expressions as functions of a frame.
 
-Each node becomes a plan: what runs, what it reads of the device, and whether it is a logical operator,
-which columns can work out by themselves.
+Each node becomes a plan: what runs, what it reads of the device, and whether it is a logical
+operator, which columns can work out by themselves.
 
 Source: github.com/google/cel-go v0.26.0 interpreter (planner.go, interpretable.go, attributes.go,
 decorators.go), cel/library.go (`decorateOptionalOr`).
@@ -33,6 +33,7 @@ from scheduler.kernel.cel.syntax import (
     MapNode,
     Node,
     Select,
+    children,
 )
 from scheduler.kernel.cel.values import (
     LISTS,
@@ -46,8 +47,10 @@ from scheduler.kernel.cel.values import (
 )
 
 _CONVERSIONS: Final = frozenset(
-    "bool bytes double duration dyn int string timestamp type uint".split()
+    ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"]
 )
+_FULL: Final = 3
+"""Keys from `device` to an attribute or capacity: the map, the domain, the id."""
 _PATTERNS: Final = frozenset({"matches", "find", "findAll"})
 _LAZY: Final = object()
 """In the slot of an accumulator that nothing has asked for yet."""
@@ -162,18 +165,18 @@ class Planner:
     def _chain(self, node: Node) -> Plan:
         """Plan a base and what is selected from it, one after the other."""
         path = self._path(node)
-        if path is not None and len(path) <= 3:
+        if path is not None and len(path) <= _FULL:
             return self._device(path)
         test, operand = isinstance(node, Select) and node.test, node
         if isinstance(node, Select) and node.test:
             inner = self._path(node.operand)
-            if inner is not None and len(inner) < 3:
+            if inner is not None and len(inner) < _FULL:
                 return self._has((*inner, node.field))
         steps: list[Step] = []
         plans: list[Plan] = []
         while True:
             path = self._path(operand)
-            link = None if path is not None and len(path) <= 3 else self._link(operand)
+            link = None if path is not None and len(path) <= _FULL else self._link(operand)
             if link is None:
                 break
             operand, key, optional = link
@@ -210,13 +213,13 @@ class Planner:
         if not isinstance(node, Ident):
             return self.plan(node)
         variable = self._variable(node.name)
-        assert variable is not None, node.name
+        if variable is None:
+            raise CompileError(f"undeclared reference to '{node.name}'", node.position)
         slot, initial = variable.slot, variable.initial
 
         def run(frame: Frame) -> Value:
             value = frame.slots[slot]
-            if value is _LAZY:
-                assert initial is not None
+            if value is _LAZY and initial is not None:
                 value = frame.slots[slot] = _begun(initial, frame)
             frame.cost += 1
             if isinstance(value, EvaluationError):
@@ -230,7 +233,9 @@ class Planner:
 
     def _device(self, path: tuple[str, ...]) -> Plan:
         cost = len(path) + 1
-        if len(path) == 3 or (len(path) == 1 and path[0] in {"driver", "allowMultipleAllocations"}):
+        if len(path) == _FULL or (
+            len(path) == 1 and path[0] in {"driver", "allowMultipleAllocations"}
+        ):
             index = self._read(path)
             missing = path[-1]
 
@@ -254,7 +259,7 @@ class Planner:
     def _has(self, path: tuple[str, ...]) -> Plan:
         """`has()` of a field, a domain (always) or an attribute."""
         cost = len(path)
-        if len(path) < 3:
+        if len(path) < _FULL:
             return Plan(lambda frame: _charged(frame, cost, value=True))
         index = self._read(path)
         return Plan(
@@ -274,15 +279,17 @@ class Planner:
                 return self._conditional(node)
             case "@in" if (plan := self._membership(node)) is not None:
                 return plan
-            case "or" | "orValue" if self._is_optional(node):
+            case "or" | "orValue":
                 return self._otherwise(node)
+            case _:
+                return self._function(node)
+
+    def _function(self, node: Call) -> Plan:
         resolved = self._checked.calls[id(node)]
         arguments = []
-        if resolved.is_method:
-            assert node.target is not None
+        if resolved.is_method and node.target is not None:
             arguments.append(self.plan(node.target))
-        for argument in node.arguments:
-            arguments.append(self.plan(argument))
+        arguments += map(self.plan, node.arguments)
         self._check_pattern(node, resolved, arguments)
         if node.function == "!_":
             return self._not(arguments[0])
@@ -292,17 +299,14 @@ class Planner:
             return _folded(plan, node)
         return plan
 
-    def _is_optional(self, node: Call) -> bool:
-        return self._checked.calls[id(node)].is_method
-
     def _check_pattern(self, node: Call, resolved: Resolved, arguments: Sequence[Plan]) -> None:
         if resolved.function.name not in _PATTERNS:
             return
         # A validator of upstream takes the first argument of `matches(text, pattern)` for one too.
         checked = [arguments[1]]
-        if resolved.function.name == "matches" and not resolved.is_method:
-            if isinstance(node.arguments[0], Literal):
-                checked.append(arguments[0])
+        is_plain = resolved.function.name == "matches" and not resolved.is_method
+        if is_plain and isinstance(node.arguments[0], Literal):
+            checked.append(arguments[0])
         for plan in checked:
             if plan.constant and type(pattern := plan.run(_NO_FRAME)) is str:
                 try:
@@ -325,9 +329,7 @@ class Planner:
         return _joined(negated, [argument], logic="!")
 
     def _logical(self, node: Call) -> Plan:
-        parts = []
-        for argument in node.arguments:
-            parts.append(self.plan(argument))
+        parts = [*map(self.plan, node.arguments)]
         runs = [part.run for part in parts]
         decisive = node.function == "_||_"
 
@@ -339,10 +341,10 @@ class Planner:
                 except EvaluationError as error:
                     problem = problem or error
                     continue
-                if value is decisive:
-                    return decisive
                 if type(value) is not bool:
                     problem = problem or no_such_overload()
+                elif value == decisive:
+                    return decisive
             if problem is not None:
                 raise problem
             return not decisive
@@ -350,9 +352,7 @@ class Planner:
         return _joined(run, parts, logic=node.function.strip("_"))
 
     def _conditional(self, node: Call) -> Plan:
-        parts = []
-        for argument in node.arguments:
-            parts.append(self.plan(argument))
+        parts = [*map(self.plan, node.arguments)]
         condition, truthy, falsy = (part.run for part in parts)
         wraps = {True: not parts[1].is_attribute, False: not parts[2].is_attribute}
 
@@ -368,7 +368,7 @@ class Planner:
         return _joined(run, parts, logic="?:", is_attribute=True)
 
     def _membership(self, node: Call) -> Plan | None:
-        """`in` where no value need be looked at: in an empty list, or a key of the device's maps."""
+        """`in` that looks at no value: in an empty list, or for a key of the device's maps."""
         value, container = node.arguments
         if isinstance(container, ListNode) and not container.elements:
             return _constant(value=False)
@@ -389,8 +389,7 @@ class Planner:
         )
 
     def _otherwise(self, node: Call) -> Plan:
-        assert node.target is not None
-        first, second = parts = [self.plan(node.target), self.plan(node.arguments[0])]
+        first, second = parts = [*map(self.plan, children(node))]
         one, two, unwraps = first.run, second.run, node.function == "orValue"
 
         def run(frame: Frame) -> Value:
@@ -408,9 +407,7 @@ class Planner:
     # --- lists, maps and loops ---
 
     def _list(self, node: ListNode) -> Plan:
-        parts = []
-        for element in node.elements:
-            parts.append(self.plan(element))
+        parts = [*map(self.plan, node.elements)]
         runs = [(part.run, index in node.optional) for index, part in enumerate(parts)]
         constant = all(part.constant for part in parts)
         cost = 0 if constant else costs.LIST
@@ -480,16 +477,14 @@ class Planner:
         self._scopes.pop()
         result = self.plan(node.result)
         self._scopes.pop()
-        run = _loop(
-            source.run, accumulator, variables, (condition.run, step.run), result.run
-        )
+        run = _loop(source.run, accumulator, variables, (condition.run, step.run), result.run)
         parts = [source, initial, condition, step, result]
         return _joined(run, parts, has_loop=True, constant=False)
 
     def _bound(self, node: Fold) -> Plan:
         """`cel.bind`: the variable is worked out when it is first used."""
         path = self._path(node.initial)
-        if path is not None and len(path) <= 3:
+        if path is not None and len(path) <= _FULL:
             self._scopes.append({node.accumulator: _Variable(-1, None, path)})
             result = self.plan(node.result)
             self._scopes.pop()
@@ -583,7 +578,7 @@ def _loop(
         over = source(frame)
         slots = frame.slots
         slots[accumulator] = _LAZY
-        for first, second in _pairs(over, two is not None):
+        for first, second in _pairs(over, both=two is not None):
             slots[one] = first
             if two is not None:
                 slots[two] = second
@@ -605,7 +600,7 @@ def _loop(
     return run
 
 
-def _pairs(over: Value, both: bool):  # type: ignore[no-untyped-def]  # noqa: ANN202, FBT001
+def _pairs(over: Value, *, both: bool) -> list[tuple[Value, Value]]:
     if type(over) in LISTS:
         return list(enumerate(over)) if both else [(value, None) for value in over]
     if type(over) is Map:
@@ -631,15 +626,6 @@ def _strict(resolved: Resolved, runs: Sequence[Run]) -> Run:
             return value
 
         return unary
-    if len(runs) == 2:
-        left, right = runs
-
-        def binary(frame: Frame) -> Value:
-            value = call(left(frame), right(frame))
-            frame.cost += 1
-            return value
-
-        return binary
     return _costly(call, runs, lambda _arguments, _result: 1)
 
 
@@ -708,7 +694,7 @@ def _not_strictly_false(_: Resolved, runs: Sequence[Run]) -> Run:
             value = only(frame)
         except EvaluationError:
             return True
-        return value if type(value) is bool else True
+        return value is not False
 
     return run
 

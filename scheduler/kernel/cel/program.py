@@ -38,7 +38,7 @@ class Verdicts:
     @property
     def matches(self) -> NDArray[np.bool_]:
         """By row that was asked for, whether the device matches."""
-        return self.codes == TRUE
+        return np.equal(self.codes, TRUE)
 
     def error(self, index: int) -> str:
         """Say why a row has no verdict. The text is made when it is asked for.
@@ -90,10 +90,10 @@ class Program:
         frame = Frame(sources.inputs(row), [None] * self._slots, 0, table, row)
         try:
             value = self._plan.run(frame)
-            if frame.cost > costs.LIMIT:
-                raise CostLimitError
         except (EvaluationError, CostLimitError) as problem:
             return str(problem)
+        if frame.cost > costs.LIMIT:
+            return str(CostLimitError())
         if type(value) is bool:
             return ""
         kind = kind_of(value)

@@ -1,6 +1,6 @@
 """Selection and indexing, with optional values on the way.
 
-Source: github.com/google/cel-go v0.26.0 interpreter/attributes.go (`applyQualifiers`, `refQualify`).
+Source: github.com/google/cel-go v0.26.0 interpreter/attributes.go (applyQualifiers, refQualify).
 """
 
 from collections.abc import Sequence

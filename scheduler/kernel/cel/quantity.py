@@ -1,8 +1,8 @@
 """Resource quantities in expressions: exact, with upstream's notion of an integer.
 
-Source: k8s.io/apimachinery pkg/api/resource, v0.36.3 (`ParseQuantity`, `int64Amount`). Upstream holds a
-small quantity as 64 bits and a power of ten, any other as a decimal. Only the first kind can be an
-integer, so `1.0` and `0.5Gi` are not: expressions can tell.
+Source: k8s.io/apimachinery pkg/api/resource, v0.36.3 (`ParseQuantity`, `int64Amount`). Upstream
+holds a small quantity as 64 bits and a power of ten, any other as a decimal. Only the first kind
+can be an integer, so `1.0` and `0.5Gi` are not: expressions can tell.
 """
 
 import math
@@ -32,6 +32,8 @@ _DECIMAL: Final = {
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _FACTORS: Final = 18
 """Decimal digits that always fit 64 bits (`maxInt64Factors`)."""
+_FINEST: Final = -9
+"""Billionths: nothing smaller is told apart."""
 _MAX_EXPONENT: Final = 100_000
 """Larger exponents say nothing that a device could hold, and cost time."""
 FORMAT_WRONG: Final = (
@@ -122,7 +124,7 @@ def parse_quantity(text: str) -> Quantity:
         factor, scale = base**exponent, 0
     else:
         room, factor, scale = _FACTORS - digits, 1, exponent
-    if room >= 0 and scale - len(part) >= -9:
+    if room >= 0 and scale - len(part) >= _FINEST:
         value = int((whole or "0") + part) * factor
         return Quantity(-value if negative else value, scale - len(part))
     if not match["whole"] and not part:

@@ -1,18 +1,19 @@
 """What programs read of a device, and where it comes from.
 
-A read names one property: the driver, an attribute, whether a domain has any. A frame holds the values
-of one device for the reads of a program, or those of one combination of values that devices share.
+A read names one property: the driver, an attribute, whether a domain has any. A frame holds the
+values of one device for the reads of a program, or of one combination of values that devices share.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler.kernel.cel.errors import EvaluationError
 from scheduler.kernel.cel.quantity import parse_quantity
-from scheduler.kernel.cel.table import ABSENT, Column, DeviceTable
+from scheduler.kernel.cel.table import ABSENT, Column, Columns, DeviceTable
 from scheduler.kernel.cel.values import Map, Value
 
 Read: TypeAlias = tuple[str, ...]
@@ -27,6 +28,7 @@ class _Missing:
 
 
 MISSING: Final = _Missing()
+_DOMAIN: Final = 2
 _NO_ENTRIES: Final = Map(())
 
 
@@ -65,14 +67,17 @@ class Frame:
         )
 
     def _table(self) -> DeviceTable:
-        assert self.table is not None
+        if self.table is None:
+            raise EvaluationError("no such attribute(s): device")
         return self.table
 
-    def _columns(self, kind: str):  # type: ignore[no-untyped-def]  # noqa: ANN202
+    def _columns(self, kind: str) -> Columns[Value]:
         table = self._table()
         return table.attributes if kind == "attributes" else table.capacities
 
-    def _entries(self, kind: str, columns):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    def _entries(
+        self, kind: str, columns: Mapping[str, Column[Value]]
+    ) -> Iterator[tuple[str, Value]]:
         for name, column in columns.items():
             code = column.codes[self.row]
             if code != ABSENT:
@@ -125,7 +130,7 @@ class Sources:
             return Source(shared, 2, bool)
         columns = table.attributes if read[0] == "attributes" else table.capacities
         domain = columns.get(read[1], {})
-        if len(read) == 2:
+        if len(read) == _DOMAIN:
             there = np.zeros(rows, np.bool_)
             for column in domain.values():
                 there |= column.codes[:rows] != ABSENT

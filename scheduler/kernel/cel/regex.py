@@ -1,7 +1,8 @@
 """Regular expressions with the syntax and meaning of RE2, in time linear in the text.
 
-Python's own engine backtracks: a pattern of a tenant could cost it exponential time. Here a pattern is
-a program whose states are all followed at once (Thompson, Pike). Matching is leftmost-first, as in Go.
+Python's own engine backtracks: a pattern of a tenant could cost it exponential time. Here a pattern
+is a program whose states are followed all at once (Thompson, Pike). The leftmost match wins, and of
+those the one that the pattern prefers, as in Go.
 
 Source: Go's packages regexp and regexp/syntax; https://github.com/google/re2/wiki/Syntax.
 """

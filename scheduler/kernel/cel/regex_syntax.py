@@ -16,6 +16,10 @@ _MAX_REPEAT: Final = 1000
 _MAX_DEPTH: Final = 60
 """Groups in each other. Go allows 1,000; no pattern that people write comes near either."""
 _LAST: Final = 0x10FFFF
+_SURROGATES: Final = range(0xD800, 0xE000)
+_OCTAL_DIGITS: Final = 3
+_HEX_DIGITS: Final = 2
+_MAX_HEX_DIGITS: Final = 12
 
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
 
@@ -80,8 +84,10 @@ Pattern: TypeAlias = Characters | Assertion | Sequence | Choice | Repeat
 
 
 def _is_word(text: str, index: int) -> bool:
-    return 0 <= index < len(text) and text[index].isascii() and (
-        text[index].isalnum() or text[index] == "_"
+    return (
+        0 <= index < len(text)
+        and text[index].isascii()
+        and (text[index].isalnum() or text[index] == "_")
     )
 
 
@@ -117,8 +123,44 @@ _POSIX: Final[dict[str, Ranges]] = {
 }
 _ESCAPES: Final = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 _CATEGORIES: Final = frozenset(
-    "L Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs Zl Zp C Cc Cf "
-    "Cs Co".split()
+    [
+        "L",
+        "Lu",
+        "Ll",
+        "Lt",
+        "Lm",
+        "Lo",
+        "M",
+        "Mn",
+        "Mc",
+        "Me",
+        "N",
+        "Nd",
+        "Nl",
+        "No",
+        "P",
+        "Pc",
+        "Pd",
+        "Ps",
+        "Pe",
+        "Pi",
+        "Pf",
+        "Po",
+        "S",
+        "Sm",
+        "Sc",
+        "Sk",
+        "So",
+        "Z",
+        "Zs",
+        "Zl",
+        "Zp",
+        "C",
+        "Cc",
+        "Cf",
+        "Cs",
+        "Co",
+    ]
 )
 
 
@@ -154,7 +196,7 @@ def _folds() -> dict[str, tuple[int, ...]]:
     """By folded letter, all letters that are equal to it where case does not matter."""
     found: dict[str, list[int]] = {}
     for code in range(0x1E944):
-        if not 0xD800 <= code <= 0xDFFF:
+        if code not in _SURROGATES:
             found.setdefault(_fold(chr(code)), []).append(code)
     return {key: tuple(codes) for key, codes in found.items() if len(codes) > 1}
 
@@ -222,10 +264,9 @@ class _Parser:
     def _sequence(self) -> Pattern:
         parts: list[Pattern] = []
         while self._at < len(self._text) and not self._peek("|") and not self._peek(")"):
-            start = self._at
             part = self._atom()
             if part is not None:
-                parts.append(self._repeated(part, start))
+                parts.append(self._repeated(part))
         return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
 
     def _atom(self) -> Pattern | None:
@@ -254,7 +295,7 @@ class _Parser:
         ranges: Ranges = ((code, code),)
         return Characters(folded(ranges) if self._flags.fold else ranges)
 
-    def _repeated(self, part: Pattern, start: int) -> Pattern:
+    def _repeated(self, part: Pattern) -> Pattern:
         before = ""
         while True:
             operator_start = self._at
@@ -273,7 +314,7 @@ class _Parser:
             before = written
 
     def _counts(self, at: int) -> tuple[int, int | None, str] | None:
-        """Read a repetition: least, most, and its text. Braces that are none stand for themselves."""
+        """Read a repetition: least, most, its text. Braces that are none stand for themselves."""
         sign = self._text[at : at + 1]
         if sign in {"*", "+", "?"}:
             return {"*": (0, None), "+": (1, None), "?": (0, 1)}[sign] + (sign,)
@@ -311,7 +352,11 @@ class _Parser:
         if self._accept("P<") or self._accept("<"):
             end = self._text.find(">", self._at)
             name = self._text[self._at : end] if end >= 0 else ""
-            if end < 0 or not name or not all(c == "_" or (c.isascii() and c.isalnum()) for c in name):
+            if (
+                end < 0
+                or not name
+                or not all(c == "_" or (c.isascii() and c.isalnum()) for c in name)
+            ):
                 shown = self._text[start : end + 1] if end >= 0 else self._text[start:]
                 raise _error("invalid named capture", shown)
             if name in self._names:
@@ -366,7 +411,7 @@ class _Parser:
         if not parts:
             return None
         # A repetition belongs to the last letter.
-        last = self._repeated(parts[-1], self._at)
+        last = self._repeated(parts[-1])
         return Sequence((*parts[:-1], last))
 
     def _escaped_class(self) -> Characters | None:
@@ -404,13 +449,15 @@ class _Parser:
             return self._octal(letter, start)
         if letter == "x":
             return self._hexadecimal(start)
-        if ord(letter) < 0x80 and not letter.isalnum() and letter != "_":
+        if letter.isascii() and not letter.isalnum() and letter != "_":
             return ord(letter)
         raise _error("invalid escape sequence", self._text[start : self._at])
 
     def _octal(self, first: str, start: int) -> int:
         digits = first
-        while len(digits) < 3 and self._text[self._at : self._at + 1] in set("01234567"):
+        while len(digits) < _OCTAL_DIGITS and self._text[self._at : self._at + 1] in set(
+            "01234567"
+        ):
             digits += self._letter()
         # A single digit but 0 would be a reference back, which does not exist here.
         if first != "0" and len(digits) == 1:
@@ -425,8 +472,12 @@ class _Parser:
         else:
             digits = self._text[self._at : self._at + 2]
             self._at += len(digits)
-            digits = digits if len(digits) == 2 else ""
-        valid = digits and len(digits) < 12 and all(c in "0123456789abcdefABCDEF" for c in digits)
+            digits = digits if len(digits) == _HEX_DIGITS else ""
+        valid = (
+            digits
+            and len(digits) < _MAX_HEX_DIGITS
+            and all(c in "0123456789abcdefABCDEF" for c in digits)
+        )
         code = int(digits, 16) if valid else _LAST + 1
         if code > _LAST:
             raise _error("invalid escape sequence", self._text[start : self._at])
@@ -477,15 +528,15 @@ class _Parser:
         item_start = self._at
         low = self._class_letter(start)
         high = low
-        if self._peek("-") and not self._text.startswith("]", self._at + 1) and (
-            self._at + 1 < len(self._text)
+        if (
+            self._peek("-")
+            and not self._text.startswith("]", self._at + 1)
+            and (self._at + 1 < len(self._text))
         ):
             self._at += 1
             high = self._class_letter(start)
             if high < low:
-                raise _error(
-                    "invalid character class range", self._text[item_start : self._at]
-                )
+                raise _error("invalid character class range", self._text[item_start : self._at])
         ranges.append((low, high))
 
     def _class_letter(self, start: int) -> int:

@@ -7,6 +7,8 @@ from typing import Final
 _NUMBER: Final = re.compile(r"[0-9]+", re.ASCII)
 _WORD: Final = re.compile(r"[0-9A-Za-z-]+", re.ASCII)
 _LARGEST: Final = 2**64 - 1
+_MAX_DIGITS: Final = 20
+_NUMBERS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def parse_semver(text: str) -> SemVer:
     if not text:
         raise ValueError("Version string empty")
     parts = text.split(".", 2)
-    if len(parts) != 3:
+    if len(parts) != _NUMBERS:
         raise ValueError("No Major.Minor.Patch elements found")
     major = _number(parts[0], "major", "Major")
     minor = _number(parts[1], "minor", "Minor")
@@ -81,10 +83,10 @@ def parse_tolerant_semver(text: str) -> SemVer:
         if len(part) > 1:
             stripped = part.lstrip("0")
             parts[index] = stripped if stripped[:1] in set("0123456789") else "0" + stripped
-    if len(parts) < 3:
+    if len(parts) < _NUMBERS:
         if "+" in parts[-1] or "-" in parts[-1]:
             raise ValueError("short version cannot contain PreRelease/Build meta data")
-        parts += ["0"] * (3 - len(parts))
+        parts += ["0"] * (_NUMBERS - len(parts))
     return parse_semver(".".join(parts))
 
 
@@ -99,7 +101,7 @@ def _number(text: str, name: str, title: str) -> int:
 def _uint(text: str) -> int:
     if not text:
         raise ValueError('strconv.ParseUint: parsing "": invalid syntax')
-    if len(text) > 20 or int(text) > _LARGEST:
+    if len(text) > _MAX_DIGITS or int(text) > _LARGEST:
         raise ValueError(f"strconv.ParseUint: parsing {_quoted(text)}: value out of range")
     return int(text)
 

@@ -34,7 +34,7 @@ _QUOTED: Final = str.maketrans(
 )
 
 
-def _texts(name: str, run: Callable[[str, str], bool]) -> Callable[[Value, Value], bool]:
+def _texts(run: Callable[[str, str], bool]) -> Callable[[Value, Value], bool]:
     def checked(text: Value, part: Value) -> bool:
         if type(text) is not str or type(part) is not str:
             raise no_such_overload()
@@ -60,7 +60,7 @@ def _find_all(text: str, pattern: str, limit: int = -1) -> tuple[str, ...]:
     return tuple(_regex(pattern, "Illegal regex: ").find_all(text, limit))
 
 
-def _regex(pattern: str, prefix: str):  # type: ignore[no-untyped-def]  # noqa: ANN202
+def _regex(pattern: str, prefix: str):  # type: ignore[no-untyped-def]
     try:
         return compile_regex(pattern)
     except EvaluationError as error:
@@ -157,17 +157,17 @@ def _join(values: Sequence[Value], separator: str = "") -> str:
 FUNCTIONS: Final = (
     function(
         "string.contains(string) bool",
-        body=_texts("contains", lambda text, part: part in text),
+        body=_texts(lambda text, part: part in text),
         cost=costs.substring_search,
     ),
     function(
         "string.startsWith(string) bool",
-        body=_texts("startsWith", str.startswith),
+        body=_texts(str.startswith),
         cost=costs.traversal(),
     ),
     function(
         "string.endsWith(string) bool",
-        body=_texts("endsWith", str.endswith),
+        body=_texts(str.endswith),
         cost=costs.traversal(),
     ),
     function(
@@ -211,9 +211,7 @@ FUNCTIONS: Final = (
         cost=costs.traversal(),
     ),
     function(("string.trim() string", lambda text: text.strip(_SPACE)), cost=costs.traversal()),
-    function(
-        ("string.format(list<dyn>) string", format_text), cost=costs.traversal()
-    ),
+    function(("string.format(list<dyn>) string", format_text), cost=costs.traversal()),
     function(
         ("strings.quote(string) string", lambda text: f'"{text.translate(_QUOTED)}"'),
         cost=costs.traversal(),

@@ -69,8 +69,10 @@ class DeviceTable(Protocol):
 
     @property
     def unreadable(self) -> Mapping[int, str]:
-        """By row, why no expression can be evaluated on it: the text of `attribute_value`'s error,
-        as `attribute NAME: TEXT`. Mostly empty."""
+        """By row, why no expression can be evaluated on it: `attribute NAME: TEXT`.
+
+        TEXT is that of `attribute_value`'s error. Mostly empty.
+        """
         ...
 
 

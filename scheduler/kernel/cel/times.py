@@ -1,6 +1,6 @@
 """Timestamps and durations.
 
-Source: github.com/google/cel-go v0.26.0 common/types (timestamp.go, duration.go), Go's package time.
+Source: github.com/google/cel-go v0.26.0 common/types (timestamp.go, duration.go), Go's time.
 """
 
 import re
@@ -17,6 +17,8 @@ from scheduler.kernel.cel.values import INT_MAX, INT_MIN, Duration, Timestamp, V
 _SECOND: Final = 10**9
 _FIRST: Final = -62135596800
 _LAST: Final = 253402300799
+_MAX_OFFSET: Final = (24, 60)
+"""Hours and minutes that Go reads in an offset, both included."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS: Final = {
     "ns": 1,
@@ -97,10 +99,10 @@ def parse_timestamp(text: str) -> Timestamp:
     offset = 0
     if match[8]:
         hours, minutes = int(match[9]), int(match[10])
-        if hours > 24 or minutes > 60:
+        if hours > _MAX_OFFSET[0] or minutes > _MAX_OFFSET[1]:
             raise failed
         offset = (hours * 3600 + minutes * 60) * (-1 if match[8] == "-" else 1)
-    if hour > 23 or minute > 59 or second > 59:
+    if (hour, minute, second) != (hour % 24, minute % 60, second % 60):
         raise failed
     # No year 0 in Python's calendar; it is out of range, and as long as year 4.
     try:
@@ -139,7 +141,7 @@ def timestamp_text(value: Timestamp) -> str:
     shifted = seconds + value.offset
     days, rest = divmod(shifted, 86400)
     day = date(1970, 1, 1).toordinal() + days
-    written = date.fromordinal(day).isoformat() if 0 < day <= 3652059 else _beyond(day)
+    written = date.fromordinal(day).isoformat() if 0 < day <= date.max.toordinal() else _beyond(day)
     clock = f"{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
     fraction = f".{part:09d}".rstrip("0") if part else ""
     if value.offset == 0:

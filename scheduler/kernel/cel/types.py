@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from typing_extensions import override
+
 from scheduler.kernel.cel.values import LISTS, Map, Value, kind_of
 
 
@@ -20,6 +22,7 @@ class Type:
     name: str
     parameters: tuple["Type", ...] = ()
 
+    @override
     def __str__(self) -> str:
         if self.sort == "parameter":
             return f"<{self.name}>"
@@ -218,7 +221,7 @@ def equivalent(one: Type, two: Type) -> bool:
 
 
 def accepts(kind: Type, value: Value) -> bool:
-    """Tell whether a value is of a type as far as upstream looks: the first element, first entry."""
+    """Tell whether a value is of a type as far as upstream looks: at its first element or entry."""
     if kind.is_dyn or kind.sort == "parameter":
         return True
     if kind.name != kind_of(value):

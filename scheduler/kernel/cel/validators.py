@@ -1,6 +1,6 @@
 """What upstream refuses in an expression whose types are right.
 
-Source: github.com/google/cel-go v0.26.0 cel/validator.go, ext/formatting.go (`stringFormatChecker`).
+Source: github.com/google/cel-go v0.26.0 cel/validator.go, ext/formatting.go (stringFormatChecker).
 Literals of durations, timestamps and patterns are checked where they are worked out (`planner.py`).
 """
 

@@ -1,14 +1,15 @@
 """Values of expressions, what kind they are, when they are equal and how they are ordered.
 
 bool, str, bytes, float and None are themselves; an int is a CEL int; `Uint` is a uint; a list is a
-tuple, or a `GrowingList` inside the comprehension that makes it. The rest has a class here or in the
-module that computes with it.
+tuple, or a `GrowingList` inside the comprehension that makes it. The rest has a class here or in
+the module that computes with it.
 
 Source: github.com/google/cel-go v0.26.0 common/types, k8s.io/apiserver v0.36.3 pkg/cel.
 """
 
 import ipaddress
 import math
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, final
@@ -23,6 +24,8 @@ Value: TypeAlias = Any
 INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**63 - 1
 UINT_MAX: Final = 2**64 - 1
+MAX_DIGITS: Final = 20
+"""Decimal digits of the longest integer; Python takes quadratic time to read longer ones."""
 _FLOAT_INT_MAX: Final = float(2**63)
 _FLOAT_UINT_MAX: Final = float(2**64)
 
@@ -224,55 +227,22 @@ def equal(one: Value, two: Value) -> bool | EvaluationError:
 
     The error is returned, not raised: inside lists and maps it counts as "not different".
     """
-    kind, other = type(one), type(two)
+    kind = type(one)
     if kind is str or kind is bool or kind is bytes or one is None or two is None:
-        return kind is other and bool(one == two)
-    if kind in NUMBERS:
-        return other in NUMBERS and _numbers_equal(one, two)
-    if kind in LISTS:
-        return other in LISTS and _all_equal(one, two)
-    if kind is Map:
-        return other is Map and _maps_equal(one, two)
-    if kind is Optional:
-        if other is not Optional or one.present != two.present:
-            return False
-        return not one.present or equal(one.value, two.value)
-    if kind is Quantity:
-        if other is not Quantity or two.computed:
-            return no_such_overload()
-        return bool(one.compare(two) == 0)
-    if kind in {SemVer, Url, Format, Address, Network}:
-        return _named_equal(one, two)
-    if kind is Timestamp:
-        return other is Timestamp and bool(one.nanoseconds == two.nanoseconds)
-    return bool(one == two)
+        return kind is type(two) and bool(one == two)
+    return _EQUALITIES[kind](one, two)
 
 
-def _named_equal(one: Value, two: Value) -> bool | EvaluationError:
-    if type(one) is not type(two):
-        return no_such_overload()
-    if isinstance(one, SemVer):
-        return one.compare(two) == 0
-    if isinstance(one, Url):
-        return one.text == str(two.text)
-    if isinstance(one, Format):
-        return one.name == str(two.name)
-    if isinstance(one, Network):
-        return (one.interface.ip, one.interface.network.prefixlen) == (
-            two.interface.ip,
-            two.interface.network.prefixlen,
-        )
-    return bool(one == two)
-
-
-def _all_equal(one: Any, two: Any) -> bool:
-    return len(one) == len(two) and not any(
-        equal(mine, other) is False for mine, other in zip(one, two, strict=True)
+def _lists_equal(one: Value, two: Value) -> bool:
+    return (
+        type(two) in LISTS
+        and len(one) == len(two)
+        and not any(equal(mine, other) is False for mine, other in zip(one, two, strict=True))
     )
 
 
-def _maps_equal(one: Map, two: Map) -> bool:
-    if len(one) != len(two):
+def _maps_equal(one: Map, two: Value) -> bool:
+    if type(two) is not Map or len(one) != len(two):
         return False
     for key, value in one.items():
         found, other = two.find(key)
@@ -281,12 +251,37 @@ def _maps_equal(one: Map, two: Map) -> bool:
     return True
 
 
+def _optionals_equal(one: Optional, two: Value) -> bool | EvaluationError:
+    if type(two) is not Optional or one.present != two.present:
+        return False
+    if not one.present:
+        return True
+    broken = next((it for it in (one.value, two.value) if isinstance(it, EvaluationError)), None)
+    return broken if broken is not None else equal(one.value, two.value)
+
+
+def _quantities_equal(one: Quantity, two: Value) -> bool | EvaluationError:
+    if type(two) is not Quantity or two.computed:
+        return no_such_overload()
+    return one.compare(two) == 0
+
+
+def _same_kind(same: Callable[[Any, Any], bool]) -> Callable[[Value, Value], bool]:
+    return lambda one, two: type(one) is type(two) and same(one, two)
+
+
+def _or_refused(same: Callable[[Any, Any], bool]) -> Callable[[Value, Value], Any]:
+    return lambda one, two: same(one, two) if type(one) is type(two) else no_such_overload()
+
+
 def contains(values: Iterable[Value], wanted: Value) -> bool:
     """Tell whether a list holds an equal value."""
     return any(equal(wanted, value) is True for value in values)
 
 
 def _numbers_equal(one: Value, two: Value) -> bool:
+    if type(two) not in NUMBERS:
+        return False
     if type(one) is not float and type(two) is not float:
         return int(one) == int(two)
     if math.isnan(one) or math.isnan(two):
@@ -303,7 +298,7 @@ def compare_numbers(one: Value, two: Value) -> int:
         return _compare_double(one, two)
     if type(two) is float and type(one) is not float:
         return -_compare_double(two, one)
-    return (one > two) - (one < two)
+    return int(one > two) - int(one < two)
 
 
 def _compare_double(double: float, whole: int) -> int:
@@ -335,9 +330,27 @@ def compare(one: Value, two: Value) -> int:
         raise no_such_overload()
     if kind is Timestamp or kind is Duration:
         one, two = one.nanoseconds, two.nanoseconds
-    return (one > two) - (one < two)
+    return int(one > two) - int(one < two)
 
 
+_EQUALITIES: Final[dict[type, Callable[[Value, Value], bool | EvaluationError]]] = {
+    int: _numbers_equal,
+    Uint: _numbers_equal,
+    float: _numbers_equal,
+    tuple: _lists_equal,
+    GrowingList: _lists_equal,
+    Map: _maps_equal,
+    Optional: _optionals_equal,
+    TypeValue: _same_kind(operator.eq),
+    Timestamp: _same_kind(lambda one, two: one.nanoseconds == two.nanoseconds),
+    Duration: _same_kind(operator.eq),
+    Quantity: _quantities_equal,
+    SemVer: _or_refused(lambda one, two: one.compare(two) == 0),
+    Url: _or_refused(lambda one, two: one.text == two.text),
+    Format: _or_refused(lambda one, two: one.name == two.name),
+    Address: _or_refused(operator.eq),
+    Network: _or_refused(operator.eq),
+}
 COMPARABLE: Final = frozenset({bool, int, Uint, float, str, bytes, Timestamp, Duration})
 
 
@@ -347,7 +360,7 @@ def size_of(value: Value) -> int:
     if kind is str or kind is bytes or kind in LISTS or kind is Map:
         return len(value)
     if kind is Address:
-        return 4 if value.address.version == 4 else 16
+        return len(value.address.packed)
     if kind is Network:
         return -(-int(value.interface.network.prefixlen) // 8)
     if kind is Optional and value.present:
