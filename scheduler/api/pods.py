@@ -68,7 +68,6 @@ class PodShape:
         affinity: its pod (anti-)affinity terms, without namespace defaults applied.
         exceeded_limit: what `scheduler.api.limits` says of it; None until it is computed.
         is_resized: whether an in-place resize makes `occupied` differ from `requests`.
-        size_bytes: length of the specification as text; in memory it takes several times as much.
     """
 
     __slots__ = (
@@ -81,16 +80,14 @@ class PodShape:
         "occupied",
         "requests",
         "scoring_requests",
-        "size_bytes",
         "spec",
     )
 
-    def __init__(self, pod: Pod, size_bytes: int, alike: "PodShape | None" = None) -> None:
+    def __init__(self, pod: Pod, alike: "PodShape | None" = None) -> None:
         """Work everything out.
 
         Args:
             pod: a pod of the shape.
-            size_bytes: see above.
             alike: a shape that differs in affinity and spread constraints at most, to share the
                 rest with.
 
@@ -99,7 +96,6 @@ class PodShape:
             SelectorError: a selector cannot be read.
         """
         self.spec: PodSpec = pod.spec
-        self.size_bytes = size_bytes
         self.affinity: AffinityTerms | None = affinity_terms_of(pod.spec)
         self.exceeded_limit: str | None = None
         if alike is None:
@@ -137,32 +133,54 @@ _SUMS: Final = (
 """What of a shape is worked out of neither affinity nor spread constraints."""
 
 
-class LabelSet:
-    """The labels of all pods that have exactly these labels; compared by identity.
+class PodKind:
+    """Pods that nothing tells apart but names, volumes, nodes and progress; compared by identity.
+
+    A kind lives as long as a pod of it. What is worked out of it hangs on it and dies with it.
 
     Attributes:
-        labels: these.
-        size_bytes: their length as text.
-        created, owners, status: of the pod that was decoded last; pods with equal labels mostly
-            have equal ones.
+        shape, namespace, labels, owners: what its pods agree in.
+        created, status: of the pod that was decoded last; those of its pods are mostly equal.
+        signature: see `scheduler.framework.runtime.pod_classes`.
     """
 
-    __slots__ = ("__weakref__", "created", "labels", "owners", "size_bytes", "status")
+    __slots__ = (
+        "__weakref__",
+        "created",
+        "labels",
+        "namespace",
+        "owners",
+        "shape",
+        "signature",
+        "status",
+    )
 
-    def __init__(self, labels: dict[str, str], size_bytes: int) -> None:
+    def __init__(
+        self,
+        shape: PodShape,
+        namespace: str,
+        labels: dict[str, str],
+        owners: tuple[OwnerReference, ...],
+    ) -> None:
+        self.shape = shape
+        self.namespace = namespace
         self.labels = labels
-        self.size_bytes = size_bytes
+        self.owners = owners
         self.created: str | None = None
-        self.owners: tuple[OwnerReference, ...] = ()
         self.status = _NO_STATUS
+        self.signature: object = None
 
 
 class PodInfo(msgspec.Struct, frozen=True, gc=False):
-    """A pod with what is derived from it. Equal shapes and labels are identical objects."""
+    """A pod, and its kind."""
 
     pod: Pod
-    shape: PodShape
-    label_set: LabelSet
+    kind: PodKind
+
+    @property
+    def shape(self) -> PodShape:
+        """What it has in common with all pods of the same specification."""
+        return self.kind.shape
 
     @property
     def name(self) -> str:
@@ -187,12 +205,12 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
     @property
     def labels(self) -> dict[str, str]:
         """metadata.labels."""
-        return self.label_set.labels
+        return self.kind.labels
 
     @property
     def spec(self) -> PodSpec:
         """The specification; the node name is in `node_name`."""
-        return self.shape.spec
+        return self.kind.shape.spec
 
     @property
     def node_name(self) -> str:
@@ -202,12 +220,7 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
     @property
     def priority(self) -> int:
         """spec.priority, 0 when unset."""
-        return self.shape.spec.priority or 0
-
-    @property
-    def kept_bytes(self) -> int:
-        """Length of the texts that are kept alive by a reference to shape and labels."""
-        return self.shape.size_bytes + self.label_set.size_bytes
+        return self.kind.shape.spec.priority or 0
 
     @property
     def is_terminating(self) -> bool:
@@ -218,19 +231,18 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
         """The same pod, assumed to run on a node."""
         pod = self.pod
         assumed = Pod(pod.metadata, pod.spec, pod.status, node_name, pod.volumes)
-        return PodInfo(assumed, self.shape, self.label_set)
+        return PodInfo(assumed, self.kind)
 
     def with_spec(self, spec: PodSpec) -> "PodInfo":
-        """The same pod, had it another specification; its shape is not shared.
+        """The same pod, had it another specification; its kind is not shared.
 
         Raises:
             QuantityError: a quantity cannot be read.
             SelectorError: a selector cannot be read.
         """
-        pod = self.pod
+        pod, kind = self.pod, self.kind
         other = Pod(pod.metadata, spec, pod.status, pod.node_name, pod.volumes)
-        shape = PodShape(other, len(_encoder.encode(spec)))
-        return PodInfo(other, shape, self.label_set)
+        return PodInfo(other, PodKind(PodShape(other), kind.namespace, kind.labels, kind.owners))
 
 
 def occupied_by(pods: Iterable[PodInfo]) -> dict[str, str]:
@@ -244,7 +256,7 @@ def occupied_by(pods: Iterable[PodInfo]) -> dict[str, str]:
 _shapes: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
 _alike: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
 """Shapes by all but what is `_SPECIFIC`."""
-_label_sets: WeakValueDictionary[bytes, LabelSet] = WeakValueDictionary()
+_kinds: WeakValueDictionary[bytes, PodKind] = WeakValueDictionary()
 
 
 def pod_info(pod: Pod) -> PodInfo:
@@ -267,26 +279,23 @@ def pod_info(pod: Pod) -> PodInfo:
     if pod.spec.volumes:
         _move_volumes(pod)
     _drop_unread_conditions(pod)
-    shape = _shared_shape(pod)
-    force_setattr(pod, "spec", shape.spec)
-    label_set = _shared_labels(pod.metadata.labels)
-    _share_with_last(pod, label_set)
-    return PodInfo(pod, shape, label_set)
+    kind = _shared_kind(pod, _shared_shape(pod))
+    _share(pod, kind)
+    return PodInfo(pod, kind)
 
 
-def _share_with_last(pod: Pod, label_set: LabelSet) -> None:
-    """Replace what equals the same of the last pod with these labels."""
+def _share(pod: Pod, kind: PodKind) -> None:
+    """Replace what the pod has in common with its kind, and with the last pod of it."""
     meta = pod.metadata
-    if meta.creation_timestamp != label_set.created:
-        label_set.created = meta.creation_timestamp
-    if meta.owner_references != label_set.owners:
-        label_set.owners = meta.owner_references
-    if pod.status != label_set.status:
-        label_set.status = pod.status
-    force_setattr(meta, "labels", label_set.labels)
-    force_setattr(meta, "creation_timestamp", label_set.created)
-    force_setattr(meta, "owner_references", label_set.owners)
-    force_setattr(pod, "status", label_set.status)
+    if meta.creation_timestamp != kind.created:
+        kind.created = meta.creation_timestamp
+    if pod.status != kind.status:
+        kind.status = pod.status
+    force_setattr(meta, "labels", kind.labels)
+    force_setattr(meta, "creation_timestamp", kind.created)
+    force_setattr(meta, "owner_references", kind.owners)
+    force_setattr(pod, "spec", kind.shape.spec)
+    force_setattr(pod, "status", kind.status)
 
 
 def _move_volumes(pod: Pod) -> None:
@@ -329,7 +338,7 @@ def _shared_shape(pod: Pod) -> PodShape:
         common = msgspec.structs.replace(pod.spec, **_SPECIFIC)
         rest = _digest(_encoder.encode(common) + resize)
         try:
-            shape = PodShape(pod, len(text) + len(resize), _alike.get(rest))
+            shape = PodShape(pod, _alike.get(rest))
         except (QuantityError, SelectorError) as problem:
             raise InvalidPodError(str(problem)) from problem
         _alike.setdefault(rest, shape)
@@ -351,11 +360,14 @@ def _digest(text: bytes) -> bytes:
     return sha256(text).digest()
 
 
-def _shared_labels(labels: dict[str, str]) -> LabelSet:
-    key = _encoder.encode(labels)
-    found = _label_sets.get(key)
+def _shared_kind(pod: Pod, shape: PodShape) -> PodKind:
+    meta = pod.metadata
+    own = _encoder.encode((id(shape), meta.namespace, meta.labels, meta.owner_references))
+    key = _digest(own)
+    found = _kinds.get(key)
     if found is None:
-        found = _label_sets.setdefault(key, LabelSet(labels, len(key)))
+        found = PodKind(shape, meta.namespace, meta.labels, meta.owner_references)
+        _kinds[key] = found
     return found
 
 

@@ -121,8 +121,7 @@ FAULTS: Final = (
     NamedFault(
         "`kubectl label` on a running pod leaves counts stale",
         "kernel/cache/cache",
-        "            if info.node is not None:\n"
-        "                alike = old.label_set is pod.label_set\n",
+        "            if info.node is not None:\n                alike = old.kind is pod.kind\n",
         "            if info.node is not None:\n                alike = True\n",
         _CHANGES + "test_relabelling_a_running_pod_changes_the_counts",
     ),

@@ -145,7 +145,7 @@ def _numbered(pod: PodInfo, number: int) -> PodInfo:
     metadata = pod.pod.metadata
     told = replace(metadata, name=f"{metadata.name}-{number}", uid=f"{metadata.uid}-{number}")
     other = Pod(told, pod.pod.spec, pod.pod.status, pod.node_name, pod.pod.volumes)
-    return PodInfo(other, pod.shape, pod.label_set)
+    return PodInfo(other, pod.kind)
 
 
 def _different(snapshot: Snapshot, rows: Rows) -> Rows:

@@ -144,6 +144,4 @@ def _likeness(pod: PodInfo, framework: Framework, depth: Depth, nominated: Nomin
     """A key that is equal for pods with the same answer; None for a pod with its own answer."""
     if pod.pod.volumes or nominated.node_of(pod.uid) is not None:
         return None
-    metadata, nominated_to = pod.pod.metadata, pod.pod.status.nominated_node_name
-    of_pod = pod.shape, pod.label_set, pod.namespace, metadata.owner_references, nominated_to
-    return framework, depth, of_pod
+    return framework, depth, pod.kind, pod.pod.status.nominated_node_name

@@ -254,7 +254,7 @@ class Cache:
             info = self.nodes[pod.node_name]
             info.pods[uid] = pod
             if info.node is not None:
-                alike = old.label_set is pod.label_set
+                alike = old.kind is pod.kind
                 if alike:
                     self.changes.append(PodUpdated(pod))
                 else:

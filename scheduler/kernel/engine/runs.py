@@ -10,11 +10,10 @@ from typing import Final
 
 import msgspec
 
-from scheduler.api.pods import PodInfo
+from scheduler.api.pods import PodInfo, PodKind
 from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.core import Core
 from scheduler.kernel.framework.runtime import Feasibility, Framework
-from scheduler.kernel.queue import Kind, kind_of
 from scheduler.kernel.snapshot import Change, PodAdded, PodRelabelled, PodUpdated
 
 MAX_CHANGES: Final = 256
@@ -44,7 +43,7 @@ class _Run(msgspec.Struct):
     """
 
     framework: Framework
-    kind: Kind
+    kind: PodKind
     found: Feasibility
     uid: str
     row: int
@@ -71,7 +70,7 @@ class Runs:
         changes = core.cache.changes
         self._run = _Run(
             framework,
-            kind_of(pod),
+            pod.kind,
             found,
             pod.uid,
             result.row,
@@ -88,7 +87,7 @@ class Runs:
             return None
         found = run.found
         if not (
-            kind_of(pod) == run.kind
+            pod.kind is run.kind
             and run.framework is framework
             and self._is_undisturbed(run)
             and not pod.pod.volumes

@@ -29,10 +29,10 @@ def pod_scheduling_properties_change(old: PodInfo, new: PodInfo) -> tuple[Cluste
     """The events of a pod's update; a general update when nothing that has a name changed."""
     assigned = bool(new.node_name)
     events = _POD_EVENTS[EventResource.ASSIGNED_POD if assigned else EventResource.UNSCHEDULED_POD]
-    if old.shape is new.shape and old.label_set is new.label_set:
+    if old.kind is new.kind:
         return (events[ActionType.UPDATE],)
     actions = []
-    if old.label_set is not new.label_set and old.labels != new.labels:
+    if old.labels != new.labels:
         actions.append(ActionType.UPDATE_POD_LABEL)
     if _is_scaled_down(old, new):
         actions.append(ActionType.UPDATE_POD_SCALE_DOWN)

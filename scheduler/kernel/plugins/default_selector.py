@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 from typing_extensions import override
 
 from scheduler.api.objects import Service, Workload
-from scheduler.api.pods import LabelSet, PodInfo
+from scheduler.api.pods import PodInfo, PodKind
 from scheduler.api.selectors import (
     NOTHING,
     Selector,
@@ -99,7 +99,7 @@ class _Namespace:
     def __init__(self, services: _Services, controllers: dict[_Owner, Selector]) -> None:
         self.services = services
         self.controllers = controllers
-        self.remembered: dict[tuple[LabelSet, _Owner | None], Selector] = {}
+        self.remembered: dict[PodKind, Selector] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -145,13 +145,12 @@ class Workloads(SharedState):
         namespace = self._namespaces.get(pod.namespace)
         if namespace is None:
             return Selector()
-        key = (pod.label_set, _controller_of(pod))
-        selector = namespace.remembered.get(key)
+        selector = namespace.remembered.get(pod.kind)
         if selector is None:
             if self._remembered >= _MAX_REMEMBERED:
                 self._forget_everything()
             self._remembered += 1
-            selector = namespace.remembered[key] = _combined_selector(namespace, *key)
+            selector = namespace.remembered[pod.kind] = _combined_selector(namespace, pod.kind)
         return selector
 
     def _set(self, kind: ObjectKind, workload: Service | Workload) -> None:
@@ -207,12 +206,11 @@ class Workloads(SharedState):
         self._remembered = 0
 
 
-def _combined_selector(
-    namespace: _Namespace, label_set: LabelSet, owner: _Owner | None
-) -> Selector:
+def _combined_selector(namespace: _Namespace, kind: PodKind) -> Selector:
     labels: dict[str, str] = {}
-    for selector in namespace.services.matching(label_set.labels):
+    for selector in namespace.services.matching(kind.labels):
         labels.update(selector)
+    owner = _controller_of(kind)
     controller = namespace.controllers.get(owner, NOTHING) if owner is not None else NOTHING
     if controller.nothing:
         return selector_from_labels(labels)
@@ -223,12 +221,12 @@ def _combined_selector(
     return selector_from_labels(labels).with_requirements(controller.requirements)
 
 
-def _controller_of(pod: PodInfo) -> _Owner | None:
-    """The controller that owns the pod, if it is of a kind that selects pods."""
-    for reference in pod.pod.metadata.owner_references:
+def _controller_of(kind: PodKind) -> _Owner | None:
+    """The controller that owns the pods, if it is of a kind that selects pods."""
+    for reference in kind.owners:
         if reference.controller:
-            kind = _OWNER_KINDS.get((reference.api_version, reference.kind))
-            return None if kind is None else (kind, reference.name)
+            owner = _OWNER_KINDS.get((reference.api_version, reference.kind))
+            return None if owner is None else (owner, reference.name)
     return None
 
 

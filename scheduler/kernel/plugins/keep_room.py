@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 from typing_extensions import override
 
-from scheduler.api.pods import LabelSet, PodInfo, PodShape
+from scheduler.api.pods import PodInfo, PodKind
 from scheduler.config.args import KeepRoomArgs
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ClusterEventWithHint
@@ -43,8 +43,6 @@ FORGOTTEN_AFTER_SECONDS: Final = 400.0
 """Pods that were not tried for so long are gone: after five minutes all that wait are tried."""
 _MAX_KINDS: Final = 10_000
 
-_Kind = tuple[PodShape, LabelSet, str]
-
 
 class _Wait(msgspec.Struct):
     """Since when pods of a kind wait, and when one of them was tried last."""
@@ -63,7 +61,7 @@ class KeepRoom(PostFilterPlugin, ReservePlugin, EnqueueExtensions):
         self._handle = handle
         self._after = args.after_seconds
         self._importance = Importance()
-        self._waits: OrderedDict[_Kind, _Wait] = OrderedDict()
+        self._waits: OrderedDict[PodKind, _Wait] = OrderedDict()
         """Those that wait longest first."""
         self._kept = ("", "")
         """The UID of the pod for which room is kept, and its node."""
@@ -91,14 +89,14 @@ class KeepRoom(PostFilterPlugin, ReservePlugin, EnqueueExtensions):
             rows = np.roll(rows, -int(self._handle.random.random() * len(rows)))[:NODES_TRIED]
         start = soonest_start(found, snapshot, self._importance, rows)
         if start is None:
-            self._waits.pop(_kind(pod), None)
+            self._waits.pop(pod.kind, None)
             return None, unschedulable()
         self._kept = (pod.uid, start.node_name)
         return PostFilterResult(start.node_name), Status(Code.SUCCESS, (_told(start),))
 
     @override
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        self._waits.pop(_kind(pod), None)
+        self._waits.pop(pod.kind, None)
         return SUCCESS
 
     @override
@@ -107,7 +105,7 @@ class KeepRoom(PostFilterPlugin, ReservePlugin, EnqueueExtensions):
 
     def _note(self, pod: PodInfo) -> None:
         """Take note that a pod was rejected."""
-        now, kind = self._handle.now(), _kind(pod)
+        now, kind = self._handle.now(), pod.kind
         wait = self._waits.get(kind)
         if wait is not None and now - wait.last <= FORGOTTEN_AFTER_SECONDS:
             wait.last = now
@@ -131,13 +129,9 @@ class KeepRoom(PostFilterPlugin, ReservePlugin, EnqueueExtensions):
         while self._waits:
             kind, wait = next(iter(self._waits.items()))
             if now - wait.last <= FORGOTTEN_AFTER_SECONDS:
-                return kind == _kind(pod) and now - wait.since >= self._after
+                return kind == pod.kind and now - wait.since >= self._after
             del self._waits[kind]
         return False
-
-
-def _kind(pod: PodInfo) -> _Kind:
-    return pod.shape, pod.label_set, pod.namespace
 
 
 def _told(start: Start) -> str:

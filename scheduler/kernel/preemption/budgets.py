@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.disruption_budgets import DisruptionBudget
-from scheduler.api.pods import LabelSet
+from scheduler.api.pods import PodKind
 from scheduler.kernel.preemption.importance import Indices, RankedPods, stable_order
 from scheduler.kernel.snapshot.pod_kinds import OtherPods
 from scheduler.kernel.snapshot.pod_selectors import PodSelector, SelectorIndex
@@ -25,10 +25,10 @@ MAX_COMPARED: Final = 200_000
 """Labels that one decision compares with requirements, at most: some 60 ms. The next goes on."""
 MAX_FILED: Final = 5_000
 """Selectors of new budgets that one decision files, at most: some 40 ms. The next goes on."""
-_LABEL_SET_COST: Final = 16
-"""What looking for the budgets of a label set costs beside comparisons, in comparisons."""
+_KIND_COST: Final = 16
+"""What looking for the budgets of a kind costs beside comparisons, in comparisons."""
 _MAX_FOUND: Final = 50_000
-"""Label sets whose budgets are remembered."""
+"""Kinds whose budgets are remembered."""
 
 
 class _Filed:
@@ -53,7 +53,7 @@ _Found: TypeAlias = tuple[_Filed, ...] | None
 
 
 class Budgets:
-    """All budgets of a cluster; finds those that speak of a pod once per namespace and label set.
+    """All budgets of a cluster; finds those that speak of a pod once per kind.
 
     What was found stands until the selector of a budget of the namespace changes; a changed status
     changes nothing of it.
@@ -64,7 +64,7 @@ class Budgets:
         self._filed: dict[tuple[str, str], _Filed] = {}
         self._index: SelectorIndex[_Filed] = SelectorIndex()
         self._in_namespace: Counter[str] = Counter()
-        self._found: dict[tuple[str, LabelSet], _Found] = {}
+        self._found: dict[PodKind, _Found] = {}
         self._behind: set[str] = set()
         """Namespaces with budgets that are not filed yet."""
 
@@ -102,7 +102,9 @@ class Budgets:
             changed.add(filed.budget.namespace)
             self._take_out(filed)
         if changed:
-            self._found = {k: found for k, found in self._found.items() if k[0] not in changed}
+            self._found = {
+                kind: found for kind, found in self._found.items() if kind.namespace not in changed
+            }
 
     def _file(self, budget: DisruptionBudget) -> _Filed:
         filed = _Filed(budget)
@@ -173,34 +175,35 @@ class Budgets:
 
     def _speaking_of(self, others: OtherPods) -> list[_Found]:
         """The budgets that speak of each kind; of some it may not be known yet."""
-        keys = [(pod.namespace, pod.label_set) for pod in others]
+        kinds = [pod.kind for pod in others]
         if len(self._found) > _MAX_FOUND:
             self._found.clear()
-        unknown: dict[str, dict[LabelSet, None]] = {}
-        for namespace, label_set in keys:
+        unknown: dict[str, list[PodKind]] = {}
+        for kind in kinds:
+            namespace = kind.namespace
             is_filed = namespace in self._in_namespace and namespace not in self._behind
-            if is_filed and (namespace, label_set) not in self._found:
-                unknown.setdefault(namespace, {})[label_set] = None
-        for namespace, label_sets in unknown.items():
+            if is_filed and kind not in self._found:
+                unknown.setdefault(namespace, []).append(kind)
+        for of_namespace in unknown.values():
             # No namespace takes the turns of others.
             left = MAX_COMPARED // len(unknown)
-            for label_set in label_sets:
-                left = self._look(namespace, label_set, left)
+            for kind in of_namespace:
+                left = self._look(kind, left)
                 if left <= 0:
                     break
-        return [self._known_of(*key) for key in keys]
+        return [*map(self._known_of, kinds)]
 
-    def _known_of(self, namespace: str, label_set: LabelSet) -> _Found:
-        """The budgets of a label set as far as they are known; None where they are not."""
-        if namespace in self._behind and label_set.labels:
+    def _known_of(self, kind: PodKind) -> _Found:
+        """The budgets of a kind as far as they are known; None where they are not."""
+        if kind.namespace in self._behind and kind.labels:
             return None
-        return self._found.get((namespace, label_set)) if namespace in self._in_namespace else ()
+        return self._found.get(kind) if kind.namespace in self._in_namespace else ()
 
-    def _look(self, namespace: str, label_set: LabelSet, left: int) -> int:
-        """Find the budgets of a label set; answers how many comparisons are left of so many."""
-        labels, found = label_set.labels, []
-        left -= _LABEL_SET_COST + len(labels)
-        for filed in self._index.candidates(labels, namespace) if labels else ():
+    def _look(self, kind: PodKind, left: int) -> int:
+        """Find the budgets of a kind; answers how many comparisons are left of so many."""
+        labels, found = kind.labels, []
+        left -= _KIND_COST + len(labels)
+        for filed in self._index.candidates(labels, kind.namespace) if labels else ():
             left -= 1 + len(filed.pods.selector.requirements)
             if left <= 0:
                 return left
@@ -208,7 +211,7 @@ class Budgets:
                 found.append(filed)
             if len(found) > MAX_BUDGETS:
                 break
-        self._found[namespace, label_set] = tuple(found) if len(found) <= MAX_BUDGETS else None
+        self._found[kind] = tuple(found) if len(found) <= MAX_BUDGETS else None
         return left
 
 

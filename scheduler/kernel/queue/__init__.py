@@ -8,7 +8,7 @@ Source of the names: kubernetes pkg/scheduler/backend/queue (v1.36).
 
 from scheduler.kernel.queue.backoff import BackoffSettings
 from scheduler.kernel.queue.dump import QueuePosition
-from scheduler.kernel.queue.equivalent_pods import Kind, Rejection, kind_of
+from scheduler.kernel.queue.equivalent_pods import Rejection
 from scheduler.kernel.queue.nominator import Nominator
 from scheduler.kernel.queue.scheduling_queue import PUT_LAST_SECONDS, SchedulingQueue
 from scheduler.kernel.queue.settings import QueueCounts, QueueProfile, QueueSettings
@@ -17,7 +17,6 @@ from scheduler.kernel.queue.validation import QueueInvariantError
 __all__ = [
     "PUT_LAST_SECONDS",
     "BackoffSettings",
-    "Kind",
     "Nominator",
     "QueueCounts",
     "QueueInvariantError",
@@ -26,5 +25,4 @@ __all__ = [
     "QueueSettings",
     "Rejection",
     "SchedulingQueue",
-    "kind_of",
 ]

@@ -6,16 +6,13 @@ probe. The others follow only if it finds a place.
 """
 
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import Final
 
 import msgspec
 
-from scheduler.api.pods import LabelSet, PodInfo, PodShape
+from scheduler.api.pods import PodKind
 from scheduler.kernel.framework.types import Excess, QueuedPodInfo
 from scheduler.kernel.queue.hints import Interest, QueueingStrategy
-
-Kind: TypeAlias = tuple[PodShape, LabelSet, str, str]
-"""Shape, labels, namespace, and UID of the controller."""
 
 
 class EquivalenceKey(msgspec.Struct, frozen=True):
@@ -30,21 +27,12 @@ class EquivalenceKey(msgspec.Struct, frozen=True):
         shares: whether the rejection of one stands for all.
     """
 
-    kind: Kind
+    kind: PodKind
     unschedulable_plugins: frozenset[str]
     pending_plugins: frozenset[str]
     gating_plugin: str
     excess: Excess | None
     shares: bool
-
-
-def kind_of(pod: PodInfo) -> Kind:
-    """The kind of a pod."""
-    meta = pod.pod.metadata
-    owners, controller = meta.owner_references, ""
-    if owners:
-        controller = next((o.uid for o in owners if o.controller), "")
-    return pod.shape, pod.label_set, meta.namespace, controller
 
 
 def key_of(queued: QueuedPodInfo, *, shares: bool) -> EquivalenceKey:
@@ -55,7 +43,7 @@ def key_of(queued: QueuedPodInfo, *, shares: bool) -> EquivalenceKey:
         shares: whether its plugins judge equal pods alike, and it has no place of its own kept.
     """
     return EquivalenceKey(
-        kind_of(queued.pod_info),
+        queued.pod_info.kind,
         queued.unschedulable_plugins,
         queued.pending_plugins,
         queued.gating_plugin,
@@ -173,7 +161,7 @@ class EquivalentPods:
     )
 
     def __init__(self, key: EquivalenceKey) -> None:
-        spec = key.kind[0].spec
+        spec = key.kind.shape.spec
         self.key = key
         self.profile = spec.scheduler_name
         self.priority = spec.priority or 0

@@ -22,7 +22,7 @@ from scheduler.kernel.queue.dump import (
     backoff_end,
     dump_queue,
 )
-from scheduler.kernel.queue.equivalent_pods import Rejection, kind_of
+from scheduler.kernel.queue.equivalent_pods import Rejection
 from scheduler.kernel.queue.hints import QueueingHints
 from scheduler.kernel.queue.in_flight import InFlightPods
 from scheduler.kernel.queue.nominator import Nominator
@@ -155,7 +155,7 @@ class QueuedPods:
         """
         if not self._unschedulable.has_rejections:
             return None
-        rejection = self._unschedulable.rejection(kind_of(queued.pod_info))
+        rejection = self._unschedulable.rejection(queued.pod_info.kind)
         if rejection is None or rejection.version != version():
             return None
         is_late = self._clock.monotonic() - rejection.since > self._max_in_unschedulable

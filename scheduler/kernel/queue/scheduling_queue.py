@@ -54,7 +54,7 @@ from scheduler.kernel.queue.dump import (
     BACKOFF,
     UNSCHEDULABLE,
 )
-from scheduler.kernel.queue.equivalent_pods import ProbeEvent, Rejection, Wake, kind_of
+from scheduler.kernel.queue.equivalent_pods import ProbeEvent, Rejection, Wake
 from scheduler.kernel.queue.hints import QueueingHints, QueueingStrategy
 from scheduler.kernel.queue.pending_events import PendingEvent, Step
 from scheduler.kernel.queue.pre_enqueue import Gates
@@ -225,7 +225,7 @@ class SchedulingQueue(QueuedPods):
             known = self.get(uid)
             if known is None:
                 continue
-            self._unschedulable.invalidate(kind_of(known))
+            self._unschedulable.invalidate(known.kind)
             if uid in self._in_flight:
                 self._in_flight.record(self._hints.observe(FORCE_ACTIVATE, None, known))
             elif (queued := self._backoff.remove(uid)) is not None:
@@ -476,7 +476,7 @@ class SchedulingQueue(QueuedPods):
 
     def _update_ready(self, old: PodInfo, new: PodInfo) -> None:
         self.nominator.update_nominated_pod(old, new)
-        if kind_of(old) != kind_of(new):
+        if old.kind is not new.kind:
             self._end_probe(new.uid)
 
     def _wake_some(self) -> None:

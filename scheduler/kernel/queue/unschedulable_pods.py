@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from scheduler.api.objects import Node
+from scheduler.api.pods import PodKind
 from scheduler.clock import MonotonicClock
 from scheduler.kernel.framework.events import EventResource
 from scheduler.kernel.framework.types import QueuedPodInfo
@@ -17,7 +18,6 @@ from scheduler.kernel.queue.equivalent_pods import (
     EquivalenceKey,
     EquivalentPods,
     Following,
-    Kind,
     ProbeEvent,
     Rejection,
     Wake,
@@ -64,7 +64,7 @@ class UnschedulablePods:
         self._excesses = Excesses()
         self.probes: dict[str, EquivalentPods] = {}
         """By the UID of a probe; for reading."""
-        self._last_rejected: dict[Kind, EquivalentPods] = {}
+        self._last_rejected: dict[PodKind, EquivalentPods] = {}
         """By kind, the group of the pod that was evaluated last."""
         self._node_changes = 0
         self.gated_count = 0
@@ -200,12 +200,12 @@ class UnschedulablePods:
         """Whether any pod has a rejection that equal pods share."""
         return bool(self._last_rejected)
 
-    def rejection(self, kind: Kind) -> Rejection | None:
+    def rejection(self, kind: PodKind) -> Rejection | None:
         """The last rejection of a pod of this kind that waits here, valid or not."""
         group = self._last_rejected.get(kind)
         return None if group is None else group.rejection
 
-    def invalidate(self, kind: Kind) -> None:
+    def invalidate(self, kind: PodKind) -> None:
         """The next pod of this kind is evaluated, whatever is known of its equals."""
         self._last_rejected.pop(kind, None)
 

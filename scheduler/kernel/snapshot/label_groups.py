@@ -1,4 +1,4 @@
-"""Running pods in groups that no selector can tell apart, found by namespace and label.
+"""Running pods of one kind, found by namespace and label.
 
 Where each pod of a workload has labels of its own (Jobs, StatefulSets), there are as many groups as
 pods. A new selector must not look at all of them. So for each label key that selectors demand, the
@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.api.pods import LabelSet, PodInfo
+from scheduler.api.pods import PodInfo, PodKind
 from scheduler.kernel.snapshot.buckets import Buckets
 from scheduler.kernel.snapshot.pod_selectors import PodSelector, label_choices
 
@@ -21,9 +21,6 @@ _MAX_INDEXED_KEYS: Final = 64
 _MIN_ARRAY: Final = 8
 """Rows of a group that are worth keeping as arrays."""
 
-GroupKey: TypeAlias = tuple[str, LabelSet, bool]
-"""Namespace, labels, and whether the pods are being deleted."""
-
 C = TypeVar("C")
 
 _NOTHING: Final[dict[Any, None]] = {}
@@ -31,19 +28,21 @@ _NOTHING: Final[dict[Any, None]] = {}
 
 
 class LabelGroup(Generic[C]):
-    """Pods that agree in namespace, labels and being deleted.
+    """Pods of one kind that are being deleted, or that are not.
 
     Attributes:
-        key: what they agree in.
+        kind: their kind.
+        is_terminating: whether they are being deleted.
         rows: how many of them there are, by row.
         classes: what counts them; mostly nothing does.
     """
 
-    __slots__ = ("_arrays", "classes", "key", "rows")
+    __slots__ = ("_arrays", "classes", "is_terminating", "kind", "rows")
 
-    def __init__(self, key: GroupKey) -> None:
+    def __init__(self, kind: PodKind, *, is_terminating: bool) -> None:
         self._arrays: tuple[NDArray[np.intp], NDArray[np.float64]] | None = None
-        self.key = key
+        self.kind = kind
+        self.is_terminating = is_terminating
         self.rows: dict[int, int] = {}
         self.classes: dict[C, None] = _NOTHING
 
@@ -81,7 +80,7 @@ class LabelGroup(Generic[C]):
         column[rows] += counts
 
 
-_Groups: TypeAlias = dict[GroupKey, LabelGroup[C]]
+_Groups: TypeAlias = dict[PodKind, LabelGroup[C]]
 
 
 class _Namespace(Generic[C]):
@@ -90,28 +89,33 @@ class _Namespace(Generic[C]):
     __slots__ = ("groups", "indexes")
 
     def __init__(self) -> None:
-        self.groups: _Groups[C] = {}
+        self.groups: tuple[_Groups[C], _Groups[C]] = ({}, {})
+        """Of pods that are not being deleted, and that are."""
         self.indexes: dict[str, Buckets[str, LabelGroup[C]]] = {}
 
     def add(self, group: LabelGroup[C]) -> None:
         """File a new group."""
-        self.groups[group.key] = group
+        self.groups[group.is_terminating][group.kind] = group
         for label_key, index in self.indexes.items():
             _file(index, label_key, group)
 
     def remove(self, group: LabelGroup[C]) -> None:
         """Take a group out."""
-        del self.groups[group.key]
-        labels = group.key[1].labels
+        del self.groups[group.is_terminating][group.kind]
+        labels = group.kind.labels
         for label_key, index in self.indexes.items():
             value = labels.get(label_key)
             if value is not None:
                 index.discard(value, group)
 
+    def __iter__(self) -> Iterator[LabelGroup[C]]:
+        for groups in self.groups:
+            yield from groups.values()
+
     def candidates(self, choices: list[list[tuple[str, str]]]) -> Iterator[LabelGroup[C]]:
         """The groups that have one of the label pairs, for the choice with the fewest groups."""
         if not choices:
-            yield from self.groups.values()
+            yield from self
             return
         best = min(
             ([self._bucket(pair) for pair in pairs] for pairs in choices),
@@ -127,7 +131,7 @@ class _Namespace(Generic[C]):
             if len(self.indexes) >= _MAX_INDEXED_KEYS:
                 self.indexes.clear()
             index = self.indexes[label_key] = Buckets()
-            for group in self.groups.values():
+            for group in self:
                 _file(index, label_key, group)
         return index.of(value)
 
@@ -141,11 +145,13 @@ class LabelGroups(Generic[C]):
     def get(self, pod: PodInfo) -> LabelGroup[C] | None:
         """The group of a pod, if it exists."""
         namespace = self._namespaces.get(pod.namespace)
-        return None if namespace is None else namespace.groups.get(_key_of(pod))
+        if namespace is None:
+            return None
+        return namespace.groups[pod.is_terminating].get(pod.kind)
 
     def new(self, pod: PodInfo) -> LabelGroup[C]:
         """Make the group of a pod."""
-        group: LabelGroup[C] = LabelGroup(_key_of(pod))
+        group: LabelGroup[C] = LabelGroup(pod.kind, is_terminating=pod.is_terminating)
         namespace = self._namespaces.get(pod.namespace)
         if namespace is None:
             namespace = self._namespaces[pod.namespace] = _Namespace()
@@ -154,10 +160,10 @@ class LabelGroups(Generic[C]):
 
     def drop(self, group: LabelGroup[C]) -> None:
         """Forget a group without pods."""
-        name = group.key[0]
+        name = group.kind.namespace
         namespace = self._namespaces[name]
         namespace.remove(group)
-        if not namespace.groups:
+        if not any(namespace.groups):
             del self._namespaces[name]
 
     def copy(self) -> "LabelGroups[C]":
@@ -165,15 +171,16 @@ class LabelGroups(Generic[C]):
         copy: LabelGroups[C] = LabelGroups()
         for name, namespace in self._namespaces.items():
             of_copy = copy._namespaces[name] = _Namespace[C]()
-            for key, group in namespace.groups.items():
-                same = of_copy.groups[key] = LabelGroup[C](key)
+            for group in namespace:
+                same = LabelGroup[C](group.kind, is_terminating=group.is_terminating)
                 same.rows = group.rows.copy()
+                of_copy.add(same)
         return copy
 
     def of_namespace(self, name: str) -> Iterable[LabelGroup[C]]:
         """The groups of one namespace."""
         namespace = self._namespaces.get(name)
-        return () if namespace is None else namespace.groups.values()
+        return () if namespace is None else namespace
 
     def candidates(self, pods: PodSelector) -> list[LabelGroup[C]]:
         """Groups a selector may match; each must still be tried."""
@@ -186,11 +193,7 @@ class LabelGroups(Generic[C]):
         return [group for namespace in chosen for group in namespace.candidates(choices)]
 
 
-def _key_of(pod: PodInfo) -> GroupKey:
-    return (pod.namespace, pod.label_set, pod.is_terminating)
-
-
 def _file(index: Buckets[str, LabelGroup[C]], label_key: str, group: LabelGroup[C]) -> None:
-    value = group.key[1].labels.get(label_key)
+    value = group.kind.labels.get(label_key)
     if value is not None:
         index.add(value, group)

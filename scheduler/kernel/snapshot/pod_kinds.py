@@ -6,16 +6,14 @@ weight is found once per kind and gathered for pods by the number of their kind.
 """
 
 from collections.abc import Callable, Hashable, Iterator
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.api.pods import LabelSet, PodInfo, PodShape
+from scheduler.api.pods import PodInfo, PodKind
 
 _MAX_KINDS: Final = 50_000
-
-_Key: TypeAlias = tuple[PodShape, LabelSet, str]
 
 
 class PodKinds:
@@ -29,15 +27,14 @@ class PodKinds:
     def __init__(self) -> None:
         self.pods: list[PodInfo] = []
         self.epoch = 0
-        self._numbers: dict[_Key, int] = {}
+        self._numbers: dict[PodKind, int] = {}
         self._columns: dict[Hashable, NDArray[np.float64]] = {}
 
     def number_of(self, pod: PodInfo) -> int:
         """The number of the pod's kind."""
-        key = (pod.shape, pod.label_set, pod.pod.metadata.namespace)
-        found = self._numbers.get(key)
+        found = self._numbers.get(pod.kind)
         if found is None:
-            found = self._numbers[key] = len(self.pods)
+            found = self._numbers[pod.kind] = len(self.pods)
             self.pods.append(pod)
         return found
 

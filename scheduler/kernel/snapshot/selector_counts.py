@@ -1,6 +1,6 @@
 """How many pods of each kind run on each node.
 
-Pods that agree in namespace, labels and being deleted are one *group*. Each distinct `PodSelector`
+Pods that agree in kind and in being deleted are one *group*. Each distinct `PodSelector`
 that a constraint or term asks about is one *class*: the sum of the groups it matches, as a count
 per node, kept up to date while pods come and go. A question about pods is then a question about
 one column, whatever the number of pods in the cluster.
@@ -16,8 +16,8 @@ from typing import Final
 
 import numpy as np
 
-from scheduler.api.pods import PodInfo
-from scheduler.kernel.snapshot.label_groups import GroupKey, LabelGroup, LabelGroups
+from scheduler.api.pods import PodInfo, PodKind
+from scheduler.kernel.snapshot.label_groups import LabelGroup, LabelGroups
 from scheduler.kernel.snapshot.pod_selectors import NamespaceLabels, PodSelector, SelectorIndex
 from scheduler.kernel.snapshot.row_counts import RowCounts
 
@@ -85,7 +85,7 @@ class SelectorCounts:
         group = self._groups.get(pod)
         if group is None:
             group = self._groups.new(pod)
-            group.set_classes(self._classes_of(group.key))
+            group.set_classes(self._classes_of(pod.kind, is_terminating=pod.is_terminating))
             for cls in group.classes:
                 cls.groups += 1
         group.add(row, sign)
@@ -117,7 +117,8 @@ class SelectorCounts:
         if not self._reading_labels:
             return
         for group in self._groups.of_namespace(namespace):
-            now = dict.fromkeys(self._classes_of(group.key))
+            found = self._classes_of(group.kind, is_terminating=group.is_terminating)
+            now = dict.fromkeys(found)
             self._recount(group, [c for c in now if c not in group.classes], 1, capacity)
             self._recount(group, [c for c in group.classes if c not in now], -1, capacity)
             group.set_classes(now)
@@ -136,7 +137,7 @@ class SelectorCounts:
         found = Counter(
             cls.pods
             for pod in pods
-            for cls in self._classes_of((pod.namespace, pod.label_set, pod.is_terminating))
+            for cls in self._classes_of(pod.kind, is_terminating=pod.is_terminating)
         )
         return dict(found)
 
@@ -153,7 +154,7 @@ class SelectorCounts:
         self._reading_labels += pods.reads_namespace_labels
         column = np.zeros(capacity)
         for group in self._groups.candidates(pods):
-            if self._matches(pods, group.key):
+            if self._matches(pods, group):
                 group.add_class(cls)
                 cls.groups += 1
                 group.add_to(column)
@@ -180,24 +181,24 @@ class SelectorCounts:
         for cls in nsmallest(excess, group.classes, key=lambda cls: cls.asked_at):
             self._drop(cls)
 
-    def _classes_of(self, key: GroupKey) -> list[_Class]:
-        namespace, label_set, terminating = key
+    def _classes_of(self, kind: PodKind, *, is_terminating: bool) -> list[_Class]:
         return [
             cls
-            for cls in self._index.matching(label_set.labels, namespace, self._namespaces)
-            if not (terminating and cls.pods.skip_terminating)
+            for cls in self._index.matching(kind.labels, kind.namespace, self._namespaces)
+            if not (is_terminating and cls.pods.skip_terminating)
         ]
 
-    def _matches(self, pods: PodSelector, key: GroupKey) -> bool:
-        namespace, label_set, terminating = key
-        if terminating and pods.skip_terminating:
+    def _matches(self, pods: PodSelector, group: LabelGroup[_Class]) -> bool:
+        if group.is_terminating and pods.skip_terminating:
             return False
         # Not `Selector.matches`: thousands of groups are looked at for one new selector.
-        labels = label_set.labels
+        labels = group.kind.labels
         for requirement in pods.selector.requirements:
             if not requirement.matches_value(labels.get(requirement.key)):
                 return False
-        return not pods.selector.nothing and pods.matches_namespace(namespace, self._namespaces)
+        return not pods.selector.nothing and pods.matches_namespace(
+            group.kind.namespace, self._namespaces
+        )
 
     @staticmethod
     def _recount(

@@ -91,7 +91,7 @@ def _pod(objects: ClusterObjects, like: str | None) -> PodInfo:
         if not meant:
             raise InputError(f"--like {like}: there is no such pod, or it has ended")
         return meant[0]
-    kinds = {(id(p.shape), id(p.label_set)): p for p in objects.pods if not p.node_name}
+    kinds = {p.kind: p for p in objects.pods if not p.node_name}
     if len(kinds) != 1:
         said = "no pod waits" if not kinds else f"pods of {len(kinds)} kinds wait"
         raise InputError(f"--like [NAMESPACE/]POD: {said}, so name the pod that is meant")

@@ -238,8 +238,7 @@ class _Together:
 
 def _all_that_is_judged(pod: PodInfo) -> Hashable:
     """What verdicts on a pod without volumes depend on, whatever it is called."""
-    owners, nominated = pod.pod.metadata.owner_references, pod.pod.status.nominated_node_name
-    return pod.shape, pod.label_set, pod.namespace, owners, nominated
+    return pod.kind, pod.pod.status.nominated_node_name
 
 
 def print_notes(asked: Asked, wanted: Wanted, notices: tuple[str, ...]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from scheduler.api.pods import PodInfo
+from scheduler.api.pods import PodInfo, PodKind
 from scheduler.api.resources import PODS
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import Decide, ObjectSet
@@ -163,11 +163,10 @@ def _share(free: NDArray[np.float64], usable: NDArray[np.bool_]) -> float | None
 
 
 def _kinds(pods: Iterable[PodInfo]) -> list[PodInfo]:
-    """One pod of each kind; pods that are equal in shape and labels are of one."""
-    first: dict[tuple[int, int], PodInfo] = {}
-    frequent: Counter[tuple[int, int]] = Counter()
+    """One pod of each kind, those of most pods first."""
+    first: dict[PodKind, PodInfo] = {}
+    frequent: Counter[PodKind] = Counter()
     for pod in pods:
-        key = (id(pod.shape), id(pod.label_set))
-        first.setdefault(key, pod)
-        frequent[key] += 1
-    return [first[key] for key, _ in frequent.most_common(_SHAPES)]
+        first.setdefault(pod.kind, pod)
+        frequent[pod.kind] += 1
+    return [first[kind] for kind, _ in frequent.most_common(_SHAPES)]

@@ -222,7 +222,7 @@ def _leave(objects: ClusterObjects, leaving: list[PodInfo]) -> list[PodInfo]:
 
 def _info(pod: PodInfo, metadata: ObjectMeta) -> PodInfo:
     fresh = Pod(metadata, pod.pod.spec, PodStatus(phase="Pending"), "", pod.pod.volumes)
-    return PodInfo(fresh, pod.shape, pod.label_set)
+    return PodInfo(fresh, pod.kind)
 
 
 def _node(objects: ClusterObjects, name: str, about: str) -> Node:

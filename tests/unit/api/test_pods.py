@@ -1,21 +1,27 @@
 """What pods share, and what each keeps for itself."""
 
+from random import Random
 from typing import Any
+from weakref import ref
 
 import msgspec
+from msgspec.structs import replace
 
+from scheduler.api import pods as api_pods
 from scheduler.api.objects import (
     AWSElasticBlockStoreVolumeSource,
     EphemeralVolumeSource,
     GCEPersistentDiskVolumeSource,
     ImageVolumeSource,
     ISCSIVolumeSource,
+    OwnerReference,
     PersistentVolumeClaimVolumeSource,
     Pod,
     RBDVolumeSource,
     Volume,
 )
 from scheduler.api.pods import PodInfo, pod_info
+from tests.support.builders import make_pod
 
 
 def decoded(name: str, *volumes: dict[str, Any], image: str = "app:1") -> PodInfo:
@@ -231,3 +237,49 @@ def test_shapes_share_all_but_what_they_say_about_other_pods() -> None:
         (term,) = pod.shape.affinity.required_anti
         assert term.selector.matches({"app": app})
     assert first.shape.affinity != second.shape.affinity
+
+
+# --- kinds ----------------------------------------------------------------------------------------
+
+
+def of_kind(name: str, draw: Random, about: str) -> PodInfo:
+    """A pod that differs from others about the same in few things, and in names."""
+    owner = OwnerReference("ReplicaSet", "rs", draw.choice("xy"), "apps/v1", controller=True)
+    pod = make_pod(
+        name,
+        namespace=draw.choice((about, "team")),
+        labels={"of": about} | {key: draw.choice("12") for key in draw.sample("abc", 2)},
+        requests={"cpu": draw.choice(("1", "2"))},
+        node_name=draw.choice(("", "n1", "n2")),
+    )
+    owners = draw.choice(((), (owner,)))
+    return pod_info(replace(pod, metadata=replace(pod.metadata, owner_references=owners)))
+
+
+def test_pods_are_of_one_kind_if_and_only_if_they_agree_in_all_it_stands_for() -> None:
+    """Whatever names and nodes they have, and in whichever order they come."""
+    draw = Random(3)
+    pods = [of_kind(f"p{number}", draw, "equal") for number in range(400)]
+
+    told = [(p.spec, p.labels, p.namespace, p.pod.metadata.owner_references) for p in pods]
+
+    assert len({pod.kind for pod in pods}) > 20
+    for pod, of_pod in zip(pods, told, strict=True):
+        assert pod.on_node("other").kind is pod.kind
+        for other, of_other in zip(pods, told, strict=True):
+            assert (pod.kind is other.kind) == (of_pod == of_other)
+
+
+def test_a_kind_goes_with_its_last_pod() -> None:
+    """Nothing of it is left, so the next one that lies in the same place is not taken for it."""
+    draw = Random(3)
+    pods = [of_kind(f"p{number}", draw, "gone") for number in range(50)]
+    kinds = {ref(pod.kind) for pod in pods}
+    left = len(api_pods._kinds) - len(kinds)
+
+    first = pods.pop(0)
+    pods.clear()
+
+    assert {kind() for kind in kinds} == {first.kind, None}
+    assert len(api_pods._kinds) == left + 1
+    assert of_kind("p", Random(3), "gone").kind is first.kind

@@ -10,7 +10,7 @@ from typing_extensions import override
 from scheduler.api.objects import ContainerImage
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.interface import FilterPlugin, Reads
-from scheduler.kernel.framework.runtime import Framework, PluginError, pod_classes
+from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.bound import row_indices
 from scheduler.kernel.snapshot import NodeSet, PodAdded, Snapshot
 from tests.support.builders import make_node, make_node_info, make_pod_info
@@ -119,12 +119,12 @@ def test_only_changed_rows_are_looked_at_again() -> None:
     reads_pods = ColumnFilter("Pods", {}, reads=Reads.PODS)
     framework = make_framework(reads_node, reads_pods)
     names = [f"n{i}" for i in range(20)]
-    snapshot = make_snapshot(*names)
+    snapshot, pod = make_snapshot(*names), make_pod_info("p")
 
     def asked_for() -> list[list[list[int]]]:
         for plugin in (reads_node, reads_pods):
             plugin.rows_asked.clear()
-        framework.find_nodes_that_fit(make_pod_info("p"), snapshot)
+        framework.find_nodes_that_fit(pod, snapshot)
         return [
             [list(range(20))[rows] if isinstance(rows, slice) else rows.tolist() for rows in asked]
             for asked in (reads_node.rows_asked, reads_pods.rows_asked)
@@ -188,17 +188,39 @@ def test_without_memory_nothing_is_kept() -> None:
     assert hits(framework, make_snapshot("n"), make_pod_info("a"), make_pod_info("b")) == 0
 
 
-def test_large_pods_that_are_gone_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who creates and deletes pods of large specifications fills no memory with them."""
-    monkeypatch.setattr(pod_classes, "_MAX_SIGNED_BYTES", 100_000)
-    framework, snapshot = make_framework(Signing("S", lambda pod: "same")), make_snapshot("n")
-    shapes = []
+def test_a_class_goes_with_the_last_pod_of_it() -> None:
+    """Pods that are created and deleted fill no memory; neither do their specifications."""
+    framework, snapshot = make_framework(Signing("S", lambda pod: pod.labels["c"])), make_snapshot()
+    shapes, kinds = [], []
 
     for number in range(100):
-        pod = make_pod_info("p", node_selector={"key": f"{number:10000}"})
+        pod = make_pod_info("p", node_selector={"key": str(number)}, labels={"c": str(number)})
         framework.find_nodes_that_fit(pod, snapshot)
         shapes.append(ref(pod.shape))
+        kinds.append(ref(pod.kind))
         del pod
 
-    # The class keeps the first pod it was made for.
-    assert sum(shape() is not None for shape in shapes) <= 12
+    assert [kind() for kind in kinds if kind() is not None] == []
+    # The class that was used last is there until the next is.
+    assert sum(shape() is not None for shape in shapes) <= 1
+    assert len(framework.classes._classes) == len(framework.classes._signatures) == 0
+
+
+def test_a_kind_is_signed_once() -> None:
+    """And again where another profile asks, or the kind does not tell which node a pod names."""
+    signed: list[str] = []
+    framework, other = (
+        make_framework(Signing(name, lambda pod, name=name: signed.append(name) or pod.node_name))
+        for name in ("S", "T")
+    )
+    pods, snapshot = [make_pod_info(name) for name in "abc"], make_snapshot("n")
+    named = make_pod_info("d", node_name="n")
+
+    for asked, pod in ((framework, pods[0]), (framework, pods[1]), (other, pods[2])):
+        asked.find_nodes_that_fit(pod, snapshot)
+    assert signed == ["S", "T"]
+    for pod in (named, pods[0], pods[1], named):
+        framework.find_nodes_that_fit(pod, snapshot)
+
+    assert signed == ["S", "T", "S", "S", "S"]
+    assert framework.classes.hits == 2

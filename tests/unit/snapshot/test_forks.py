@@ -19,7 +19,7 @@ def told(snapshot: Snapshot) -> dict[str, Any]:
     for name, row in told["nodes"].items():
         info = row.pop("info")
         row["node"] = snapshot.node(snapshot.table.row_of[name])
-        row["pods here"] = {uid: info.pods[uid].label_set.labels for uid in info.pods}
+        row["pods here"] = {uid: info.pods[uid].labels for uid in info.pods}
     return told
 
 

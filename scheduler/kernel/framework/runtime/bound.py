@@ -6,7 +6,7 @@ The calling code knows nothing of them. Nothing else calls a plugin.
 Source: kubernetes pkg/scheduler/framework/runtime/framework.go (run...Plugin) v1.36.
 """
 
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from typing import Any, Final, Generic, ParamSpec, TypeAlias, TypeVar, cast
 
@@ -29,7 +29,6 @@ from scheduler.kernel.framework.interface import (
     Reads,
     Reason,
     Scores,
-    SignPlugin,
 )
 from scheduler.kernel.framework.obstacles import Obstacle
 from scheduler.kernel.framework.runtime import answers
@@ -422,25 +421,6 @@ class BoundScore(msgspec.Struct, frozen=True, eq=False):
             if hurries and is_trusted
             else None,
         )
-
-
-class BoundSign(msgspec.Struct, frozen=True, eq=False):
-    """A plugin that signs.
-
-    Attributes:
-        sign: a number for what it reads of a pod; None where answers must not be shared.
-        numbers: by what it said, the number; may be cleared.
-    """
-
-    sign: Callable[[PodInfo], int | None]
-    numbers: dict[Hashable, int]
-
-    @staticmethod
-    def of(plugin: SignPlugin, calls: PluginCalls, serials: Iterator[int]) -> "BoundSign":
-        """Bind; numbers are taken from `serials`, none of them twice."""
-        numbers: dict[Hashable, int] = {}
-        check = answers.fragment_of(numbers, serials)
-        return BoundSign(calls.bound(plugin, "Sign", plugin.sign, check), numbers)
 
 
 def needs_volumes(plugin: object) -> bool:

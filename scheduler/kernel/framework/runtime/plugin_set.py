@@ -1,7 +1,6 @@
 """The plugins of one profile, sorted by extension point and bound once, when it is built."""
 
-from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
-from itertools import count
+from collections.abc import Awaitable, Callable, Container, Hashable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
 
 from msgspec.structs import replace
@@ -44,7 +43,6 @@ from scheduler.kernel.framework.runtime.bound import (
     BoundFilter,
     BoundPlugin,
     BoundScore,
-    BoundSign,
     PluginCalls,
     is_row_local,
     needs_volumes,
@@ -279,12 +277,12 @@ class ProfilePlugins:
             for name, weight in self._enabled.get("score", ())
         ]
 
-    def _signs(self) -> list[BoundSign] | None:
+    def _signs(self) -> list[Callable[[PodInfo], Hashable]] | None:
         plugins = [p for p in self.by_name.values() if hasattr(p, "READS") and is_row_local(p)]
         if not all(SignPlugin in type(p).__mro__ for p in plugins):
             return None
-        serials = count()
-        return [BoundSign.of(plugin, self.calls, serials) for plugin in plugins]
+        bound = self.calls.bound
+        return [bound(plugin, "Sign", plugin.sign, answers.fragment) for plugin in plugins]
 
 
 def everything_about(kind: ObjectKind) -> ClusterEventWithHint:

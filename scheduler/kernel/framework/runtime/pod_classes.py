@@ -1,23 +1,36 @@
 """Which pods share their row-local answers: those whose signatures are equal."""
 
-from collections import OrderedDict
-from typing import Final, TypeAlias
+from collections.abc import Hashable
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from scheduler.api.pods import LabelSet, PodInfo, PodShape
+from scheduler.api.pods import PodInfo, PodKind
 from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
 from scheduler.kernel.framework.runtime.pod_class import PodClass
 from scheduler.kernel.snapshot import Snapshot
 
-_MAX_SIGNATURES: Final = 50_000
-_MAX_SIGNED_BYTES: Final = 32 * 2**20
-"""Of specifications and labels that are kept for their signatures, as text: pods come and go."""
 
-_SignatureKey: TypeAlias = tuple[PodShape, LabelSet, str, str]
-"""All that a plugin may look at when it signs: specification, labels, namespace, node name."""
+class Signature:
+    """What row-local plugins read of the pods of a class; it lives as long as their kinds.
+
+    Attributes:
+        among: all signatures of the profile that asked.
+        is_shared: whether pods with this signature share their answers.
+    """
+
+    __slots__ = ("__weakref__", "among", "is_shared")
+
+    def __init__(self, among: "_Signatures", *, is_shared: bool) -> None:
+        self.among = among
+        self.is_shared = is_shared
+
+
+_Signatures = WeakValueDictionary[tuple[Hashable, ...], Signature]
 
 
 class PodClasses:
-    """The classes of one profile, bounded in bytes, least recently used ones dropped first.
+    """The classes of one profile; each goes with the last pod of it.
+
+    They are bounded in bytes, too: the least recently used ones are dropped first.
 
     Attributes:
         hits: pods whose class was known.
@@ -27,9 +40,9 @@ class PodClasses:
     def __init__(self, plugins: ProfilePlugins, max_bytes: int) -> None:
         self._plugins = plugins
         self._max_bytes = max_bytes
-        self._classes: OrderedDict[tuple[int, ...], PodClass] = OrderedDict()
-        self._signatures: dict[_SignatureKey, tuple[int, ...] | None] = {}
-        self._signed_bytes = 0
+        self._signatures: _Signatures = WeakValueDictionary()
+        self._classes: WeakKeyDictionary[Signature, PodClass] = WeakKeyDictionary()
+        self._latest: PodClass | None = None
         self.hits = 0
         self.misses = 0
 
@@ -43,13 +56,13 @@ class PodClasses:
             found = self._classes.get(signature)
             if found is not None:
                 self.hits += 1
-                self._classes.move_to_end(signature)
+                if found is not self._latest:
+                    self._latest = self._classes[signature] = self._classes.pop(signature)
                 return found
         self.misses += 1
-        new = PodClass(pod, self._plugins, snapshot)
-        if signature is None or self._max_bytes == 0 or new.node_names is not None:
-            return new
-        self._keep(signature, new, snapshot.table.capacity)
+        new = PodClass(_representative(pod), self._plugins, snapshot)
+        if signature is not None and new.node_names is None:
+            self._keep(signature, new, snapshot.table.capacity)
         return new
 
     @property
@@ -57,27 +70,35 @@ class PodClasses:
         """Memory that the columns of all kept classes take."""
         return sum(c.bytes_per_row * len(c.first) for c in self._classes.values())
 
-    def _keep(self, signature: tuple[int, ...], new: PodClass, capacity: int) -> None:
-        self._classes[signature] = new
+    def _keep(self, signature: Signature, new: PodClass, capacity: int) -> None:
+        self._latest = self._classes[signature] = new
         most = max(1, self._max_bytes // (new.bytes_per_row * capacity))
         while len(self._classes) > most:
-            self._classes.popitem(last=False)
+            del self._classes[next(iter(self._classes))]
 
-    def _signature(self, pod: PodInfo) -> tuple[int, ...] | None:
-        signs = self._plugins.signs
-        if signs is None:
+    def _signature(self, pod: PodInfo) -> Signature | None:
+        """The signature of a pod that shares its answers; plugins sign once for each kind."""
+        if self._plugins.signs is None or not self._max_bytes:
             return None
-        key = (pod.shape, pod.label_set, pod.namespace, pod.node_name)
-        if key in self._signatures:
-            return self._signatures[key]
-        self._signed_bytes += pod.kept_bytes
-        if len(self._signatures) >= _MAX_SIGNATURES or self._signed_bytes > _MAX_SIGNED_BYTES:
-            self._signatures.clear()
-            for each in signs:
-                each.numbers.clear()
-            self._signed_bytes = pod.kept_bytes
-        numbers = [each.sign(pod) for each in signs]
-        signature = tuple(number for number in numbers if number is not None)
-        found = signature if len(signature) == len(numbers) else None
-        self._signatures[key] = found
+        found = pod.kind.signature
+        if pod.pod.node_name:
+            # The kind does not tell of it.
+            found = self._signed(pod)
+        elif not isinstance(found, Signature) or found.among is not self._signatures:
+            found = pod.kind.signature = self._signed(pod)
+        return found if found.is_shared else None
+
+    def _signed(self, pod: PodInfo) -> Signature:
+        parts = tuple([sign(pod) for sign in self._plugins.signs or ()])
+        if None in parts:
+            return Signature(self._signatures, is_shared=False)
+        found = self._signatures.get(parts)
+        if found is None:
+            found = self._signatures[parts] = Signature(self._signatures, is_shared=True)
         return found
+
+
+def _representative(pod: PodInfo) -> PodInfo:
+    """The pod, of a kind of its own: a class must not keep the kind that keeps the class."""
+    kind = pod.kind
+    return PodInfo(pod.pod, PodKind(kind.shape, kind.namespace, kind.labels, kind.owners))

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from scheduler.api.pods import PodInfo
+from scheduler.api.pods import PodInfo, PodKind
 from scheduler.api.resources import CPU, MEMORY
 from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.engine import Engine
@@ -169,9 +169,9 @@ def _zones(engine: Engine) -> dict[str, tuple[Cell, ...]]:
 
 def _waiting(engine: Engine, profiles: Profiles) -> tuple[WaitingRow, ...]:
     """Equal pods are judged once."""
-    kinds: dict[tuple[int, int], list[PodInfo]] = {}
+    kinds: dict[PodKind, list[PodInfo]] = {}
     for pod in engine.core.queue.pending_pods():
-        kinds.setdefault((id(pod.shape), id(pod.label_set)), []).append(pod)
+        kinds.setdefault(pod.kind, []).append(pod)
     explainer = Explainer(engine, profiles.framework_of)
     by_message: dict[str, list[PodInfo]] = {}
     frequent = sorted(kinds.values(), key=len, reverse=True)
