@@ -4,17 +4,23 @@ import (
 	"context"
 	"fmt"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/client-go/kubernetes/fake"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/apis/apps"
 	_ "k8s.io/kubernetes/pkg/apis/apps/install"
 	"k8s.io/kubernetes/pkg/apis/core"
 	_ "k8s.io/kubernetes/pkg/apis/core/install"
 	"k8s.io/kubernetes/pkg/apis/core/validation"
+	"k8s.io/kubernetes/pkg/apis/resource"
+	_ "k8s.io/kubernetes/pkg/apis/resource/install"
+	resourcevalidation "k8s.io/kubernetes/pkg/apis/resource/validation"
 	"k8s.io/kubernetes/pkg/apis/storage"
 	_ "k8s.io/kubernetes/pkg/apis/storage/install"
 	"k8s.io/kubernetes/pkg/registry/apps/replicaset"
@@ -25,6 +31,10 @@ import (
 	"k8s.io/kubernetes/pkg/registry/core/persistentvolumeclaim"
 	"k8s.io/kubernetes/pkg/registry/core/pod"
 	"k8s.io/kubernetes/pkg/registry/core/replicationcontroller"
+	"k8s.io/kubernetes/pkg/registry/resource/deviceclass"
+	"k8s.io/kubernetes/pkg/registry/resource/resourceclaim"
+	"k8s.io/kubernetes/pkg/registry/resource/resourceclaimtemplate"
+	"k8s.io/kubernetes/pkg/registry/resource/resourceslice"
 	"k8s.io/kubernetes/pkg/registry/storage/csidriver"
 	"k8s.io/kubernetes/pkg/registry/storage/csinode"
 	"k8s.io/kubernetes/pkg/registry/storage/csistoragecapacity"
@@ -43,8 +53,9 @@ type creation interface {
 // creator's to set, but every cluster has them.
 func (c *clusterCase) admit() []string {
 	var invalid []string
+	namespaces := fake.NewSimpleClientset(c.namespaces()...).CoreV1().Namespaces()
 	for i, obj := range c.objects {
-		held, errs := admitObject(obj)
+		held, errs := admitObject(obj, namespaces)
 		if len(errs) > 0 {
 			accessor, _ := meta.Accessor(obj)
 			invalid = append(invalid, fmt.Sprintf("%s %s/%s: %s",
@@ -57,7 +68,18 @@ func (c *clusterCase) admit() []string {
 	return invalid
 }
 
-func admitObject(obj runtime.Object) (runtime.Object, field.ErrorList) {
+// namespaces returns those of the case: their labels allow admin access to devices.
+func (c *clusterCase) namespaces() []runtime.Object {
+	var found []runtime.Object
+	for _, obj := range c.objects {
+		if namespace, ok := obj.(*v1.Namespace); ok {
+			found = append(found, namespace)
+		}
+	}
+	return found
+}
+
+func admitObject(obj runtime.Object, namespaces corev1client.NamespaceInterface) (runtime.Object, field.ErrorList) {
 	gvk := obj.GetObjectKind().GroupVersionKind()
 	internal, err := legacyscheme.Scheme.UnsafeConvertToVersion(obj.DeepCopyObject(),
 		schema.GroupVersion{Group: gvk.Group, Version: runtime.APIVersionInternal})
@@ -106,6 +128,20 @@ func admitObject(obj runtime.Object) (runtime.Object, field.ErrorList) {
 		status := o.Status
 		errs = create(volumeattachment.Strategy, o, "")
 		o.Status = status
+	case *resource.DeviceClass:
+		errs = create(deviceclass.Strategy, o, "")
+	case *resource.ResourceSlice:
+		errs = create(resourceslice.Strategy, o, "")
+	case *resource.ResourceClaimTemplate:
+		errs = create(resourceclaimtemplate.NewStrategy(namespaces), o, o.Namespace)
+	case *resource.ResourceClaim:
+		status := o.Status
+		errs = create(resourceclaim.NewStrategy(namespaces, nil), o, o.Namespace)
+		created := o.DeepCopy()
+		created.ResourceVersion, o.ResourceVersion = "1", "1"
+		o.Status = status
+		errs = append(errs, resourcevalidation.ValidateResourceClaimStatusUpdate(o, created)...)
+		o.ResourceVersion = ""
 	default:
 		return obj, nil
 	}

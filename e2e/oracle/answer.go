@@ -53,9 +53,12 @@ type NodeAnswer struct {
 	Feasible bool             `json:"feasible"`
 	Scores   map[string]Score `json:"scores,omitzero"`
 	Total    *int64           `json:"total,omitempty"`
-	Plugin   *string          `json:"plugin,omitempty"`
-	Code     string           `json:"code,omitempty"`
-	Reasons  []string         `json:"reasons,omitzero"`
+	// Devices has what each of the pod's claims would get here, by the claim's name in the pod.
+	Devices map[string][]DeviceAnswer `json:"devices,omitempty"`
+
+	Plugin  *string  `json:"plugin,omitempty"`
+	Code    string   `json:"code,omitempty"`
+	Reasons []string `json:"reasons,omitzero"`
 }
 
 // Score is one plugin's score for one node, after normalisation and after its weight.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
@@ -98,22 +99,26 @@ func (s *realScheduler) updateSnapshot(ctx context.Context, fw framework.Framewo
 	return s.Cache.UpdateSnapshot(klog.FromContext(ctx), snapshot)
 }
 
-// listSorted makes the fake API server list nodes and pods by namespace and name, as a real one
-// does: the cache depends on that order (image sizes, order of nominated pods).
+// listSorted makes the fake API server list nodes, pods and classes of devices by namespace and name,
+// as a real one does: the cache depends on that order (image sizes, order of nominated pods, which of
+// two classes has an extended resource).
 func listSorted(client *fake.Clientset, objects []runtime.Object) {
-	nodes, pods := &v1.NodeList{}, &v1.PodList{}
+	nodes, pods, classes := &v1.NodeList{}, &v1.PodList{}, &resourceapi.DeviceClassList{}
 	for _, obj := range objects {
 		switch o := obj.(type) {
 		case *v1.Node:
 			nodes.Items = append(nodes.Items, *o)
 		case *v1.Pod:
 			pods.Items = append(pods.Items, *o)
+		case *resourceapi.DeviceClass:
+			classes.Items = append(classes.Items, *o)
 		}
 	}
 	slices.SortFunc(nodes.Items, func(a, b v1.Node) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(pods.Items, func(a, b v1.Pod) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
+	slices.SortFunc(classes.Items, func(a, b resourceapi.DeviceClass) int { return cmp.Compare(a.Name, b.Name) })
 	answerWith := func(list runtime.Object) clienttesting.ReactionFunc {
 		return func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, list.DeepCopyObject(), nil
@@ -121,6 +126,7 @@ func listSorted(client *fake.Clientset, objects []runtime.Object) {
 	}
 	client.PrependReactor("list", "nodes", answerWith(nodes))
 	client.PrependReactor("list", "pods", answerWith(pods))
+	client.PrependReactor("list", "deviceclasses", answerWith(classes))
 	// Nothing changes while a case is judged; the fake's own watch would repeat the list.
 	client.PrependWatchReactor("*", func(clienttesting.Action) (bool, watch.Interface, error) {
 		return true, watch.NewFake(), nil

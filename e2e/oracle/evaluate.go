@@ -145,6 +145,9 @@ func (s *realScheduler) judgeNodes(ctx context.Context, fw framework.Framework, 
 		if result.Nodes, err = s.scoreNodes(ctx, fw, state, pod, feasible); err != nil {
 			return err
 		}
+		if err := addDevices(ctx, fw, state, pod, result.Nodes); err != nil {
+			return err
+		}
 		for _, node := range nodes {
 			name := node.Node().Name
 			status := diagnosis.NodeToStatus.Get(name)

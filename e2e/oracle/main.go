@@ -86,6 +86,9 @@ func answerFiles(files []string, configFile string, preempt bool) error {
 	if err != nil {
 		return err
 	}
+	if err := c.resolveTemplates(); err != nil {
+		return err
+	}
 	c.preempt = preempt
 	encoder := json.NewEncoder(os.Stdout)
 	encoder.SetEscapeHTML(false)
@@ -100,6 +103,9 @@ func answerLine(line []byte, admitObjects, preempt bool) any {
 	c.preempt = preempt
 	if !admitObjects {
 		return answer(c)
+	}
+	if err := c.resolveTemplates(); err != nil {
+		return Answer{Pods: []PodAnswer{}, Error: err.Error()}
 	}
 	invalid := c.admit()
 	result := AdmittedAnswer{Config: c.rawConfig, Objects: c.objects, Invalid: invalid}

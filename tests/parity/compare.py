@@ -1,9 +1,9 @@
 """Compare two answers to one case: the oracle's and ours.
 
 Everything a user can see is compared: who is feasible, which plugin rejects with which code and
-reasons, each plugin's normalised and weighted score, totals, messages, and the verdicts before
-nodes are looked at. Reasons are a set: kube-scheduler itself gives extended resources in random
-order.
+reasons, each plugin's normalised and weighted score, totals, the devices that claims would get,
+messages, and the verdicts before nodes are looked at. Reasons are a set: kube-scheduler itself
+gives extended resources in random order.
 """
 
 from collections.abc import Iterator, Sequence
@@ -112,6 +112,7 @@ def _nodes(where: str, expected: Answer, actual: Answer) -> Iterator[Difference]
         for field in ("normalized", "weighted"):
             yield from _field(at, field, theirs[plugin][field], ours[plugin][field])
     yield from _field(where, "total", expected["total"], actual["total"])
+    yield from _field(where, "devices", expected.get("devices"), actual.get("devices"))
 
 
 def _verdict(

@@ -40,6 +40,9 @@ ANSWER: Answer = {
                         "TaintToleration": {"normalized": 100, "weighted": 300},
                     },
                     "total": 305,
+                    "devices": {
+                        "c": [{"request": "r", "driver": "d", "pool": "n1", "device": "x"}]
+                    },
                 },
                 {
                     "node": "n2",
@@ -96,6 +99,10 @@ def test_equal_answers_have_no_difference() -> None:
             lambda a: nodes(a)[0]["scores"].update(X={"normalized": 0, "weighted": 0}),
             id="additional score plugin",
         ),
+        pytest.param(
+            "devices", lambda a: nodes(a)[0]["devices"]["c"][0].update(device="y"), id="device"
+        ),
+        pytest.param("devices", lambda a: nodes(a)[0].pop("devices"), id="no devices"),
         pytest.param("total", lambda a: nodes(a)[0].update(total=304), id="total"),
         pytest.param(
             "reasons", lambda a: nodes(a)[1]["reasons"].pop(), id="reason that is missing"
