@@ -27,10 +27,10 @@ from scheduler.kernel.queue.hints import QueueingHints
 from scheduler.kernel.queue.in_flight import InFlightPods
 from scheduler.kernel.queue.nominator import Nominator
 from scheduler.kernel.queue.readmission import Readmission
-from scheduler.kernel.queue.requeue_passes import RequeuePasses
 from scheduler.kernel.queue.settings import QueueCounts, QueueProfile
 from scheduler.kernel.queue.unschedulable_pods import UnschedulablePods
 from scheduler.kernel.queue.validation import validate_queue
+from scheduler.kernel.queue.waking import Waking
 
 
 class QueuedPods:
@@ -45,7 +45,7 @@ class QueuedPods:
     _active: ActiveQueue
     _backoff: BackoffQueue
     _unschedulable: UnschedulablePods
-    _passes: RequeuePasses
+    _waking: Waking
     _is_flushing: bool
 
     def __init__(self, clock: MonotonicClock, max_in_unschedulable: float) -> None:
@@ -83,7 +83,7 @@ class QueuedPods:
     def has_ready(self) -> bool:
         """Whether `pop` has a pod, or something to do."""
         is_ready = len(self._active) > 0 or self._backoff.has_early
-        return is_ready or self._passes.has_more or self._is_flushing or bool(self._readmission)
+        return is_ready or self._waking.has_more or self._is_flushing or bool(self._readmission)
 
     def is_in_flight(self, uid: str) -> bool:
         """Whether an attempt to schedule the pod is under way."""

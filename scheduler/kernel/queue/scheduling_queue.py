@@ -43,7 +43,6 @@ from scheduler.kernel.framework.events import (
     UNSCHEDULED_POD_ADD,
     UNSCHEDULED_POD_UPDATE,
     ClusterEvent,
-    EventResource,
 )
 from scheduler.kernel.framework.property_changes import pod_scheduling_properties_change
 from scheduler.kernel.framework.types import QueuedPodInfo
@@ -54,14 +53,13 @@ from scheduler.kernel.queue.dump import (
     BACKOFF,
     UNSCHEDULABLE,
 )
-from scheduler.kernel.queue.equivalent_pods import ProbeEvent, Rejection, Wake
+from scheduler.kernel.queue.equivalent_pods import ProbeEvent, Rejection
 from scheduler.kernel.queue.hints import QueueingHints, QueueingStrategy
-from scheduler.kernel.queue.pending_events import PendingEvent, Step
 from scheduler.kernel.queue.pre_enqueue import Gates
 from scheduler.kernel.queue.queued_pods import QueuedPods
-from scheduler.kernel.queue.requeue_passes import RequeuePasses
 from scheduler.kernel.queue.settings import DEFAULT_SETTINGS, QueueProfile, QueueSettings
 from scheduler.kernel.queue.unschedulable_pods import UnschedulablePods
+from scheduler.kernel.queue.waking import Waking
 from scheduler.observability.queue_metrics import QueueMetrics
 
 PUT_LAST_SECONDS: Final = 300.0
@@ -80,11 +78,6 @@ _ACTIVATE_LABEL: Final = FORCE_ACTIVATE.label
 
 class SchedulingQueue(QueuedPods):
     """Pods that wait for a node.
-
-    Attributes:
-        done_scheduling_cycle: keeps no more events for a pod, by UID, that can no longer be
-            rejected (Permit is over). The pod stays in flight: its deletion and its newer versions
-            are still taken note of.
 
     Invariant: a pod is in exactly one of active, back-off, unschedulable and in flight, from `add`
     until `delete`, or until `done` without being put back. See `scheduler.kernel.queue.validation`.
@@ -110,8 +103,7 @@ class SchedulingQueue(QueuedPods):
         """
         super().__init__(clock, settings.max_in_unschedulable_seconds)
         self._metrics = metrics
-        self.done_scheduling_cycle = self._in_flight.stop_collecting
-        self._put_last: OrderedDict[str, float] = OrderedDict()
+        self._slow: OrderedDict[str, float] = OrderedDict()
         """Pods that all others go before, and until when."""
         self._begin(sort_key, profiles, settings.backoff)
 
@@ -128,7 +120,7 @@ class SchedulingQueue(QueuedPods):
         self._unschedulable = UnschedulablePods(
             self._shares_rejections, self._clock, self._max_in_unschedulable
         )
-        self._passes = RequeuePasses(self._hints, self._unschedulable)
+        self._waking = Waking(self._hints, self._unschedulable, self._in_flight, self._requeue)
         self._is_flushing = False
         """Whether pods remain that had completed back-off at the last flush."""
 
@@ -197,7 +189,8 @@ class SchedulingQueue(QueuedPods):
             self._backoff.rekey(uid, self._sort_key(queued))
             self._update_ready(old, new)
         elif (queued := self._unschedulable.get(uid)) is not None:
-            self._update_unschedulable(queued, old, new)
+            self.nominator.update_nominated_pod(old, new)
+            self._waking.update(queued, old, new)
         else:
             self._add_new(new, _UPDATE_LABEL)
 
@@ -213,7 +206,7 @@ class SchedulingQueue(QueuedPods):
         queued = queued or self._unschedulable.remove(uid)
         if queued is not None:
             _count_rejectors(self._metrics, queued, -1)
-            self._end_probe(uid)
+            self._waking.end_probe(uid)
 
     def activate(self, uids: Iterable[str]) -> None:
         """Make waiting pods active at once, without back-off; unknown ones are ignored.
@@ -276,17 +269,7 @@ class SchedulingQueue(QueuedPods):
             max_priority: wake only pods of this priority or less.
             but: UID of a pod to leave alone.
         """
-        if not (len(self._unschedulable) or self._in_flight.is_collecting):
-            return  # a pod that comes later is evaluated against the state of that time
-        observed = self._hints.observe(event, old, new)
-        is_about_node = event.resource is EventResource.NODE
-        if not (observed.interest.exists or is_about_node):
-            return
-        if is_about_node or len(self._unschedulable):
-            self._passes.note(PendingEvent(observed, max_priority, but))
-            if not self._passes.is_under_way:
-                self._wake_some()
-        self._in_flight.record(observed)
+        self._waking.observe(event, old, new, max_priority=max_priority, but=but)
 
     # --- attempts ---------------------------------------------------------------------------------
 
@@ -300,7 +283,7 @@ class SchedulingQueue(QueuedPods):
             self._readmit_some()
             if self._readmission:
                 return None
-        self._wake_some()
+        self._waking.some()
         if self._is_flushing:
             self._flush_some()
         queued = self._active.pop()
@@ -319,16 +302,23 @@ class SchedulingQueue(QueuedPods):
         """Keep events again for a pod in flight: what was decided about it begins anew."""
         self._in_flight.collect(uid)
 
+    def done_scheduling_cycle(self, uid: str) -> None:
+        """Keep no more events for a pod that can no longer be rejected: Permit is over.
+
+        It stays in flight: its deletion and its newer versions are still taken note of.
+        """
+        self._in_flight.stop_collecting(uid)
+
     def found_place(self, uid: str) -> None:
         """A pod in flight has a node: it is nominated to none, and those like it may fit, too."""
         if len(self.nominator):
             self.nominator.delete_nominated_pod_if_exists(uid)
-        self._end_probe(uid)
+        self._waking.end_probe(uid)
 
     def done(self, uid: str) -> None:
         """End the attempt of a pod that need not come back."""
         self._in_flight.done(uid)
-        self._end_probe(uid)
+        self._waking.end_probe(uid)
 
     def add_unschedulable_if_not_present(
         self, queued: QueuedPodInfo, rejection: Rejection | None = None
@@ -366,7 +356,7 @@ class SchedulingQueue(QueuedPods):
         if self._requeue(uid, queued, strategy, SCHEDULE_ATTEMPT_FAILURE) == UNSCHEDULABLE:
             self._metrics.queue_incoming_pods[UNSCHEDULABLE, SCHEDULE_ATTEMPT_FAILURE].inc()
             is_known = rejection is not None and self._unschedulable.note_rejected(uid, rejection)
-            self._end_probe(uid, ProbeEvent.REJECT if is_known else ProbeEvent.LEAVE)
+            self._waking.end_probe(uid, ProbeEvent.REJECT if is_known else ProbeEvent.LEAVE)
         if queued.unschedulable_plugins:
             self._active.note_rejection()
         return True
@@ -380,7 +370,7 @@ class SchedulingQueue(QueuedPods):
         """
         self._readmit_some()
         self._forgive()
-        self._wake_some()
+        self._waking.some()
         self._is_flushing = True
         self._flush_some()
 
@@ -389,8 +379,7 @@ class SchedulingQueue(QueuedPods):
 
         Pods with a PreEnqueue plugin that failed are woken sooner: no event is due for them.
         """
-        if self._passes.note_time(self._clock.monotonic()) and not self._passes.is_under_way:
-            self._wake_some()
+        self._waking.note_time(self._clock.monotonic())
 
     # --- nominations ------------------------------------------------------------------------------
 
@@ -403,7 +392,7 @@ class SchedulingQueue(QueuedPods):
             return
         self.nominator.add_nominated_pod(known, node_name)
         # Pods with a nomination are no longer like others.
-        self._passes.refile(pod.uid)
+        self._waking.refile(pod.uid)
 
     def took_long(self, uid: str) -> QueuedPodInfo | None:
         """A decision took long: the second time in a row all others go first, for a while.
@@ -418,16 +407,16 @@ class SchedulingQueue(QueuedPods):
         queued.slow_attempt = queued.attempts
         if not in_a_row:
             return None
-        self._put_last[uid] = self._clock.monotonic() + PUT_LAST_SECONDS
-        self._put_last.move_to_end(uid)
+        self._slow[uid] = self._clock.monotonic() + PUT_LAST_SECONDS
+        self._slow.move_to_end(uid)
         self._set_slow(queued, is_slow=True)
         return queued
 
     def _forgive(self) -> None:
         """Pods that were put last long enough ago wait like all others."""
         now = self._clock.monotonic()
-        while self._put_last and next(iter(self._put_last.values())) <= now:
-            uid, _ = self._put_last.popitem(last=False)
+        while self._slow and next(iter(self._slow.values())) <= now:
+            uid, _ = self._slow.popitem(last=False)
             queued = self._find(uid) or self._in_flight.queued(uid)
             if queued is not None:
                 self._set_slow(queued, is_slow=False)
@@ -455,34 +444,10 @@ class SchedulingQueue(QueuedPods):
             self._unschedulable.add(uid, queued)
             self._metrics.queue_incoming_pods[UNSCHEDULABLE, label].inc()
 
-    def _update_unschedulable(self, queued: QueuedPodInfo, old: PodInfo, new: PodInfo) -> None:
-        queued.pod_info = new
-        self.nominator.update_nominated_pod(old, new)
-        strategy = QueueingStrategy.SKIP
-        label = _UPDATE_LABEL
-        for event in pod_scheduling_properties_change(old, new):
-            observed = self._hints.observe(event, old, new)
-            answer = self._hints.strategy_for(queued, observed)
-            if answer > strategy:
-                strategy = answer
-                label = observed.interest.label
-        if strategy is QueueingStrategy.SKIP:
-            self._passes.refile(new.uid)
-            return
-        is_due = self._passes.is_due(new.uid)
-        self._unschedulable.remove(new.uid)
-        if self._requeue(new.uid, queued, strategy, label) == UNSCHEDULABLE and is_due:
-            self._passes.make_due(new.uid)
-
     def _update_ready(self, old: PodInfo, new: PodInfo) -> None:
         self.nominator.update_nominated_pod(old, new)
         if old.kind is not new.kind:
-            self._end_probe(new.uid)
-
-    def _wake_some(self) -> None:
-        """Wake pods that something may have helped; where many different ones wait, not yet all."""
-        for queued, wake in self._passes.some():
-            self._send(queued, wake)
+            self._waking.end_probe(new.uid)
 
     def _flush_some(self) -> None:
         """Let back-off end; where it does for very many pods, not yet for all."""
@@ -490,24 +455,6 @@ class SchedulingQueue(QueuedPods):
         for queued in completed:
             self._push_active(queued.pod_info.uid, queued, BACKOFF_COMPLETE)
         self._is_flushing = len(completed) == _FLUSHED_AT_ONCE
-
-    def _send(self, queued: QueuedPodInfo, wake: Wake) -> None:
-        """Wake a pod that waits; where gates keep it, the next one that it was woken for."""
-        step: Step | None = (queued, wake)
-        while step is not None:
-            queued, wake = step
-            uid = queued.pod_info.uid
-            self._unschedulable.send(uid, wake)
-            queued.was_flushed = wake.late_before is not None
-            if self._requeue(uid, queued, wake.strategy, wake.label) != UNSCHEDULABLE:
-                return
-            step = self._unschedulable.end_probe(uid, ProbeEvent.LEAVE)
-
-    def _end_probe(self, uid: str, event: ProbeEvent = ProbeEvent.LEAVE) -> None:
-        if uid in self._unschedulable.probes:
-            step = self._unschedulable.end_probe(uid, event)
-            if step is not None:
-                self._send(*step)
 
     def _requeue(
         self, uid: str, queued: QueuedPodInfo, strategy: QueueingStrategy, label: str

@@ -23,9 +23,9 @@ from scheduler.kernel.queue.equivalent_pods import (
     Wake,
     key_of,
 )
-from scheduler.kernel.queue.excesses import Excesses
 from scheduler.kernel.queue.hints import ObservedEvent
 from scheduler.kernel.queue.pending_events import Step
+from scheduler.kernel.queue.unfittable_pods import UnfittablePods
 
 GATE_RETRY_SECONDS: Final = 30.0
 """After this time a PreEnqueue plugin that failed is asked again."""
@@ -61,7 +61,7 @@ class UnschedulablePods:
         self._groups: dict[EquivalenceKey, EquivalentPods] = {}
         self._by_rejector: dict[tuple[str, str], dict[EquivalenceKey, EquivalentPods]] = {}
         """Profile and plugin to the groups that the plugin rejected."""
-        self._excesses = Excesses()
+        self._unfittable = UnfittablePods()
         self.probes: dict[str, EquivalentPods] = {}
         """By the UID of a probe; for reading."""
         self._last_rejected: dict[PodKind, EquivalentPods] = {}
@@ -138,7 +138,7 @@ class UnschedulablePods:
     def _index(self, group: EquivalentPods) -> None:
         excess = group.key.excess
         if excess is not None and not group.gating_plugin:
-            self._excesses.add(group, excess)
+            self._unfittable.add(group, excess)
             return
         for plugin in group.rejectors:
             self._by_rejector.setdefault((group.profile, plugin), {})[group.key] = group
@@ -150,7 +150,7 @@ class UnschedulablePods:
             del self._last_rejected[group.key.kind]
         excess = group.key.excess
         if excess is not None and not group.gating_plugin:
-            self._excesses.remove(group, excess)
+            self._unfittable.remove(group, excess)
             return
         for plugin in group.rejectors:
             rejected = self._by_rejector[group.profile, plugin]
@@ -216,7 +216,7 @@ class UnschedulablePods:
         if observed.interest.event.resource is not EventResource.NODE:
             return {}
         self._node_changes += 1
-        return self._excesses.offers(observed.new) if isinstance(observed.new, Node) else {}
+        return self._unfittable.offers(observed.new) if isinstance(observed.new, Node) else {}
 
     def late(self, limit: float) -> dict[EquivalentPods, list[str]]:
         """The pods past their deadline at that time."""
@@ -243,7 +243,7 @@ class UnschedulablePods:
 
     def that_fit(self, resource: str, amount: int) -> Iterable[EquivalentPods]:
         """Those that lacked so much of a resource, or less, on every node."""
-        return self._excesses.that_fit(resource, amount)
+        return self._unfittable.that_fit(resource, amount)
 
     def equivalent_of(self, uid: str) -> EquivalentPods | None:
         """Those that a pod belongs to, if it is here."""
@@ -279,14 +279,14 @@ class UnschedulablePods:
             for (profile, plugin), groups in self._by_rejector.items()
             for key in groups
         }
-        excessive = {g.key for g in self._groups.values() if g.key.excess and not g.gating_plugin}
+        unfittable = {g.key for g in self._groups.values() if g.key.excess and not g.gating_plugin}
         expected = {
             (group.profile, plugin, key)
             for key, group in self._groups.items()
-            if key not in excessive
+            if key not in unfittable
             for plugin in group.rejectors
         }
         if indexed != expected:
             yield "groups are indexed under other plugins than those that rejected them"
-        if {group.key for group in self._excesses} != excessive:
+        if {group.key for group in self._unfittable} != unfittable:
             yield "groups that no node could hold are not filed as such"

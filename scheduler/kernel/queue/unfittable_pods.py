@@ -1,4 +1,4 @@
-"""Groups of pods that request more than any node has: they wait for nodes, and for nothing else.
+"""Equivalent pods that request more than any node has: they wait for nodes only.
 
 No pod that leaves a node can help them, so the queue looks at no other events for them. It looks
 only at nodes that have as much of the resource as they request.
@@ -17,8 +17,8 @@ _Line: TypeAlias = list[tuple[int, int, EquivalentPods]]
 """Amounts, numbers and groups; numbers differ, so groups are never compared."""
 
 
-class Excesses:
-    """Such groups, by resource and amount.
+class UnfittablePods:
+    """Such groups, by the resource and the amount that no node has.
 
     Cost: O(log groups) comparisons to add, remove and find.
     """
