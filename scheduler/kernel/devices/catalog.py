@@ -1,0 +1,148 @@
+"""All devices of the cluster: what is published, what is allocated, and the answers about them.
+
+Source: k8s.io/dynamic-resource-allocation structured (v0.36.3).
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Final
+from weakref import WeakSet
+
+from scheduler.api.devices import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
+from scheduler.kernel.devices.allocator import Allocator
+from scheduler.kernel.devices.constraints import Attributes
+from scheduler.kernel.devices.judging import Judging
+from scheduler.kernel.devices.places import Places
+from scheduler.kernel.devices.plan import Plan, key_of, plan_of
+from scheduler.kernel.devices.selectors import Compile, Selectors
+from scheduler.kernel.devices.table import DeviceTable
+from scheduler.kernel.devices.usage import Usage
+from scheduler.kernel.snapshot import Snapshot
+
+_MAX_ALLOCATORS: Final = 64
+"""Kinds of claims remembered; those asked for longest ago go first."""
+
+
+class Devices:
+    """Slices, classes and allocations come in; allocators answer.
+
+    A fork shares the table of devices with its original until slices change on either side.
+
+    Attributes:
+        table: what is published.
+        usage: what is allocated.
+        places: what each node sees.
+        classes: device classes by name.
+    """
+
+    def __init__(self, compile_expression: Compile) -> None:
+        """Begin without anything.
+
+        Args:
+            compile_expression: see `scheduler.kernel.cel.compile_expression`.
+        """
+        self.table = DeviceTable()
+        self.usage = Usage(self.table)
+        self.places = Places(self.table, self.usage)
+        self.classes: dict[str, DeviceClass] = {}
+        self._compile_expression = compile_expression
+        self._selectors = Selectors(compile_expression, self.table)
+        self._attributes = Attributes(self.table)
+        self._users: WeakSet[Devices]
+        self._allocators: OrderedDict[bytes, Allocator] = OrderedDict()
+        self._owns_table = True
+        self._users = WeakSet((self,))
+
+    # --- changes --------------------------------------------------------------------------------
+
+    def set_slice(self, published: ResourceSlice) -> None:
+        """A slice came, or changed.
+
+        Raises:
+            QuantityError: an amount does not parse; nothing has changed.
+        """
+        self._own_table()
+        came, went = self.table.set_slice(published)
+        self.usage.devices_changed(came, went)
+
+    def remove_slice(self, name: str) -> None:
+        """A slice went."""
+        self._own_table()
+        self.usage.devices_changed((), self.table.remove_slice(name))
+
+    def set_class(self, device_class: DeviceClass) -> None:
+        """A device class came, or changed."""
+        self.classes[device_class.metadata.name] = device_class
+        self._allocators.clear()
+
+    def remove_class(self, name: str) -> None:
+        """A device class went."""
+        if self.classes.pop(name, None) is not None:
+            self._allocators.clear()
+
+    def allocate(self, uid: str, allocation: AllocationResult) -> None:
+        """A claim has devices, or will have them."""
+        self.usage.allocate(uid, allocation)
+
+    def release(self, uid: str) -> None:
+        """A claim has no devices any more."""
+        self.usage.release(uid)
+
+    # --- questions ------------------------------------------------------------------------------
+
+    def allocator(self, claims: Sequence[ResourceClaim], snapshot: Snapshot) -> Allocator:
+        """What answers for claims without an allocation, on the nodes of a snapshot.
+
+        It is good until anything changes.
+        """
+        self.places.refresh(snapshot)
+        key = key_of(claims)
+        found = self._allocators.get(key)
+        if found is None:
+            plan = plan_of(claims, self.classes)
+            found = self._allocators[key] = Allocator(plan, self._judging(plan), self.places)
+            if len(self._allocators) > _MAX_ALLOCATORS:
+                self._allocators.popitem(last=False)
+        else:
+            self._allocators.move_to_end(key)
+        return found
+
+    def fork(self) -> "Devices":
+        """A copy that changes without this one, and this one without it."""
+        copy = object.__new__(Devices)
+        copy.__dict__.update(self.__dict__)
+        copy._owns_table = False
+        copy._users.add(copy)
+        copy.usage = self.usage.fork(self.table)
+        copy.places = self.places.fork(self.table, copy.usage)
+        copy.classes = self.classes.copy()
+        copy._allocators = OrderedDict(
+            (key, known.fork(copy._judging(known.plan), copy.places))
+            for key, known in self._allocators.items()
+        )
+        return copy
+
+    def _judging(self, plan: Plan) -> Judging:
+        return Judging(plan, self.usage, self._selectors, self._attributes)
+
+    def _own_table(self) -> None:
+        """Stop to share the table, before it changes.
+
+        The forks let go of it: the original keeps what has been worked out.
+        """
+        if not self._owns_table:
+            self.detach()
+        for user in list(self._users):
+            if user is not self:
+                user.detach()
+
+    def detach(self) -> None:
+        """Go on with a copy of the table."""
+        self._users.discard(self)
+        self._users, self._owns_table = WeakSet((self,)), True
+        self.table = self.table.copy()
+        self.usage.table = self.table
+        self.places = Places(self.table, self.usage)
+        self._selectors = Selectors(self._compile_expression, self.table)
+        self._attributes = Attributes(self.table)
+        self._allocators.clear()

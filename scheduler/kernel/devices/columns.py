@@ -1,0 +1,295 @@
+"""One row per device, one column per property, as CEL programs and the allocator read them.
+
+Rows of devices that are gone are used again. Columns only grow, and a value that has a code keeps
+it, so that what was worked out per value stays good.
+"""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Final, Generic, NamedTuple, TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.devices import Device, DeviceCapacity, DeviceTaint
+from scheduler.api.quantity import parse
+from scheduler.api.taints import NO_EXECUTE, NO_SCHEDULE
+from scheduler.kernel.cel.table import (
+    ABSENT,
+    AttributeValue,
+    Column,
+    Columns,
+    UnreadableAttributeError,
+    attribute_value,
+)
+from scheduler.kernel.snapshot.interning import Interner
+
+T = TypeVar("T")
+
+NONE: Final = 0
+"""The number of "no taints", "no capacities" and "no counters"."""
+
+_MIN_CAPACITY: Final = 64
+_ARRAYS: Final = ("alive", "multiple", "taint_set", "capacity_set", "consumption")
+_EFFECTIVE: Final = frozenset({NO_SCHEDULE, NO_EXECUTE})
+"""Effects of taints that keep claims away; others, such as None, only inform."""
+
+
+class Consumed(NamedTuple):
+    """What a device takes of one counter."""
+
+    counter_set: str
+    counter: str
+    amount: Decimal
+
+
+class _GrowingColumn(Generic[T]):
+    """The codes and values of one property. `True` and `1` are two values."""
+
+    def __init__(self, capacity: int) -> None:
+        self._values: list[T] = []
+        self._codes: dict[tuple[type, T], int] = {}
+        self.view: Column[T] = Column(np.full(capacity, ABSENT, np.int32), self._values)
+
+    def set(self, row: int, value: T) -> None:
+        code = self._codes.setdefault((type(value), value), len(self._values))
+        if code == len(self._values):
+            self._values.append(value)
+        self.view.codes[row] = code
+
+    def clear(self, row: int) -> None:
+        self.view.codes[row] = ABSENT
+
+    def grow(self, capacity: int) -> None:
+        codes = np.full(capacity, ABSENT, np.int32)
+        codes[: len(self.view.codes)] = self.view.codes
+        self.view = Column(codes, self._values)
+
+    def copy(self) -> "_GrowingColumn[T]":
+        copy: _GrowingColumn[T] = _GrowingColumn(0)
+        copy._values = self._values.copy()
+        copy._codes = self._codes.copy()
+        copy.view = Column(self.view.codes.copy(), copy._values)
+        return copy
+
+
+class _NamedColumns(Generic[T]):
+    """Columns by domain and id."""
+
+    def __init__(self) -> None:
+        self._columns: dict[tuple[str, str], _GrowingColumn[T]] = {}
+        self.view: dict[str, dict[str, Column[T]]] = {}
+
+    def set(self, row: int, name: tuple[str, str], value: T, capacity: int) -> None:
+        column = self._columns.get(name)
+        if column is None:
+            column = _GrowingColumn(capacity)
+            self._add(name, column)
+        column.set(row, value)
+
+    def clear(self, row: int, name: tuple[str, str]) -> None:
+        column = self._columns.get(name)
+        if column is not None:
+            column.clear(row)
+
+    def grow(self, capacity: int) -> None:
+        for name, column in self._columns.items():
+            column.grow(capacity)
+            self._add(name, column)
+
+    def copy(self) -> "_NamedColumns[T]":
+        copy: _NamedColumns[T] = _NamedColumns()
+        for name, column in self._columns.items():
+            copy._add(name, column.copy())
+        return copy
+
+    def _add(self, name: tuple[str, str], column: _GrowingColumn[T]) -> None:
+        self._columns[name] = column
+        domain, identifier = name
+        self.view.setdefault(domain, {})[identifier] = column.view
+
+
+class DeviceColumns:
+    """What devices are; the `scheduler.kernel.cel.table.DeviceTable` of CEL programs.
+
+    Attributes:
+        size: rows in use, those that are free again included.
+        capacity: rows that the columns have.
+        devices: by row, the device, or None.
+        alive: by row, whether there is a device.
+        multiple: by row, whether the device is shared.
+        taint_set: by row, the number of its taints in `taint_sets`.
+        capacity_set: by row, the number of its capacities in `capacity_sets`.
+        consumption: by row, the number of what it consumes in `consumptions`.
+        taint_sets: distinct lists of taints that keep claims away.
+        capacity_sets: distinct capacities of devices, by number.
+        consumptions: distinct lists of counters that devices consume.
+    """
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.capacity = _MIN_CAPACITY
+        self.devices: list[Device | None] = []
+        self.taint_sets = Interner[tuple[DeviceTaint, ...]](((),))
+        self.capacity_sets: list[Mapping[str, DeviceCapacity]] = [{}]
+        self.consumptions = Interner[tuple[Consumed, ...]](((),))
+        self._capacity_numbers = Interner[bytes]((b"{}",))
+        self._free: list[int] = []
+        self._drivers: _GrowingColumn[str] = _GrowingColumn(self.capacity)
+        self._attributes: _NamedColumns[AttributeValue] = _NamedColumns()
+        self._capacities: _NamedColumns[Decimal] = _NamedColumns()
+        self._unreadable: dict[int, str] = {}
+        self.alive = np.zeros(self.capacity, np.bool_)
+        self.multiple = np.zeros(self.capacity, np.bool_)
+        self.taint_set = np.zeros(self.capacity, np.intp)
+        self.capacity_set = np.zeros(self.capacity, np.intp)
+        self.consumption = np.zeros(self.capacity, np.intp)
+
+    # --- for CEL programs -----------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return self.size
+
+    @property
+    def drivers(self) -> Column[str]:
+        """The driver of each row."""
+        return self._drivers.view
+
+    @property
+    def allow_multiple_allocations(self) -> NDArray[np.bool_]:
+        """By row, whether the device is shared."""
+        return self.multiple
+
+    @property
+    def attributes(self) -> Columns[AttributeValue]:
+        """Attributes by domain and id."""
+        return self._attributes.view
+
+    @property
+    def capacities(self) -> Columns[Decimal]:
+        """Capacities by domain and id."""
+        return self._capacities.view
+
+    @property
+    def unreadable(self) -> Mapping[int, str]:
+        """By row, why no expression can be evaluated on it."""
+        return self._unreadable
+
+    # --- changes --------------------------------------------------------------------------------
+
+    def add(self, driver: str, device: Device) -> int:
+        """Give a device a row.
+
+        Raises:
+            QuantityError: an amount does not parse; nothing has changed.
+        """
+        capacities = {_split(n, driver): parse(c.value) for n, c in device.capacity.items()}
+        consumption = _consumption_of(device)
+        row = self._new_row()
+        self.devices[row] = device
+        self.alive[row] = True
+        self._drivers.set(row, driver)
+        self.multiple[row] = device.allow_multiple_allocations
+        self.taint_set[row] = self._taint_set_of(device)
+        self.capacity_set[row] = self._capacity_set_of(device)
+        self.consumption[row] = self.consumptions.intern(consumption)
+        for key, amount in capacities.items():
+            self._capacities.set(row, key, amount, self.capacity)
+        # The full name wins over the bare one, which stands for the same.
+        for name in sorted(device.attributes, key=lambda name: "/" in name):
+            self._add_attribute(row, driver, name, device)
+        return row
+
+    def remove(self, row: int) -> None:
+        """Free a row."""
+        device = self.devices[row]
+        if device is None:
+            return
+        driver = self._drivers.view.values[self._drivers.view.codes[row]]
+        for name in device.attributes:
+            self._attributes.clear(row, _split(name, driver))
+        for name in device.capacity:
+            self._capacities.clear(row, _split(name, driver))
+        self._unreadable.pop(row, None)
+        self.devices[row] = None
+        self.alive[row] = False
+        self._free.append(row)
+
+    def copy(self) -> "DeviceColumns":
+        """An independent copy that numbers rows and values alike."""
+        copy = object.__new__(DeviceColumns)
+        copy.__dict__.update(self.__dict__)
+        copy.devices = self.devices.copy()
+        copy.taint_sets = Interner(self.taint_sets.values)
+        copy.capacity_sets = self.capacity_sets.copy()
+        copy.consumptions = Interner(self.consumptions.values)
+        copy._capacity_numbers = Interner(self._capacity_numbers.values)
+        copy._free = self._free.copy()
+        copy._drivers = self._drivers.copy()
+        copy._attributes = self._attributes.copy()
+        copy._capacities = self._capacities.copy()
+        copy._unreadable = self._unreadable.copy()
+        for name in _ARRAYS:
+            setattr(copy, name, getattr(self, name).copy())
+        return copy
+
+    def _add_attribute(self, row: int, driver: str, name: str, device: Device) -> None:
+        attribute = device.attributes[name]
+        try:
+            value = attribute_value(
+                integer=attribute.int_value,
+                boolean=attribute.bool_value,
+                string=attribute.string_value,
+                version=attribute.version_value,
+            )
+        except UnreadableAttributeError as problem:
+            self._unreadable[row] = f"attribute {name}: {problem}"
+        else:
+            self._attributes.set(row, _split(name, driver), value, self.capacity)
+
+    def _taint_set_of(self, device: Device) -> int:
+        # When a taint was added changes nothing for the allocator.
+        taints = (t for t in device.taints if t.effect in _EFFECTIVE)
+        return self.taint_sets.intern(tuple(DeviceTaint(t.key, t.value, t.effect) for t in taints))
+
+    def _capacity_set_of(self, device: Device) -> int:
+        number = self._capacity_numbers.intern(msgspec.json.encode(device.capacity))
+        if number == len(self.capacity_sets):
+            self.capacity_sets.append(device.capacity)
+        return number
+
+    def _new_row(self) -> int:
+        if self._free:
+            return self._free.pop()
+        row = self.size
+        if row == self.capacity:
+            self._grow()
+        self.size += 1
+        self.devices.append(None)
+        return row
+
+    def _grow(self) -> None:
+        self.capacity *= 2
+        self._drivers.grow(self.capacity)
+        self._attributes.grow(self.capacity)
+        self._capacities.grow(self.capacity)
+        for name in _ARRAYS:
+            old = getattr(self, name)
+            new = np.zeros(self.capacity, old.dtype)
+            new[: len(old)] = old
+            setattr(self, name, new)
+
+
+def _split(name: str, driver: str) -> tuple[str, str]:
+    """The domain and the id of a name; one without a domain belongs to the driver."""
+    domain, separator, identifier = name.partition("/")
+    return (domain, identifier) if separator else (driver, name)
+
+
+def _consumption_of(device: Device) -> tuple[Consumed, ...]:
+    return tuple(
+        Consumed(consumption.counter_set, name, parse(counter.value))
+        for consumption in device.consumes_counters
+        for name, counter in consumption.counters.items()
+    )

@@ -1,0 +1,118 @@
+"""Which nodes slices and devices are for, when they do not just name one.
+
+Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/pools_incubating.go
+(NodeMatches); k8s.io/component-helpers scheduling/corev1/nodeaffinity (NodeSelector, v0.36.3).
+Differs: a term that cannot be read matches nothing; upstream ends the attempt. The API server
+accepts no such slices.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from scheduler.api.devices import Device, ResourceSliceSpec
+from scheduler.api.objects import Node, NodeSelector, NodeSelectorTerm
+from scheduler.api.selectors import Operator, Requirement, SelectorError, node_requirement
+from scheduler.kernel.devices.pools import Mask, Rows
+from scheduler.kernel.snapshot import Snapshot
+
+NAME_FIELD: Final = "metadata.name"
+"""The only node field that selectors may name."""
+
+
+class NodeCondition(msgspec.Struct, frozen=True, gc=False):
+    """A condition on nodes.
+
+    Attributes:
+        terms: of which one must hold; None holds for every node.
+    """
+
+    terms: "tuple[Term, ...] | None"
+
+    def matches(self, snapshot: Snapshot, rows: Rows) -> Mask:
+        """Per given row whether the condition holds for its node."""
+        if self.terms is None:
+            return np.ones(len(rows), np.bool_)
+        found = np.zeros(len(rows), np.bool_)
+        for term in self.terms:
+            found |= term.matches(snapshot, rows)
+        return found
+
+    def matches_node(self, node: Node) -> bool:
+        """Whether the condition holds for one node."""
+        return self.terms is None or any(term.matches_node(node) for term in self.terms)
+
+
+class Term(msgspec.Struct, frozen=True, gc=False):
+    """Requirements on labels and on names that must all hold."""
+
+    labels: tuple[Requirement, ...] = ()
+    names: tuple[Requirement, ...] = ()
+
+    def matches(self, snapshot: Snapshot, rows: Rows) -> Mask:
+        """Per given row whether all requirements hold for its node."""
+        mask = np.ones(len(rows), np.bool_)
+        for requirement in self.labels:
+            column = snapshot.label_column(requirement.key)
+            mask &= column.verdicts(requirement)[column.ids(snapshot.table.size)[rows]]
+        for requirement in self.names:
+            names = snapshot.table.names
+            named = [requirement.matches_value(names[row]) for row in rows.tolist()]
+            mask &= np.array(named, np.bool_)
+        return mask
+
+    def matches_node(self, node: Node) -> bool:
+        """Whether all requirements hold for one node."""
+        labels = node.metadata.labels
+        return all(r.matches_value(labels.get(r.key)) for r in self.labels) and all(
+            r.matches_value(node.metadata.name) for r in self.names
+        )
+
+
+EVERYWHERE: Final = NodeCondition(None)
+NOWHERE: Final = NodeCondition(())
+
+
+def condition_of(place: Device | ResourceSliceSpec) -> NodeCondition:
+    """Which nodes a slice, or a device of a slice that leaves it to its devices, is for."""
+    if place.node_name:
+        named = Requirement(NAME_FIELD, Operator.IN, frozenset((place.node_name,)))
+        return NodeCondition((Term(names=(named,)),))
+    if place.all_nodes:
+        return EVERYWHERE
+    if place.node_selector is not None:
+        return _condition(place.node_selector)
+    return NOWHERE
+
+
+def conditions_of(spec: ResourceSliceSpec) -> Iterable[NodeCondition]:
+    """The conditions that tell which nodes see a slice, and which of its devices are for them."""
+    if leaves_it_to_devices(spec):
+        return map(condition_of, spec.devices)
+    return (condition_of(spec),)
+
+
+def leaves_it_to_devices(spec: ResourceSliceSpec) -> bool:
+    """Whether each device says which nodes it is for; upstream looks at the slice first."""
+    return spec.per_device_node_selection and not (
+        spec.node_name or spec.all_nodes or spec.node_selector is not None
+    )
+
+
+def _condition(selector: NodeSelector) -> NodeCondition:
+    terms = map(_term, selector.node_selector_terms)
+    return NodeCondition(tuple(term for term in terms if term is not None))
+
+
+def _term(term: NodeSelectorTerm) -> Term | None:
+    if not (term.match_expressions or term.match_fields):
+        return None
+    if any(field.key != NAME_FIELD for field in term.match_fields):
+        return None
+    try:
+        labels = tuple(map(node_requirement, term.match_expressions))
+        return Term(labels, tuple(map(node_requirement, term.match_fields)))
+    except SelectorError:
+        return None

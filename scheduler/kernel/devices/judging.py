@@ -1,0 +1,232 @@
+"""What requests make of devices, in columns: which are usable, and what matters to a search.
+
+Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/allocator_incubating.go
+(allocateOne, isSelectable, taintPreventsAllocation, checkAvailableCounters, v0.36.3).
+"""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.devices import DeviceTaint
+from scheduler.api.objects import Taint
+from scheduler.kernel.cel import ERROR, FALSE, PENDING, TRUE
+from scheduler.kernel.devices.capacities import Amounts, Share, fit, shares_of
+from scheduler.kernel.devices.columns import Consumed
+from scheduler.kernel.devices.constraints import Attributes
+from scheduler.kernel.devices.places import Layout
+from scheduler.kernel.devices.plan import Ask, Plan
+from scheduler.kernel.devices.pools import CounterTable, Mask, Rows
+from scheduler.kernel.devices.search import (
+    BLOCKED,
+    FAILING,
+    SKIPPED,
+    UNKNOWN,
+    USABLE,
+    CandidatePool,
+    Candidates,
+)
+from scheduler.kernel.devices.selectors import Codes, Selectors
+from scheduler.kernel.devices.usage import UNTOUCHED, Usage
+
+_OF_VERDICT: Final = np.zeros(4, np.uint8)
+_OF_VERDICT[[FALSE, TRUE, ERROR, PENDING]] = SKIPPED, USABLE, FAILING, UNKNOWN
+_NOTHING: Final[Amounts] = {}
+
+
+class _AskColumns:
+    """What one request makes of taints and of capacities; worked out once per distinct one."""
+
+    def __init__(self, ask: Ask) -> None:
+        self.ask = ask
+        self._tolerated = np.zeros(0, np.bool_)
+        self._shares: list[tuple[Share, ...] | None] = []
+        self._fits = np.zeros(0, np.bool_)
+        self._fits_beside: dict[tuple[int, int], bool] = {}
+
+    def tolerated(self, usage: Usage) -> Mask:
+        """By number of a list of taints, whether the request puts up with all of them."""
+        sets = usage.table.columns.taint_sets.values
+        if len(self._tolerated) < len(sets):
+            self._tolerated = np.array([self._tolerates(taints) for taints in sets], np.bool_)
+        return self._tolerated
+
+    def shares(self, usage: Usage, capacity_set: int) -> tuple[Share, ...] | None:
+        """What the request takes of a device with such capacities; None when it cannot."""
+        sets = usage.table.columns.capacity_sets
+        while len(self._shares) <= capacity_set:
+            capacities = sets[len(self._shares)]
+            self._shares.append(shares_of(capacities, self.ask.capacity))
+        return self._shares[capacity_set]
+
+    def fits(self, usage: Usage, rows: Rows) -> Mask:
+        """By given row, whether the device provides what is asked for beside what is consumed."""
+        columns = usage.table.columns
+        known = len(self._fits)
+        if known < len(columns.capacity_sets):
+            more = [
+                self._fit(usage, i, UNTOUCHED) for i in range(known, len(columns.capacity_sets))
+            ]
+            self._fits = np.concatenate([self._fits, np.array(more, np.bool_)])
+        capacity_sets, states = columns.capacity_set[rows], usage.state[rows]
+        found = self._fits[capacity_sets]
+        for place in np.flatnonzero(states != UNTOUCHED).tolist():
+            pair = (int(capacity_sets[place]), int(states[place]))
+            if pair not in self._fits_beside:
+                self._fits_beside[pair] = self._fit(usage, *pair)
+            found[place] = self._fits_beside[pair]
+        return found
+
+    def _fit(self, usage: Usage, capacity_set: int, state: int) -> bool:
+        shares = self.shares(usage, capacity_set)
+        return shares is not None and fit(shares, dict(usage.states.values[state]), _NOTHING)
+
+    def _tolerates(self, taints: Sequence[DeviceTaint]) -> bool:
+        tolerations = self.ask.tolerations
+        return all(tolerations.tolerate(Taint(t.key, t.value, t.effect)) for t in taints)
+
+
+class Judging:
+    """What the requests of a plan make of devices.
+
+    Attributes:
+        plan: what is asked for.
+        usage: what is allocated.
+        selectors: which devices satisfy which expressions.
+    """
+
+    def __init__(
+        self, plan: Plan, usage: Usage, selectors: Selectors, attributes: Attributes
+    ) -> None:
+        self.plan = plan
+        self.usage = usage
+        self.selectors = selectors
+        self._attributes = attributes
+        self._asks = [_AskColumns(ask) for ask in plan.asks]
+        self._short: dict[tuple[int, int], bool] = {}
+
+    def codes(self, rows: Rows, here: Mask | None, short: Mask, budget: int | None) -> list[Codes]:
+        """By request and given row, what the request makes of the device, before any search.
+
+        Args:
+            rows: of devices.
+            here: whether they are for the node; None for all of them.
+            short: whether they lack counters.
+            budget: what one expression may cost, in units of CEL's cost.
+        """
+        usage = self.usage
+        in_use = usage.in_use[rows]
+        taint_sets = usage.table.columns.taint_set[rows]
+        found: list[Codes] = []
+        for asked in self._asks:
+            ask = asked.ask
+            verdicts = self.selectors.select(ask.selectors, rows, budget)
+            if here is not None:
+                verdicts[(verdicts == TRUE) & ~here] = FALSE
+            codes = _OF_VERDICT[verdicts]
+            usable = codes == USABLE
+            blocked = ~asked.tolerated(usage)[taint_sets] | short
+            if not ask.is_admin:
+                blocked |= in_use
+            codes[usable & ~asked.fits(usage, rows)] = SKIPPED
+            usable = codes == USABLE
+            codes[usable & blocked] = BLOCKED if ask.is_all else SKIPPED
+            if not (ask.is_all or ask.is_admin):
+                codes[in_use] = SKIPPED
+            found.append(codes)
+        return found
+
+    def short(self, rows: Rows, availabilities: Rows) -> Mask:
+        """By given row, whether its pool lacks the counters that the device consumes.
+
+        Args:
+            rows: of devices.
+            availabilities: by given row, the number of what is left in its pool.
+        """
+        usage, columns = self.usage, self.usage.table.columns
+        consumptions = columns.consumption[rows]
+        found = np.zeros(len(rows), np.bool_)
+        for place in np.flatnonzero(consumptions).tolist():
+            pair = (int(consumptions[place]), int(availabilities[place]))
+            known = self._short.get(pair)
+            if known is None:
+                known = self._short[pair] = _is_short(
+                    columns.consumptions.values[pair[0]], usage.availability(pair[1])
+                )
+            row = rows[place]
+            # The first share of a device has taken the counters for all of them.
+            found[place] = known and not (columns.multiple[row] and usage.state[row] != UNTOUCHED)
+        return found
+
+    def availabilities(self, layout: Layout) -> Rows:
+        """By place in a layout's rows, the number of what is left of the counters of its pool."""
+        numbers = [self.usage.availability_of(view.pool, view.generation) for view in layout.views]
+        return np.array(numbers, np.intp)[layout.pool_of]
+
+    def shares(self, ask: Ask, row: int) -> tuple[Share, ...]:
+        """What a request takes of a shared device."""
+        number = int(self.usage.table.columns.capacity_set[row])
+        return self._asks[ask.index].shares(self.usage, number) or ()
+
+    def value_columns(self, rows: Rows) -> list[NDArray[np.intp]]:
+        """By attribute that constraints name and given row, the number of the device's value."""
+        return [self._attributes.column(name)[rows] for name in self.plan.attributes]
+
+    def candidates(self, layout: Layout, budget: int | None) -> tuple[Candidates, list[int]]:
+        """The devices of a node for a search, and their rows."""
+        usage, table = self.usage, self.usage.table
+        columns = table.columns
+        available = self.availabilities(layout)
+        short = self.short(layout.rows, available)
+        codes = self.codes(layout.rows, layout.here, short, budget)
+        rows: list[int] = layout.rows.tolist()
+        ids = [table.id_of(row) for row in rows]
+        multiple: list[bool] = columns.multiple[layout.rows].tolist()
+        capacity_sets: list[int] = columns.capacity_set[layout.rows].tolist()
+        consumptions: list[int] = columns.consumption[layout.rows].tolist()
+        sizes = [len(view.rows) for view in layout.views]
+        firsts = np.cumsum([0, *sizes])[:-1].tolist() if sizes else []
+        values = self.value_columns(layout.rows)
+        return (
+            Candidates(
+                names=[device.text for device in ids],
+                codes=[asked.tolist() for asked in codes],
+                pools=[
+                    CandidatePool(
+                        view.pool.id.text,
+                        view.state,
+                        first,
+                        usage.availability(usage.availability_of(view.pool, view.generation)),
+                    )
+                    for view, first in zip(layout.views, firsts, strict=True)
+                ],
+                pool_of=layout.pool_of.tolist(),
+                multiple=multiple,
+                consumptions=[columns.consumptions.values[number] for number in consumptions],
+                shares=[
+                    [
+                        (asked.shares(usage, number) or ()) if shared else ()
+                        for number, shared in zip(capacity_sets, multiple, strict=True)
+                    ]
+                    for asked in self._asks
+                ],
+                consumed=[usage.consumed(device) for device in ids],
+                values={
+                    name: column.tolist()
+                    for name, column in zip(self.plan.attributes, values, strict=True)
+                },
+            ),
+            rows,
+        )
+
+
+def _is_short(consumption: Sequence[Consumed], available: CounterTable) -> bool:
+    """Whether a device cannot be had even by itself; every counter of its pool is looked at."""
+    needed: dict[tuple[str, str], Decimal] = {}
+    for consumed in consumption:
+        counter = (consumed.counter_set, consumed.counter)
+        needed[counter] = needed.get(counter, Decimal(0)) + consumed.amount
+    return any(amount < needed.get(counter, 0) for counter, amount in available.items())

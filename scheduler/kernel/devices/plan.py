@@ -1,0 +1,234 @@
+"""What a pod's claims ask for, taken apart once for all nodes and all pods that ask for the same.
+
+Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/allocator_incubating.go
+(Allocate, validateDeviceRequest, v0.36.3).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from scheduler.api.devices import (
+    ALL,
+    EXACT_COUNT,
+    CapacityRequirements,
+    DeviceClass,
+    DeviceConstraint,
+    DeviceRequest,
+    DeviceSelector,
+    DeviceSubRequest,
+    DeviceToleration,
+    ExactDeviceRequest,
+    ResourceClaim,
+)
+from scheduler.api.objects import Toleration
+from scheduler.api.taints import Tolerations
+from scheduler.kernel.devices.selectors import Selector
+
+Classes: TypeAlias = Mapping[str, DeviceClass]
+
+
+class Ask:
+    """A request, or one alternative of a request.
+
+    Attributes:
+        index: its place among all of the plan.
+        name: of the request, or of the alternative.
+        parent: the name of the request whose alternative it is; empty for a request.
+        class_: the device class; None when there is none of that name.
+        selectors: of the class, then of the request.
+        is_all: whether it asks for all devices that match.
+        count: how many devices it asks for otherwise.
+        is_admin: whether it only looks at devices that others use.
+        tolerations: the taints it puts up with.
+        capacity: how much a device must provide.
+        problem: why nothing can be allocated for it anywhere; empty when there is no reason.
+    """
+
+    __slots__ = (
+        "capacity",
+        "class_",
+        "class_name",
+        "count",
+        "index",
+        "is_admin",
+        "is_all",
+        "name",
+        "parent",
+        "problem",
+        "selectors",
+        "tolerations",
+        "tolerations_written",
+    )
+
+    def __init__(
+        self,
+        index: int,
+        request: ExactDeviceRequest | DeviceSubRequest,
+        names: tuple[str, str],
+        classes: Classes,
+    ) -> None:
+        self.index = index
+        self.parent, self.name = names
+        self.class_name = request.device_class_name
+        self.class_ = classes.get(request.device_class_name)
+        self.is_all = request.allocation_mode == ALL
+        self.count = request.count
+        self.is_admin = isinstance(request, ExactDeviceRequest) and bool(request.admin_access)
+        self.tolerations_written: tuple[DeviceToleration, ...] = request.tolerations
+        self.tolerations = Tolerations(
+            Toleration(t.key, t.operator, t.value, t.effect) for t in request.tolerations
+        )
+        self.capacity: CapacityRequirements | None = request.capacity
+        of_class = () if self.class_ is None else self.class_.spec.selectors
+        self.problem = _problem(request, self.class_, self.name)
+        self.selectors = (
+            *_selectors(of_class, request.device_class_name),
+            *_selectors(request.selectors, None),
+        )
+
+    @property
+    def full_name(self) -> str:
+        """The name as an allocation has it: `request`, or `request/alternative`."""
+        return f"{self.parent}/{self.name}" if self.parent else self.name
+
+    @property
+    def base_name(self) -> str:
+        """The name of the request."""
+        return self.parent or self.name
+
+
+class Request:
+    """A request of a claim: the ways in which it can be satisfied.
+
+    Attributes:
+        name: of the request.
+        has_alternatives: whether it is a prioritized list.
+        asks: the ways, in order.
+    """
+
+    __slots__ = ("asks", "has_alternatives", "name")
+
+    def __init__(self, name: str, asks: Sequence[Ask], *, has_alternatives: bool) -> None:
+        self.name = name
+        self.asks = tuple(asks)
+        self.has_alternatives = has_alternatives
+
+
+class ClaimPlan:
+    """What one claim asks for.
+
+    Attributes:
+        requests: in order.
+        constraints: in order.
+    """
+
+    __slots__ = ("constraints", "requests")
+
+    def __init__(
+        self, requests: Sequence[Request], constraints: tuple[DeviceConstraint, ...]
+    ) -> None:
+        self.requests = tuple(requests)
+        self.constraints = constraints
+
+
+class Plan:
+    """What all claims of a pod ask for together.
+
+    Attributes:
+        claims: in the order in which they are allocated.
+        asks: all requests and alternatives, in order.
+        claim_of: by request or alternative, the place of its claim.
+        attributes: the attributes that constraints name, each once.
+    """
+
+    __slots__ = ("asks", "attributes", "claim_of", "claims")
+
+    def __init__(self, claims: Sequence[ClaimPlan]) -> None:
+        self.claims = tuple(claims)
+        self.asks = tuple(
+            ask for claim in claims for request in claim.requests for ask in request.asks
+        )
+        self.claim_of = tuple(
+            place
+            for place, claim in enumerate(claims)
+            for request in claim.requests
+            for _ in request.asks
+        )
+        constraints = (c for claim in claims for c in claim.constraints)
+        named = (c.match_attribute or c.distinct_attribute for c in constraints)
+        self.attributes = tuple(dict.fromkeys(name for name in named if name))
+
+    @property
+    def has_all(self) -> bool:
+        """Whether any request asks for all devices that match."""
+        return any(ask.is_all for ask in self.asks)
+
+    @property
+    def only_counts(self) -> bool:
+        """Whether it asks for a number of devices of one kind, whichever they are."""
+        return len(self.asks) == 1 and not self.has_all and not self.attributes
+
+
+def plan_of(claims: Sequence[ResourceClaim], classes: Classes) -> Plan:
+    """What claims without an allocation ask for together."""
+    asks: list[Ask] = []
+    plans: list[ClaimPlan] = []
+    for claim in claims:
+        devices = claim.spec.devices
+        requests: list[Request] = []
+        for request in devices.requests:
+            found = _asks(request, len(asks), classes)
+            asks += found
+            requests.append(
+                Request(request.name, found, has_alternatives=bool(request.first_available))
+            )
+        plans.append(ClaimPlan(requests, devices.constraints))
+    return Plan(plans)
+
+
+def key_of(claims: Sequence[ResourceClaim]) -> bytes:
+    """Equal for claims that ask for the same, however they are called."""
+    return b"\n".join(
+        msgspec.json.encode((claim.spec.devices.requests, claim.spec.devices.constraints))
+        for claim in claims
+    )
+
+
+def _asks(request: DeviceRequest, first: int, classes: Classes) -> list[Ask]:
+    if not request.first_available:
+        exactly = request.exactly or ExactDeviceRequest()
+        return [Ask(first, exactly, ("", request.name), classes)]
+    return [
+        Ask(first + place, alternative, (request.name, alternative.name), classes)
+        for place, alternative in enumerate(request.first_available)
+    ]
+
+
+def _problem(
+    request: ExactDeviceRequest | DeviceSubRequest, class_: DeviceClass | None, name: str
+) -> str:
+    for index, selector in enumerate(request.selectors):
+        if selector.cel is None:
+            return (
+                f"request {name}, selector #{index}: CEL expression empty "
+                "(unsupported selector type?)"
+            )
+    if not request.device_class_name:
+        return f"request {name}: missing device class name (unsupported request type?)"
+    if class_ is None:
+        return (
+            f"request {name}: could not retrieve device class {request.device_class_name}: "
+            f'deviceclass.resource.k8s.io "{request.device_class_name}" not found'
+        )
+    if request.allocation_mode not in (EXACT_COUNT, ALL):
+        return f"request {name}: unsupported count mode {request.allocation_mode}"
+    return ""
+
+
+def _selectors(written: Sequence[DeviceSelector], device_class: str | None) -> list[Selector]:
+    return [
+        Selector(selector.cel.expression if selector.cel else "", index, device_class)
+        for index, selector in enumerate(written)
+    ]

@@ -1,0 +1,296 @@
+"""Pools of devices: which slices count, and what a node sees of them.
+
+A pool is published as slices of one generation. What a node sees of a pool depends on the slices
+that are meant for it, and on how many slices the pool has altogether.
+
+Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/pools_incubating.go
+(GatherPools, buildPool, v0.36.3).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from enum import Enum
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.devices import ResourceSliceSpec
+from scheduler.api.quantity import parse
+
+Rows: TypeAlias = NDArray[np.intp]
+Mask: TypeAlias = NDArray[np.bool_]
+CounterTable: TypeAlias = Mapping[tuple[str, str], Decimal]
+"""Amounts by counter set and counter."""
+
+NO_ROWS: Final[Rows] = np.zeros(0, np.intp)
+
+
+class PoolId(NamedTuple):
+    """The name of a pool in the cluster; in the order in which pools are tried."""
+
+    driver: str
+    pool: str
+
+    @property
+    def text(self) -> str:
+        """The pool as upstream writes it in messages."""
+        return f"{self.driver}/{self.pool}"
+
+
+class Placed:
+    """A slice, and the rows of its devices.
+
+    Attributes:
+        name: of the slice, by which slices of a pool are ordered.
+        spec: what it says.
+        rows: by device, its row.
+        nodes: the numbers of the nodes it is meant for; None when a condition tells.
+        here: by node number, which devices are for the node; empty when all are.
+    """
+
+    __slots__ = ("here", "name", "nodes", "rows", "spec")
+
+    def __init__(self, name: str, spec: ResourceSliceSpec, rows: Rows) -> None:
+        self.name = name
+        self.spec = spec
+        self.rows = rows
+        self.nodes: tuple[int, ...] | None = None
+        self.here: dict[int, Mask] = {}
+
+    @property
+    def pool_id(self) -> PoolId:
+        """The pool it is a part of."""
+        return PoolId(self.spec.driver, self.spec.pool.name)
+
+    @property
+    def generation(self) -> int:
+        """The generation of the pool it is a part of."""
+        return self.spec.pool.generation
+
+
+class Seen(NamedTuple):
+    """A slice that a node sees.
+
+    Attributes:
+        placed: the slice.
+        here: by device, whether it is for the node; None for all of them.
+    """
+
+    placed: Placed
+    here: Mask | None = None
+
+
+class PoolState(Enum):
+    """Whether devices of a pool can be allocated."""
+
+    READY = "ready"
+    INCOMPLETE = "incomplete"
+    INVALID = "invalid"
+
+
+class PoolView:
+    """What a node sees of a pool.
+
+    Attributes:
+        pool: the pool.
+        state: whether its devices can be allocated.
+        problem: why it is invalid.
+        rows: its devices, in the order in which they are tried.
+        here: by device of `rows`, whether it is for the node; None for all of them.
+        generation: of its slices.
+        key: where it comes among the pools of a node.
+    """
+
+    __slots__ = ("generation", "here", "key", "pool", "problem", "rows", "state")
+
+    def __init__(
+        self,
+        pool: "Pool",
+        generation: int,
+        state: PoolState,
+        problem: str = "",
+        seen: Sequence[Seen] = (),
+    ) -> None:
+        self.pool = pool
+        self.generation = generation
+        self.state = state
+        self.problem = problem
+        self.rows = NO_ROWS
+        self.here: Mask | None = None
+        if seen:
+            self.rows = np.concatenate([s.placed.rows for s in seen])
+            if any(s.here is not None for s in seen):
+                self.here = np.concatenate([_here(s) for s in seen])
+        # Those with binding conditions are tried last.
+        bound = any(d.binding_conditions is not None for s in seen for d in s.placed.spec.devices)
+        self.key = (bound, pool.id)
+
+    @property
+    def mask(self) -> Mask:
+        """By device of `rows`, whether it is for the node."""
+        return np.ones(len(self.rows), np.bool_) if self.here is None else self.here
+
+
+class Pool:
+    """All slices of a pool, of every generation.
+
+    Attributes:
+        id: its name.
+        placed: its slices by name.
+        local: by node number, the slices that name the node.
+        broad: slices that leave it to conditions which nodes see them.
+        counting: slices with counters, which every node sees; they hold no devices.
+        changes: how often slices came or went.
+    """
+
+    __slots__ = (
+        "_counters",
+        "_generations",
+        "broad",
+        "changes",
+        "counting",
+        "id",
+        "local",
+        "placed",
+    )
+
+    def __init__(self, pool_id: PoolId) -> None:
+        self.id = pool_id
+        self.placed: dict[str, Placed] = {}
+        self.local: dict[int, list[Placed]] = {}
+        self.broad: dict[str, Placed] = {}
+        self.counting: dict[str, Placed] = {}
+        self.changes = 0
+        self._generations: Counter[int] = Counter()
+        self._counters: dict[int, tuple[CounterTable, str]] = {}
+
+    def add(self, placed: Placed) -> None:
+        """Take a slice in."""
+        self.placed[placed.name] = placed
+        self._generations[placed.generation] += 1
+        self._counters.clear()
+        self.changes += 1
+        if placed.spec.shared_counters:
+            self.counting[placed.name] = placed
+        elif placed.nodes is None:
+            self.broad[placed.name] = placed
+        for node in placed.nodes or ():
+            self.local.setdefault(node, []).append(placed)
+
+    def remove(self, placed: Placed) -> None:
+        """Let a slice go."""
+        del self.placed[placed.name]
+        self._generations[placed.generation] -= 1
+        self._counters.clear()
+        self.changes += 1
+        if not self._generations[placed.generation]:
+            del self._generations[placed.generation]
+        self.broad.pop(placed.name, None)
+        self.counting.pop(placed.name, None)
+        for node in placed.nodes or ():
+            self.local[node].remove(placed)
+            if not self.local[node]:
+                del self.local[node]
+
+    def copy(self) -> "Pool":
+        """An independent copy; slices are shared, they do not change."""
+        copy = Pool(self.id)
+        copy.placed = self.placed.copy()
+        copy.local = {node: list(placed) for node, placed in self.local.items()}
+        copy.broad = self.broad.copy()
+        copy.counting = self.counting.copy()
+        copy.changes = self.changes
+        copy._generations = self._generations.copy()
+        copy._counters = self._counters.copy()
+        return copy
+
+    @property
+    def is_seen_everywhere(self) -> bool:
+        """Whether the pool matters to nodes that none of its slices names.
+
+        Counters alone matter there only as long as something is wrong with them.
+        """
+        if self.broad:
+            return True
+        view = self.view(map(Seen, self.counting.values()))
+        return view is not None and view.state is not PoolState.READY
+
+    def local_view(self, number: int, elsewhere: Iterable[Seen]) -> PoolView | None:
+        """What the node of a number sees that sees these slices beside its own."""
+        own = [*self.local.get(number, ()), *self.counting.values()]
+        return self.view([*(Seen(placed, placed.here.get(number)) for placed in own), *elsewhere])
+
+    def view(self, seen: Iterable[Seen]) -> PoolView | None:
+        """What a node sees of the pool that sees these slices; None for nothing at all."""
+        slices = list(seen)
+        if not slices:
+            return None
+        generation = max(s.placed.generation for s in slices)
+        slices = [s for s in slices if s.placed.generation == generation]
+        slices.sort(key=lambda s: s.placed.name)
+        # The count of the first slice decides; upstream looks at those of the node first.
+        first = min(slices, key=lambda s: s.placed.nodes is None)
+        expected = first.placed.spec.pool.resource_slice_count
+        if len(slices) != expected:
+            if max(self._generations) > generation:
+                return None
+            if self._generations[generation] != expected:
+                return PoolView(self, generation, PoolState.INCOMPLETE)
+        with_devices = [s for s in slices if not s.placed.spec.shared_counters]
+        problem = self._problem(generation, with_devices)
+        if problem:
+            return PoolView(self, generation, PoolState.INVALID, problem)
+        return PoolView(self, generation, PoolState.READY, "", with_devices)
+
+    def counters(self, generation: int) -> CounterTable:
+        """What the devices of a generation share, all of it."""
+        return self._counters_of(generation)[0]
+
+    def _problem(self, generation: int, slices: Sequence[Seen]) -> str:
+        names: set[str] = set()
+        for seen in slices:
+            for device in seen.placed.spec.devices:
+                if device.name in names:
+                    return f"duplicate device name {device.name}"
+                names.add(device.name)
+        return self._counters_of(generation)[1]
+
+    def _counters_of(self, generation: int) -> tuple[CounterTable, str]:
+        found = self._counters.get(generation)
+        if found is None:
+            found = self._counters[generation] = self._gather_counters(generation)
+        return found
+
+    def _gather_counters(self, generation: int) -> tuple[CounterTable, str]:
+        ordered = sorted(self.placed.items())
+        slices = [placed.spec for _, placed in ordered if placed.generation == generation]
+        table: dict[tuple[str, str], Decimal] = {}
+        sets: set[str] = set()
+        for spec in slices:
+            for counter_set in spec.shared_counters:
+                if counter_set.name in sets:
+                    return {}, f"duplicate counter set name {counter_set.name}"
+                sets.add(counter_set.name)
+                for name, counter in counter_set.counters.items():
+                    table[counter_set.name, name] = parse(counter.value)
+        return table, _unknown_counter(slices, sets, table)
+
+
+def _unknown_counter(
+    slices: Iterable[ResourceSliceSpec], sets: set[str], table: CounterTable
+) -> str:
+    for spec in slices:
+        for device in spec.devices:
+            for consumption in device.consumes_counters:
+                if consumption.counter_set not in sets:
+                    return f"counter set {consumption.counter_set} not found"
+                for name in consumption.counters:
+                    if (consumption.counter_set, name) not in table:
+                        return f"counter {name} not found in counter set {consumption.counter_set}"
+    return ""
+
+
+def _here(seen: Seen) -> Mask:
+    return np.ones(len(seen.placed.rows), np.bool_) if seen.here is None else seen.here

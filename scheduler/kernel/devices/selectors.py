@@ -1,0 +1,167 @@
+"""Which devices satisfy CEL selectors: a verdict per expression and row, kept until devices change.
+
+Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/allocator_incubating.go
+(selectorsMatch, isSelectable, v0.36.3).
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.errors import SchedulerError
+from scheduler.kernel.cel import ERROR, FALSE, PENDING, TRUE
+from scheduler.kernel.devices.columns import DeviceColumns
+from scheduler.kernel.devices.pools import Rows
+from scheduler.kernel.devices.table import DeviceTable
+
+Codes: TypeAlias = NDArray[np.uint8]
+"""Per device `FALSE`, `TRUE`, `ERROR`, or `PENDING`: not worked out yet."""
+
+_MAX_EXPRESSIONS: Final = 256
+"""Expressions remembered; those asked for longest ago go first."""
+
+
+class Verdicts(Protocol):
+    """What a program says about some rows."""
+
+    @property
+    def codes(self) -> Codes:
+        """By row that was asked for, the verdict."""
+        ...
+
+    def error(self, place: int) -> str:
+        """The text of the error of a row, by its place among those that were asked for."""
+        ...
+
+
+class Program(Protocol):
+    """A CEL expression that was compiled; see `scheduler.kernel.cel`."""
+
+    def evaluate(
+        self, table: DeviceColumns, rows: Rows | None = None, *, budget: int | None = None
+    ) -> Verdicts:
+        """The verdict on each of the rows."""
+        ...
+
+
+Compile: TypeAlias = Callable[[str], Program]
+"""Makes a program of an expression.
+
+Raises:
+    SchedulerError: the expression cannot be used.
+"""
+
+
+class Selector(NamedTuple):
+    """An expression and where it is written.
+
+    Attributes:
+        expression: the CEL expression.
+        place: where it is in its list, from 0.
+        device_class: the class that has the list; None when the claim itself has it.
+    """
+
+    expression: str
+    place: int
+    device_class: str | None = None
+
+
+class _Judged:
+    """The verdicts on one expression so far."""
+
+    def __init__(self, program: Program | None, problem: str) -> None:
+        self.program = program
+        self.problem = problem
+        self.codes: Codes = np.zeros(0, np.uint8)
+        self.position = -1
+        self.is_pending = True
+
+
+class Selectors:
+    """Verdicts by expression, for one table of devices.
+
+    Attributes:
+        compile_expression: what compiles.
+    """
+
+    def __init__(self, compile_expression: Compile, table: DeviceTable) -> None:
+        self.compile_expression = compile_expression
+        self._table = table
+        self._judged: OrderedDict[str, _Judged] = OrderedDict()
+
+    def select(self, selectors: Sequence[Selector], rows: Rows, budget: int | None = None) -> Codes:
+        """By given row, whether its device satisfies all selectors.
+
+        The first that does not decides: by a no, by an error, or because it is pending.
+
+        Args:
+            selectors: in the order in which they are asked.
+            rows: of devices.
+            budget: what one expression may cost at most, in units of CEL's cost.
+        """
+        codes = np.full(len(rows), TRUE, np.uint8)
+        for selector in selectors:
+            verdicts = self.verdicts(selector.expression, budget)[rows]
+            codes = np.where(codes == TRUE, verdicts, codes)
+        return codes
+
+    def verdicts(self, expression: str, budget: int | None = None) -> Codes:
+        """By row of the table, the verdict on its device. Not to be written to."""
+        judged = self._judged.get(expression)
+        if judged is None:
+            judged = self._judged[expression] = self._compiled(expression)
+            if len(self._judged) > _MAX_EXPRESSIONS:
+                self._judged.popitem(last=False)
+        else:
+            self._judged.move_to_end(expression)
+        if judged.is_pending or judged.position != self._table.device_log.position:
+            self._catch_up(judged, budget)
+        return judged.codes
+
+    def error(self, selectors: Sequence[Selector], row: int, claim: str) -> str:
+        """The text of the error that `select` has found on a device.
+
+        Args:
+            selectors: those that were asked.
+            row: of the device.
+            claim: `namespace/name` of the claim that asks.
+        """
+        for selector in selectors:
+            verdict = self.verdicts(selector.expression)[row]
+            if verdict == TRUE:
+                continue
+            owner = f"class {selector.device_class}" if selector.device_class else f"claim {claim}"
+            judged = self._judged[selector.expression]
+            if judged.program is None:
+                problem = f"CEL compile error: {judged.problem}"
+            else:
+                found = judged.program.evaluate(self._table.columns, np.array([row], np.intp))
+                problem = f"CEL runtime error: {found.error(0)}"
+            return f"{owner}: selector #{selector.place}: {problem}"
+        raise LookupError(row)
+
+    def _compiled(self, expression: str) -> _Judged:
+        try:
+            return _Judged(self.compile_expression(expression), "")
+        except SchedulerError as problem:
+            return _Judged(None, str(problem))
+
+    def _catch_up(self, judged: _Judged, budget: int | None) -> None:
+        columns, log = self._table.columns, self._table.device_log
+        codes = np.full(columns.size, PENDING, np.uint8)
+        changed = log.since(judged.position) if judged.position >= 0 else None
+        if changed is not None:
+            codes[: len(judged.codes)] = judged.codes
+            codes[changed] = PENDING
+        codes[~columns.alive[: columns.size]] = FALSE
+        rows = np.flatnonzero(codes == PENDING)
+        if judged.program is None:
+            codes[rows] = ERROR
+        elif len(rows):
+            codes[rows] = judged.program.evaluate(columns, rows, budget=budget).codes
+        judged.codes = codes
+        judged.position = log.position
+        judged.is_pending = bool((codes == PENDING).any())

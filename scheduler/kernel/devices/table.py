@@ -1,0 +1,275 @@
+"""The devices of the cluster: slices, the pools they make, and one row per device.
+
+A changed slice costs what has changed in it: devices that are as they were keep their rows, and
+with them everything that was worked out about them.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import numpy as np
+
+from scheduler.api.devices import Device, DeviceId, ResourceSlice, ResourceSliceSpec
+from scheduler.api.quantity import QuantityError
+from scheduler.kernel.devices.columns import DeviceColumns
+from scheduler.kernel.devices.conditions import leaves_it_to_devices
+from scheduler.kernel.devices.pools import NO_ROWS, Placed, Pool, PoolId
+from scheduler.kernel.snapshot.row_log import RowLog
+
+_NO_ROWS: Final[tuple[int, ...]] = ()
+
+
+class DeviceTable:
+    """All slices. It knows nothing of what is allocated.
+
+    Nodes have numbers of their own here: a slice may come before its node does.
+
+    Attributes:
+        columns: what devices are.
+        pools: by name.
+        slices: by name, as they are placed.
+        node_names: by number, the nodes that slices name; empty for a number that is free.
+        placed: by row, the slice of the device.
+        device_log: rows of devices that came or went.
+        node_log: numbers of nodes that see other devices than before.
+        broad: pools that matter to nodes which none of their slices names.
+        broad_changes: how often those changed.
+        numberings: how often a node got or lost its number.
+    """
+
+    def __init__(self) -> None:
+        self.columns = DeviceColumns()
+        self.pools: dict[PoolId, Pool] = {}
+        self.slices: dict[str, Placed] = {}
+        self.node_names: list[str] = []
+        self.placed: list[Placed | None] = []
+        self.device_log = RowLog()
+        self.node_log = RowLog()
+        self.broad: set[PoolId] = set()
+        self.broad_changes = 0
+        self.numberings = 0
+        self._rows_of: dict[DeviceId, tuple[int, ...]] = {}
+        self._numbers: dict[str, int] = {}
+        self._users: list[list[Placed]] = []
+        self._free_numbers: list[int] = []
+
+    def rows_of(self, device: DeviceId) -> tuple[int, ...]:
+        """The rows of a device: one, or one per generation and slice that lists it."""
+        return self._rows_of.get(device, _NO_ROWS)
+
+    def id_of(self, row: int) -> DeviceId:
+        """The device of a row."""
+        placed, device = self.placed[row], self.columns.devices[row]
+        if placed is None or device is None:
+            raise KeyError(row)
+        return DeviceId(placed.spec.driver, placed.spec.pool.name, device.name)
+
+    def number_of(self, node_name: str) -> int | None:
+        """The number of a node that slices name."""
+        return self._numbers.get(node_name)
+
+    def pools_of(self, number: int) -> set[PoolId]:
+        """The pools of which slices name the node of a number."""
+        return {placed.pool_id for placed in self._users[number]}
+
+    # --- changes --------------------------------------------------------------------------------
+
+    def set_slice(self, published: ResourceSlice) -> tuple[list[int], list[int]]:
+        """Take a slice in, or another version of it.
+
+        Returns:
+            The rows of devices that came, and of those that went.
+
+        Raises:
+            QuantityError: an amount does not parse; nothing has changed.
+        """
+        name, spec = published.metadata.name, published.spec
+        old = self.slices.get(name)
+        if old is not None and old.spec == spec:
+            return [], []
+        kept = _kept_rows(old, spec)
+        came: list[int] = []
+        rows: list[int] = []
+        try:
+            # Slices with counters hold no devices that can be allocated.
+            for device in () if spec.shared_counters else spec.devices:
+                row = kept.pop(device.name, None)
+                if row is None:
+                    row = self.columns.add(spec.driver, device)
+                    came.append(row)
+                rows.append(row)
+        except QuantityError:
+            for row in came:
+                self.columns.remove(row)
+            raise
+        placed = Placed(name, spec, np.array(rows, np.intp) if rows else NO_ROWS)
+        went = [] if old is None else sorted({*old.rows.tolist()} - {*rows})
+        if old is not None:
+            self._displace(old, went)
+        self._place(placed, came)
+        self._note_change(old, placed)
+        return came, went
+
+    def remove_slice(self, name: str) -> list[int]:
+        """Let a slice go.
+
+        Returns:
+            The rows of its devices.
+        """
+        old = self.slices.get(name)
+        if old is None:
+            return []
+        went: list[int] = old.rows.tolist()
+        self._displace(old, went)
+        self._note_change(old, None)
+        return went
+
+    def copy(self) -> "DeviceTable":
+        """An independent copy that numbers rows and nodes alike."""
+        copy = object.__new__(DeviceTable)
+        copy.__dict__.update(self.__dict__)
+        copy.columns = self.columns.copy()
+        copy.pools = {pool_id: pool.copy() for pool_id, pool in self.pools.items()}
+        copy.slices = self.slices.copy()
+        copy.node_names = self.node_names.copy()
+        copy.placed = self.placed.copy()
+        copy.broad = self.broad.copy()
+        copy.device_log = RowLog(self.device_log.position)
+        copy.node_log = RowLog(self.node_log.position)
+        copy._rows_of = self._rows_of.copy()
+        copy._numbers = self._numbers.copy()
+        copy._users = [users.copy() for users in self._users]
+        copy._free_numbers = self._free_numbers.copy()
+        return copy
+
+    def _place(self, placed: Placed, came: Iterable[int]) -> None:
+        self.slices[placed.name] = placed
+        names = _nodes_named(placed.spec)
+        if names is not None:
+            placed.nodes = tuple(self._take_number(name, placed) for name in names)
+            if not placed.spec.node_name:
+                for name, number in zip(names, placed.nodes, strict=True):
+                    here = [device.node_name == name for device in placed.spec.devices]
+                    placed.here[number] = np.array(here, np.bool_)
+        pool = self.pools.get(placed.pool_id)
+        if pool is None:
+            pool = self.pools[placed.pool_id] = Pool(placed.pool_id)
+        pool.add(placed)
+        missing = self.columns.size - len(self.placed)
+        self.placed.extend([None] * missing)
+        for row in placed.rows.tolist():
+            self.placed[row] = placed
+        keep = self.columns.capacity
+        for row in came:
+            device = self.id_of(row)
+            self._rows_of[device] = (*self.rows_of(device), row)
+            self.device_log.append(row, keep)
+
+    def _displace(self, old: Placed, went: Iterable[int]) -> None:
+        for row in went:
+            device = self.id_of(row)
+            others = tuple(r for r in self._rows_of[device] if r != row)
+            if others:
+                self._rows_of[device] = others
+            else:
+                del self._rows_of[device]
+            self.columns.remove(row)
+            self.placed[row] = None
+            self.device_log.append(row, self.columns.capacity)
+        del self.slices[old.name]
+        pool = self.pools[old.pool_id]
+        pool.remove(old)
+        if not pool.placed:
+            del self.pools[old.pool_id]
+        # A number that is free now may be given again: the nodes are noted before.
+        self._note_nodes(old.nodes or ())
+        for node in old.nodes or ():
+            self._give_number_back(node, old)
+
+    def _note_change(self, old: Placed | None, new: Placed | None) -> None:
+        """Note which nodes see something else: those of the slice, or all of its pool."""
+        if new is not None:
+            self._note_nodes(new.nodes or ())
+        pools = {placed.pool_id for placed in (old, new) if placed is not None}
+        if old is not None and new is not None and _count_alike(old, new):
+            pools = {pool_id for pool_id in pools if self._matters_to_others(pool_id)}
+        for pool_id in pools:
+            pool = self.pools.get(pool_id)
+            is_broad = pool is not None and pool.is_seen_everywhere
+            self.broad_changes += is_broad or pool_id in self.broad
+            if is_broad:
+                self.broad.add(pool_id)
+            else:
+                self.broad.discard(pool_id)
+            if pool is not None:
+                self._note_nodes(pool.local)
+
+    def _matters_to_others(self, pool_id: PoolId) -> bool:
+        """Whether one slice of a pool changes what nodes see that see others."""
+        pool = self.pools[pool_id]
+        return bool(pool.counting) or bool(pool.broad)
+
+    def _note_nodes(self, nodes: Iterable[int]) -> None:
+        for node in nodes:
+            self.node_log.append(node, len(self.node_names))
+
+    def _take_number(self, name: str, user: Placed) -> int:
+        number = self._numbers.get(name)
+        if number is None:
+            self.numberings += 1
+            if self._free_numbers:
+                number = self._free_numbers.pop()
+                self.node_names[number] = name
+            else:
+                number = len(self.node_names)
+                self.node_names.append(name)
+                self._users.append([])
+            self._numbers[name] = number
+        self._users[number].append(user)
+        return number
+
+    def _give_number_back(self, number: int, user: Placed) -> None:
+        self._users[number].remove(user)
+        if not self._users[number]:
+            self.numberings += 1
+            del self._numbers[self.node_names[number]]
+            self.node_names[number] = ""
+            self._free_numbers.append(number)
+
+
+def _kept_rows(old: Placed | None, spec: ResourceSliceSpec) -> dict[str, int]:
+    """By name, the rows of devices that are as they were."""
+    if old is None or not old.rows.size or old.pool_id != (spec.driver, spec.pool.name):
+        return {}
+    before: Mapping[str, tuple[Device, int]] = {
+        device.name: (device, row)
+        for device, row in zip(old.spec.devices, old.rows.tolist(), strict=True)
+    }
+    kept: dict[str, int] = {}
+    for device in spec.devices:
+        known = before.get(device.name)
+        if known is not None and known[0] == device:
+            kept[device.name] = known[1]
+    return kept
+
+
+def _count_alike(one: Placed, other: Placed) -> bool:
+    """Whether two versions of a slice mean the same to nodes that neither of them names."""
+    return (
+        one.nodes is not None
+        and other.nodes is not None
+        and one.spec.driver == other.spec.driver
+        and one.spec.pool == other.spec.pool
+    )
+
+
+def _nodes_named(spec: ResourceSliceSpec) -> list[str] | None:
+    """The nodes a slice is for, if it says so by name; upstream looks at counters first."""
+    if spec.shared_counters:
+        return None
+    if spec.node_name:
+        return [spec.node_name]
+    if not leaves_it_to_devices(spec):
+        return None
+    names = {device.node_name or "" for device in spec.devices}
+    return None if "" in names else sorted(names)

@@ -1,0 +1,221 @@
+"""What is allocated: which devices are in use, by which claims, and what is left of shared ones.
+
+Source: pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go
+(foreachAllocatedDevice); k8s.io/dynamic-resource-allocation structured/internal/allocatedstate.go
+(IsDeviceAllocated, v0.36.3).
+"""
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from scheduler.api.devices import AllocationResult, DeviceId, DeviceRequestAllocationResult
+from scheduler.api.quantity import parse
+from scheduler.kernel.devices.capacities import Amounts
+from scheduler.kernel.devices.columns import NONE
+from scheduler.kernel.devices.pools import CounterTable, Pool, PoolId
+from scheduler.kernel.devices.table import DeviceTable
+from scheduler.kernel.snapshot.interning import Interner
+from scheduler.kernel.snapshot.row_log import RowLog
+
+_Availability: TypeAlias = tuple[tuple[tuple[str, str], Decimal], ...]
+_NOTHING: Final[Amounts] = {}
+UNTOUCHED: Final = 0
+"""The state of a device of which nothing is consumed."""
+
+
+class Usage:
+    """Allocations by claim, and what they make of the devices.
+
+    A device may be allocated before a slice lists it, and after.
+
+    Attributes:
+        allocations: by the claim's UID.
+        in_use: by row, whether a claim has the device for itself.
+        allocated: by row, whether a claim has the device or a share of it.
+        state: by row, which of `states` it is in.
+        states: what is consumed of shared devices, as distinct lists of names and amounts.
+        node_log: numbers of nodes on which something was allocated or freed.
+        broad_changes: how often that happened to devices that many nodes may see.
+    """
+
+    def __init__(self, table: DeviceTable) -> None:
+        self.table = table
+        self.allocations: dict[str, AllocationResult] = {}
+        self.in_use = np.zeros(table.columns.capacity, np.bool_)
+        self.allocated = np.zeros(table.columns.capacity, np.bool_)
+        self.state = np.zeros(table.columns.capacity, np.intp)
+        self.states = Interner[tuple[tuple[str, Decimal], ...]](((),))
+        self.node_log = RowLog()
+        self.broad_changes = 0
+        self._holders: dict[DeviceId, tuple[str, ...]] = {}
+        self._shares: dict[DeviceId, int] = {}
+        self._consumed: dict[DeviceId, Amounts] = {}
+        self._changes: dict[PoolId, int] = {}
+        self._availabilities = Interner[_Availability](((),))
+        self._available: dict[tuple[PoolId, int], tuple[int, int, int]] = {}
+
+    # --- questions ------------------------------------------------------------------------------
+
+    def holders(self, device: DeviceId) -> tuple[str, ...]:
+        """The UIDs of the claims that have a device, or a share of it."""
+        return self._holders.get(device, ())
+
+    def is_allocated(self, device: DeviceId) -> bool:
+        """Whether a device is allocated in any way, except for admin access."""
+        return device in self._holders
+
+    def is_dedicated(self, device: DeviceId) -> bool:
+        """Whether a claim has the device for itself."""
+        return len(self._holders.get(device, ())) > self._shares.get(device, 0)
+
+    def consumed(self, device: DeviceId) -> Amounts | None:
+        """What is consumed of a shared device; None when nothing is."""
+        return self._consumed.get(device)
+
+    def availability_of(self, pool: Pool, generation: int) -> int:
+        """The number of what is left of the counters of a pool; see `availability`."""
+        if not pool.counting:
+            return NONE
+        key, versions = (pool.id, generation), (pool.changes, self._changes.get(pool.id, 0))
+        known = self._available.get(key)
+        if known is None or known[:2] != versions:
+            left = tuple(sorted(self._left(pool, generation).items()))
+            known = self._available[key] = (*versions, self._availabilities.intern(left))
+        return known[2]
+
+    def availability(self, number: int) -> CounterTable:
+        """What is left of counters, by its number; amounts may be negative."""
+        return dict(self._availabilities.values[number])
+
+    # --- changes --------------------------------------------------------------------------------
+
+    def allocate(self, uid: str, allocation: AllocationResult) -> None:
+        """A claim has what the allocation says; a claim that has one already keeps it."""
+        if uid in self.allocations:
+            return
+        self.allocations[uid] = allocation
+        for result in allocation.devices.results:
+            if not result.admin_access:
+                self._count(uid, result, 1)
+
+    def release(self, uid: str) -> None:
+        """A claim has nothing."""
+        allocation = self.allocations.pop(uid, None)
+        if allocation is None:
+            return
+        for result in allocation.devices.results:
+            if not result.admin_access:
+                self._count(uid, result, -1)
+
+    def devices_changed(self, came: Iterable[int], went: Iterable[int]) -> None:
+        """Rows of the table got a device, or lost it."""
+        capacity = self.table.columns.capacity
+        if capacity > len(self.in_use):
+            self._grow(capacity)
+        for row in went:
+            self.in_use[row] = self.allocated[row] = False
+            self.state[row] = UNTOUCHED
+        for row in came:
+            self._set_row(row, self.table.id_of(row))
+
+    def fork(self, table: DeviceTable) -> "Usage":
+        """A copy that changes by itself."""
+        copy = object.__new__(Usage)
+        copy.__dict__.update(self.__dict__)
+        copy.table = table
+        copy.allocations = self.allocations.copy()
+        copy.in_use = self.in_use.copy()
+        copy.allocated = self.allocated.copy()
+        copy._changes = self._changes.copy()
+        copy._available = self._available.copy()
+        copy.state = self.state.copy()
+        copy.node_log = RowLog(self.node_log.position)
+        copy._holders = self._holders.copy()
+        copy._shares = self._shares.copy()
+        copy._consumed = self._consumed.copy()
+        return copy
+
+    def _count(self, uid: str, result: DeviceRequestAllocationResult, sign: int) -> None:
+        device = result.id
+        holders = self.holders(device)
+        if sign > 0:
+            holders = (*holders, uid)
+        else:
+            # A claim may have several shares of one device; one of them goes.
+            place = holders.index(uid)
+            holders = holders[:place] + holders[place + 1 :]
+        if holders:
+            self._holders[device] = holders
+        else:
+            del self._holders[device]
+        if result.share_id is not None:
+            shares = self._shares.get(device, 0) + sign
+            self._shares[device] = shares
+            if not shares:
+                del self._shares[device]
+            if result.consumed_capacity:
+                self._consume(device, _amounts(result), sign)
+        for row in self.table.rows_of(device):
+            self._set_row(row, device)
+            self._note(row)
+
+    def _consume(self, device: DeviceId, amounts: Amounts, sign: int) -> None:
+        consumed = dict(self._consumed.get(device, {}))
+        for name, amount in amounts.items():
+            consumed[name] = consumed.get(name, Decimal(0)) + sign * amount
+        if sign > 0 or any(consumed.values()):
+            self._consumed[device] = consumed
+        else:
+            self._consumed.pop(device, None)
+
+    def _set_row(self, row: int, device: DeviceId) -> None:
+        self.in_use[row] = self.is_dedicated(device)
+        self.allocated[row] = self.is_allocated(device)
+        consumed = self._consumed.get(device)
+        self.state[row] = (
+            UNTOUCHED if consumed is None else self.states.intern(tuple(sorted(consumed.items())))
+        )
+
+    def _note(self, row: int) -> None:
+        """Note the nodes that see something else; all of the pool when counters are consumed."""
+        table = self.table
+        placed = table.placed[row]
+        if placed is None:
+            return
+        keep = len(table.node_names)
+        pool = table.pools[placed.pool_id]
+        consumes = bool(table.columns.consumption[row])
+        if consumes:
+            self._changes[pool.id] = self._changes.get(pool.id, 0) + 1
+        for node in pool.local if consumes else placed.nodes or ():
+            self.node_log.append(node, keep)
+        self.broad_changes += placed.nodes is None or (consumes and bool(pool.broad))
+
+    def _left(self, pool: Pool, generation: int) -> dict[tuple[str, str], Decimal]:
+        """The counters of a pool without what its allocated devices consume."""
+        columns = self.table.columns
+        left = dict(pool.counters(generation))
+        for placed in pool.placed.values():
+            if placed.generation != generation:
+                continue
+            rows = placed.rows[self.allocated[placed.rows]]
+            for number in columns.consumption[rows].tolist():
+                for consumed in columns.consumptions.values[number]:
+                    counter = (consumed.counter_set, consumed.counter)
+                    if counter in left:
+                        left[counter] -= consumed.amount
+        return left
+
+    def _grow(self, capacity: int) -> None:
+        for name in ("in_use", "allocated", "state"):
+            old = getattr(self, name)
+            new = np.zeros(capacity, old.dtype)
+            new[: len(old)] = old
+            setattr(self, name, new)
+
+
+def _amounts(result: DeviceRequestAllocationResult) -> Mapping[str, Decimal]:
+    return {name: parse(text) for name, text in result.consumed_capacity.items()}
