@@ -1,6 +1,7 @@
 """Slices, classes and claims of devices for tests, in few words."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -20,6 +21,9 @@ from scheduler.kernel.snapshot import Snapshot
 from scheduler.kernel.snapshot.changes import NodeRemoved, NodeSet
 
 DRIVER = "gpu.example.com"
+
+_compiled = lru_cache(compile_expression)
+"""Clusters come and go in tests; their expressions are the same."""
 
 
 def a_device(name: str, **fields: Any) -> dict[str, Any]:
@@ -132,7 +136,7 @@ def remove_node(snapshot: Snapshot, name: str) -> None:
 
 def cluster(slices: Iterable[ResourceSlice] = (), classes: Iterable[DeviceClass] = ()) -> Devices:
     """Devices of a cluster."""
-    devices = Devices(compile_expression)
+    devices = Devices(_compiled)
     for device_class in classes or [a_class()]:
         devices.set_class(device_class)
     for one in slices:
