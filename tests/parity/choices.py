@@ -46,7 +46,7 @@ def choice_differences(
     gates = [name for flag in flags for name in re.findall(r"(\w+)=true", flag)]
     profiles, cluster = load_case(case, gates)
     if profiles.config.extenders:
-        # They would have to be asked in between, as `engine/hearings.py` does.
+        # They would have to be asked in between, as `engine/pending_extender_calls.py` does.
         return [], 0
     expected = {pod["pod"]: pod for pod in answer["pods"]}
     pods = [pod for pod in cluster.waiting if not expected[pod.key]["preEnqueue"]]

@@ -37,8 +37,8 @@ def watch_sizes(driver: Driver, metrics: SchedulerMetrics) -> None:
             "gated": counts.gated,
         }
 
-    def hearings() -> dict[str, float]:
-        return dict(zip(("asking", "line"), engine.attempts.hearing_counts(), strict=True))
+    def extender_calls() -> dict[str, float]:
+        return dict(zip(("asking", "line"), engine.attempts.extender_call_counts(), strict=True))
 
     def classes() -> list[PodClasses]:
         return [framework.classes for framework in engine.core.frameworks.values()]
@@ -60,7 +60,7 @@ def watch_sizes(driver: Driver, metrics: SchedulerMetrics) -> None:
     )
     metrics.binds_in_flight.from_source(lambda: {(): driver.in_flight})
     metrics.tasks.from_source(lambda: {(): len(asyncio.all_tasks())})
-    metrics.extenders.asking_attempts.from_source(hearings)
+    metrics.extenders.asking_attempts.from_source(extender_calls)
     metrics.class_cache_requests.from_source(
         lambda: {
             "hit": sum(each.hits for each in classes()),

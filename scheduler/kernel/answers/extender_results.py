@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.judgement import Scored
 from scheduler.kernel.extender import Advice, Extenders, KnownExtender
-from scheduler.kernel.extender.consultation import SCALE
+from scheduler.kernel.extender.calls import SCALE
 from scheduler.kernel.framework.interface import Candidate
 from scheduler.kernel.framework.runtime import Feasibility
 from scheduler.kernel.framework.runtime.diagnosis import Reviewed

@@ -12,10 +12,9 @@ import msgspec
 from scheduler.api.pods import PodInfo
 from scheduler.errors import SchedulerError
 from scheduler.kernel.engine.story import Entry
-from scheduler.kernel.extender import Consultation, Question, Review
+from scheduler.kernel.extender import ExtenderCalls
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.runtime import Framework
-from scheduler.kernel.framework.runtime.diagnosis import Reviewed
 from scheduler.kernel.framework.types import QueuedPodInfo
 
 
@@ -162,26 +161,6 @@ REVOCABLE: Final = frozenset({_S.ASKING, _S.HELD, _S.PREBINDING})
 """No binding has left: the API server need not hear that the pod does not go on."""
 
 
-class Hearing(msgspec.Struct):
-    """Extenders and one attempt.
-
-    Attributes:
-        open: questions that have no answer yet, by number.
-        nodes: about the nodes it fits on; None when only preemption concerns an extender.
-        is_sample: whether they were asked about a sample of these nodes.
-        begun: how often they were asked from the beginning.
-        review: about the nodes that could be cleared.
-        reviewed: what came of that.
-    """
-
-    open: dict[int, Question] = {}
-    nodes: Consultation | None = None
-    is_sample: bool = False
-    begun: int = 0
-    review: Review | None = None
-    reviewed: Reviewed | None = None
-
-
 class Choice(msgspec.Struct, frozen=True):
     """What a node was chosen from, or would have been.
 
@@ -216,7 +195,7 @@ class Attempt(msgspec.Struct):
         asked_at: when the API server was last asked about it; 0 for never.
         choice: what the node was chosen from; None without a consumer of outcomes.
         deciding_seconds: how long it took to choose, or to find that there is none.
-        hearing: the questions to extenders and their answers; None while none was asked.
+        extender_calls: to extenders, with what they answered; None while none was made.
         binder: the number of the extender that is to bind it; None for the profile's plugins.
         is_nominated: whether the API server was told where it is expected to go.
     """
@@ -233,7 +212,7 @@ class Attempt(msgspec.Struct):
     asked_at: float = 0.0
     choice: Choice | None = None
     deciding_seconds: float = 0.0
-    hearing: Hearing | None = None
+    extender_calls: ExtenderCalls | None = None
     binder: int | None = None
     is_nominated: bool = False
 

@@ -17,7 +17,6 @@ from scheduler.kernel.engine.attempt import (
     Attempt,
     AttemptEvent,
     AttemptState,
-    Hearing,
     Taken,
 )
 from scheduler.kernel.engine.core import TRACE_LINES, Core
@@ -34,7 +33,6 @@ from scheduler.kernel.engine.failure import (
     status_patch,
     unexpected,
 )
-from scheduler.kernel.engine.hearings import Hearings
 from scheduler.kernel.engine.held import Settled
 from scheduler.kernel.engine.instructions import (
     Bind,
@@ -45,8 +43,9 @@ from scheduler.kernel.engine.instructions import (
     SetTimer,
 )
 from scheduler.kernel.engine.outcome import choice_of, outcome_of
+from scheduler.kernel.engine.pending_extender_calls import PendingExtenderCalls
 from scheduler.kernel.engine.runs import Runs
-from scheduler.kernel.extender import Answer, ExtenderError
+from scheduler.kernel.extender import Answer, ExtenderCalls, ExtenderError
 from scheduler.kernel.framework.events import ASSIGNED_POD_DELETE
 from scheduler.kernel.framework.interface import PostFilterResult
 from scheduler.kernel.framework.runtime import PluginError
@@ -61,7 +60,7 @@ OUTCOMES_END: Final = "Error recording a decision; recording no more"
 
 SCHEDULING_FAILED: Final = "Error scheduling pod; retrying"
 
-MAX_HEARINGS: Final = 4
+MAX_CALLS: Final = 4
 """How often extenders are asked from the beginning about one attempt."""
 NODES_CHANGE: Final = "the nodes that fit have changed each time extenders were asked about them"
 
@@ -92,11 +91,11 @@ class Attempts:
         self._last_id = 0
         self.decided = ""
         self._runs = Runs(core)
-        self._hearings = Hearings(core, self._advance)
-        self.question = self._hearings.question
-        self.is_in_line = self._hearings.is_in_line
-        self.sort_anew = self._hearings.sort_anew
-        self.hearing_counts = self._hearings.counts
+        self._extender_calls = PendingExtenderCalls(core, self._advance)
+        self.question = self._extender_calls.question
+        self.is_in_line = self._extender_calls.is_in_line
+        self.sort_anew = self._extender_calls.sort_anew
+        self.extender_call_counts = self._extender_calls.counts
 
     def __len__(self) -> int:
         return len(self._attempts)
@@ -117,7 +116,7 @@ class Attempts:
     @property
     def has_turn(self) -> bool:
         """Whether an attempt may go on: Permit holds it no longer, or it may ask extenders."""
-        return bool(self._core.waiting.settled) or self._hearings.has_turn
+        return bool(self._core.waiting.settled) or self._extender_calls.has_turn
 
     def decide(self) -> None:
         """Let an attempt go on that waited to ask extenders, or try the next ready pod."""
@@ -125,7 +124,7 @@ class Attempts:
         self.decided = ""
         if core.waiting.settled:
             return  # Their turn comes after each event; what they give back is there for the next.
-        attempt = self._hearings.next_in_line()
+        attempt = self._extender_calls.next_in_line()
         if attempt is not None:
             self._cycle(attempt, self._decide_on)
             return
@@ -169,7 +168,7 @@ class Attempts:
         self._core.queue.done(pod.uid)
 
     def _find_node(self, attempt: Attempt) -> None:
-        hearings, pod, start = self._hearings, attempt.pod, self._core.stopwatch()
+        calls, pod, start = self._extender_calls, attempt.pod, self._core.stopwatch()
         following = self._runs.next(attempt.framework, pod)
         if following is not None:
             self._decided(attempt, following, start)
@@ -178,7 +177,7 @@ class Attempts:
         too_much = exceeded_limit(pod.shape)
         if too_much:
             self.fail(attempt, Failure(too_much, is_rejection=True))
-        elif not hearings.about_nodes(pod) or hearings.take_turn(attempt):
+        elif not calls.about_nodes(pod) or calls.take_turn(attempt):
             self._decide_on(attempt)
 
     def _decide_on(self, attempt: Attempt) -> None:
@@ -187,8 +186,10 @@ class Attempts:
         start = core.stopwatch()
         core.catch_up()
         attempt.framework.calls.step("Snapshot")
-        is_heard = attempt.hearing is not None and attempt.hearing.nodes is not None
-        if not is_heard and self._hearings.ask_about_nodes(attempt, tries_nominated=True):
+        calls = attempt.extender_calls
+        if (calls is None or not calls.begun) and self._extender_calls.ask_about_nodes(
+            attempt, tries_nominated=True
+        ):
             return
         decision = self._decision(attempt)
         self._decided(attempt, decision, start)
@@ -197,8 +198,8 @@ class Attempts:
             self._place(attempt, decision)
         elif isinstance(decision, NoNodesAvailable):
             self.fail(attempt, no_nodes(decision))
-        elif decision.unasked and attempt.hearing is not None and not attempt.hearing.is_sample:
-            self._ask_anew(attempt, attempt.hearing)
+        elif decision.unasked and calls is not None and not calls.is_sample:
+            self._ask_anew(attempt, calls)
         else:
             failure = self._after_filters(attempt, decision)
             if failure is not None:
@@ -212,18 +213,21 @@ class Attempts:
     ) -> None:
         """Take note of what was decided, and how long that took."""
         core = self._core
-        thought = core.stopwatch() - start if attempt.hearing is None else core.now - attempt.start
+        thought = (
+            core.stopwatch() - start if attempt.extender_calls is None else core.now - attempt.start
+        )
         attempt.deciding_seconds = thought
         core.metrics.scheduling_algorithm_duration.observe(thought)
         if core.take_outcome is not None:
             attempt.choice = choice_of(decision, core.snapshot)
 
     def _decision(self, attempt: Attempt) -> ScheduleResult | Unschedulable | NoNodesAvailable:
-        core, hearing = self._core, attempt.hearing
+        core, calls = self._core, attempt.extender_calls
         about = attempt.framework, attempt.pod, core.snapshot, core.queue.nominator
-        if hearing is None or hearing.nodes is None:
+        advice = None if calls is None else calls.advice()
+        if advice is None:
             return core.algorithm.schedule_pod(*about)
-        return core.algorithm.schedule_advised(*about, hearing.nodes.advice())
+        return core.algorithm.schedule_advised(*about, advice)
 
     def _after_filters(self, attempt: Attempt, decision: Unschedulable) -> Failure | None:
         """No node fits: PostFilter plugins may make room; nothing if extenders are asked first."""
@@ -231,15 +235,17 @@ class Attempts:
         excess = decision.diagnosis.excess(self._core.snapshot)
         if not framework.plugins.post_filter:
             return failure_of(
-                decision.diagnosis, excess=excess, is_heard=attempt.hearing is not None
+                decision.diagnosis,
+                excess=excess,
+                has_extender_results=attempt.extender_calls is not None,
             )
-        if attempt.hearing is not None:
-            decision.diagnosis.reviewed = attempt.hearing.reviewed
+        if attempt.extender_calls is not None:
+            decision.diagnosis.reviewed = attempt.extender_calls.reviewed
         result, status = framework.run_post_filter_plugins(
             decision.state, attempt.pod, self._core.snapshot, decision.diagnosis
         )
         if status.is_success and result is not None:
-            if self._hearings.ask_about_candidates(attempt, result.candidates):
+            if self._extender_calls.ask_about_candidates(attempt, result.candidates):
                 return None
             self._make_room(attempt.pod, result)
         decision.diagnosis.post_filter_message = status.message
@@ -247,28 +253,28 @@ class Attempts:
             decision.diagnosis,
             None if result is None else result.nominated_node_name,
             excess,
-            is_heard=attempt.hearing is not None,
+            has_extender_results=attempt.extender_calls is not None,
         )
 
     # --- extenders ------------------------------------------------------------------------------
 
-    def _ask_anew(self, attempt: Attempt, hearing: Hearing) -> None:
+    def _ask_anew(self, attempt: Attempt, calls: ExtenderCalls) -> None:
         """What was asked about does not fit any more, and other nodes do."""
-        if hearing.begun >= MAX_HEARINGS:
+        if calls.begun >= MAX_CALLS:
             self.fail(attempt, Failure(NODES_CHANGE))
-        elif not self._hearings.ask_about_nodes(attempt, tries_nominated=False):
+        elif not self._extender_calls.ask_about_nodes(attempt, tries_nominated=False):
             self._decide_on(attempt)
 
     def answered(self, number: int, answer: Answer) -> None:
         """An extender has answered a question, or has not."""
         self.decided = ""
-        attempt = self._hearings.asked_by(number)
-        if attempt is not None and attempt.hearing is not None:
-            hearing = attempt.hearing
-            self._cycle(attempt, lambda asker: self._hear(asker, hearing, number, answer))
+        attempt = self._extender_calls.asked_by(number)
+        if attempt is not None and attempt.extender_calls is not None:
+            calls = attempt.extender_calls
+            self._cycle(attempt, lambda asker: self._take(asker, calls, number, answer))
 
-    def _hear(self, attempt: Attempt, hearing: Hearing, number: int, answer: Answer) -> None:
-        if self._hearings.hear(attempt, hearing, number, answer):
+    def _take(self, attempt: Attempt, calls: ExtenderCalls, number: int, answer: Answer) -> None:
+        if self._extender_calls.take(attempt, calls, number, answer):
             self._decide_on(attempt)
 
     # --- reserving ------------------------------------------------------------------------------
@@ -280,7 +286,7 @@ class Attempts:
         pod = attempt.pod.on_node(node_name)
         attempt.placed, attempt.cycle_state = (pod,), state
         self._advance(attempt, AttemptEvent.FIT)
-        self._hearings.forget(attempt)
+        self._extender_calls.forget(attempt)
         core.cache.assume_pod(pod)
         self._tell_states(core.states.reserved, pod)
         core.queue.found_place(pod.uid)
@@ -360,7 +366,7 @@ class Attempts:
 
     def _bind(self, attempt: Attempt) -> None:
         self._advance(attempt, AttemptEvent.BIND)
-        attempt.binder = self._hearings.binder(attempt)
+        attempt.binder = self._extender_calls.binder(attempt)
         self._send_bind(attempt)
 
     def _send_bind(self, attempt: Attempt) -> None:
@@ -398,9 +404,9 @@ class Attempts:
         attempt = self._in(attempt_id, AttemptState.BINDING)
         if attempt is None:
             return
-        binder, extenders = attempt.binder, self._hearings.extenders
+        binder, extenders = attempt.binder, self._extender_calls.extenders
         if binder is not None and extenders.all[binder].config.ignorable:
-            self._hearings.went_on_without(attempt, binder, message)
+            self._extender_calls.went_on_without(attempt, binder, message)
             attempt.binder = None
             self._send_bind(attempt)
             return
@@ -660,7 +666,7 @@ class Attempts:
 
     def _forget(self, attempt: Attempt) -> None:
         del self._attempts[attempt.id]
-        self._hearings.forget(attempt)
+        self._extender_calls.forget(attempt)
         for queued in attempt.members:
             del self._by_uid[queued.pod_info.uid]
         self._bound.pop(attempt.id, None)

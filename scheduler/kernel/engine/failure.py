@@ -56,7 +56,7 @@ def failure_of(
     nominated_node_name: str | None = "",
     excess: Excess | None = None,
     *,
-    is_heard: bool = False,
+    has_extender_results: bool = False,
 ) -> Failure:
     """The failure of a pod that fits on no node.
 
@@ -64,7 +64,8 @@ def failure_of(
         diagnosis: why.
         nominated_node_name: see `Failure`.
         excess: see `Failure`.
-        is_heard: whether extenders were asked: they may answer differently for an equal pod.
+        has_extender_results: whether extenders were asked, which may say other things of an equal
+            pod.
     """
     return Failure(
         diagnosis.message(),
@@ -72,7 +73,7 @@ def failure_of(
         unschedulable_plugins=diagnosis.unschedulable_plugins,
         pending_plugins=diagnosis.pending_plugins,
         nominated_node_name=nominated_node_name,
-        fits_nowhere=not nominated_node_name and not is_heard,
+        fits_nowhere=not nominated_node_name and not has_extender_results,
         excess=excess,
         reasons=diagnosis.reason_counts(),
     )

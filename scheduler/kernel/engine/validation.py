@@ -61,7 +61,7 @@ def _asking(core: Core, attempts: Attempts, attempt: Attempt) -> Iterator[str]:
         yield f"{key} is asking, and has a place in the cache"
     if not core.queue.is_in_flight(uid):
         yield f"{key} is asking, and not in flight"
-    questions = () if attempt.hearing is None else attempt.hearing.open
+    questions = () if attempt.extender_calls is None else attempt.extender_calls.open
     if not questions and not attempts.is_in_line(attempt):
         yield f"{key} is asking nothing, and waits for no turn"
     if any(attempts.question(number) is None for number in questions):

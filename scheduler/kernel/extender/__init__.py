@@ -6,7 +6,7 @@ decides when.
 Source: kubernetes pkg/scheduler/extender.go, staging/src/k8s.io/kube-scheduler/extender/v1 (v1.36).
 """
 
-from scheduler.kernel.extender.consultation import Advice, Consultation, ExtenderError
+from scheduler.kernel.extender.calls import Advice, ExtenderCalls, ExtenderError
 from scheduler.kernel.extender.extenders import Extenders, KnownExtender
 from scheduler.kernel.extender.questions import (
     Answer,
@@ -18,12 +18,11 @@ from scheduler.kernel.extender.questions import (
     Question,
     Verb,
 )
-from scheduler.kernel.extender.review import Review
 
 __all__ = [
     "Advice",
     "Answer",
-    "Consultation",
+    "ExtenderCalls",
     "ExtenderError",
     "Extenders",
     "Filtered",
@@ -33,6 +32,5 @@ __all__ = [
     "Preempted",
     "Prioritized",
     "Question",
-    "Review",
     "Verb",
 ]

@@ -12,14 +12,13 @@ from scheduler.daemon.client.extenders import ExtenderClient
 from scheduler.kernel.extender import (
     Advice,
     Answer,
-    Consultation,
-    ExtenderError,
+    ExtenderCalls,
     Extenders,
     Question,
-    Review,
     Verb,
 )
 from scheduler.kernel.extender.bodies import object_body
+from scheduler.kernel.extender.calls import PodsOn
 from scheduler.kernel.framework.interface import Candidate
 from scheduler.kernel.framework.runtime.diagnosis import Reviewed
 from scheduler.kernel.snapshot import Snapshot
@@ -76,11 +75,10 @@ class Asker:
         asked = self.extenders.asked(pod, Verb.FILTER, Verb.PRIORITIZE)
         if not asked or not names:
             return None
-        consultation = Consultation(self.extenders, asked, names)
-        while questions := consultation.next_questions(0.0):
-            for question in questions:
-                consultation.take(question, self.ask(question, pod.uid))
-        return consultation.advice()
+        calls = ExtenderCalls(self.extenders)
+        calls.begin_nodes(asked, names)
+        self._make(calls, pod, lambda _: None)
+        return calls.advice()
 
     def about_candidates(
         self, pod: PodInfo, candidates: tuple[Candidate, ...], snapshot: Snapshot
@@ -94,14 +92,15 @@ class Asker:
             row = snapshot.table.row_of.get(name)
             return None if row is None else snapshot.info(row).pods
 
-        review = Review(self.extenders, asked, candidates)
-        try:
-            while questions := review.next_questions(0.0):
-                for question in questions:
-                    review.take(question, self.ask(question, pod.uid), pods_on)
-        except ExtenderError as problem:
-            return Reviewed(problem=str(problem))
-        return Reviewed(review.candidates)
+        calls = ExtenderCalls(self.extenders)
+        calls.begin_candidates(asked, candidates)
+        self._make(calls, pod, pods_on)
+        return calls.reviewed
+
+    def _make(self, calls: ExtenderCalls, pod: PodInfo, pods_on: PodsOn) -> None:
+        while questions := calls.next_calls(0.0):
+            for question in questions:
+                calls.take(question, self.ask(question, pod.uid), pods_on)
 
     async def _ask(self, question: Question, uid: str) -> Answer:
         client = self._client()

@@ -11,6 +11,7 @@ from typing import Final
 
 from scheduler.daemon.driver.lanes import CONCURRENCY, LANES
 from scheduler.kernel.engine.attempt import TAKEN, TRANSITIONS, AttemptEvent, AttemptState
+from scheduler.kernel.extender.calls import CALL_TRANSITIONS, CallEvent, CallState
 from scheduler.kernel.queue.equivalent_pods import (
     PROBE_TRANSITIONS,
     Following,
@@ -23,6 +24,7 @@ CHECKOUT: Final = Path(__file__).parents[3]
 PAGE: Final = CHECKOUT / "docs" / "architecture.md"
 TESTING: Final = CHECKOUT / "docs" / "testing.md"
 BEGIN: Final = "<!-- drawn by: python -m tests.unit.docs.drawn -->"
+BEGIN_CALLS: Final = "<!-- drawn, calls, by: python -m tests.unit.docs.drawn -->"
 BEGIN_LANES: Final = "<!-- drawn, lanes, by: python -m tests.unit.docs.drawn -->"
 BEGIN_PROBES: Final = "<!-- drawn, probes, by: python -m tests.unit.docs.drawn -->"
 END: Final = "<!-- end of what is drawn -->"
@@ -52,6 +54,18 @@ def probes() -> str:
             follows = "" if following is Following.NONE else f"; next: {following.value}"
             cells.append("" if to is None else f"{to.name}{follows}")
         lines.append([f"**{state.name}**", *cells])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def calls() -> str:
+    """One line per state of the calls to extenders, one column per event."""
+    lines = [["state", *(event.value for event in CallEvent)]]
+    lines.append(["---"] * len(lines[0]))
+    for state in CallState:
+        found = [CALL_TRANSITIONS.get((state, event)) for event in CallEvent]
+        if any(found):
+            cells = ["" if to is None else to.name for to in found]
+            lines.append([f"**{state.name}**", *cells])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -106,5 +120,6 @@ def _with_lines(text: str) -> str:
 if __name__ == "__main__":
     page = with_table(_with_lines(PAGE.read_text()), table())
     page = with_table(page, lanes(), BEGIN_LANES)
+    page = with_table(page, calls(), BEGIN_CALLS)
     PAGE.write_text(with_table(page, probes(), BEGIN_PROBES))
     TESTING.write_text(with_table(TESTING.read_text(), faults()))

@@ -7,11 +7,13 @@ from pathlib import Path
 from tests.rooms import WINGS, path_of, rooms
 from tests.unit.docs.drawn import (
     BEGIN,
+    BEGIN_CALLS,
     BEGIN_LANES,
     BEGIN_PROBES,
     END,
     PAGE,
     TESTING,
+    calls,
     faults,
     lanes,
     probes,
@@ -36,6 +38,7 @@ def test_the_table_of_equivalent_pods_is_the_codes() -> None:
     """`make docs` draws it again."""
     assert drawn_in(TEXT, BEGIN_PROBES) == probes()
     assert drawn_in(TEXT, BEGIN_LANES) == lanes()
+    assert drawn_in(TEXT, BEGIN_CALLS) == calls()
 
 
 def test_the_faults_that_have_a_name_are_those_that_are_planted() -> None:

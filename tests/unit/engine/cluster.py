@@ -37,7 +37,6 @@ from scheduler.kernel.engine.events import (
     Tick,
 )
 from scheduler.kernel.engine.evicting import UNSEEN_SECONDS
-from scheduler.kernel.engine.hearings import LEFT_ALONE, SKIPPED
 from scheduler.kernel.engine.instructions import (
     Ask,
     Bind,
@@ -49,6 +48,7 @@ from scheduler.kernel.engine.instructions import (
     ReadPod,
     RunPreBind,
 )
+from scheduler.kernel.engine.pending_extender_calls import LEFT_ALONE, SKIPPED
 from scheduler.kernel.extender import (
     Answer,
     Filtered,

@@ -17,8 +17,8 @@ from scheduler.kernel.engine.events import (
     ObjectGone,
     ObjectSet,
 )
-from scheduler.kernel.engine.hearings import MAX_ASKING
 from scheduler.kernel.engine.instructions import Ask, Bind, Cancel, Evict, Instruction
+from scheduler.kernel.engine.pending_extender_calls import MAX_ASKING
 from scheduler.kernel.extender import (
     Answer,
     Filtered,
@@ -235,7 +235,7 @@ def test_a_pod_that_needs_nothing_any_more(is_bound: bool) -> None:
 
     assert Cancel(1) in out
     assert late == []
-    assert engine.engine.attempts.hearing_counts() == (0, 0)
+    assert engine.engine.attempts.extender_call_counts() == (0, 0)
 
 
 def test_so_many_ask_at_a_time_and_the_most_important_comes_next() -> None:
@@ -246,17 +246,17 @@ def test_so_many_ask_at_a_time_and_the_most_important_comes_next() -> None:
     low, high, gone = (engine.add(name) for name in ("z-later", "b-first", "a-gone"))
     engine.gone(gone)
 
-    assert engine.engine.attempts.hearing_counts() == (MAX_ASKING, 2)
+    assert engine.engine.attempts.extender_call_counts() == (MAX_ASKING, 2)
     assert not engine.engine.has_ready
     assert len(engine.asks) == MAX_ASKING
     engine.say(Filtered(("a",)), engine.asks[5])
     assert engine.engine.has_ready
     engine.run()
-    assert engine.attempt(high).hearing is not None
-    assert engine.attempt(low).hearing is None
+    assert engine.attempt(high).extender_calls is not None
+    assert engine.attempt(low).extender_calls is None
     engine.say(NoAnswer("down"), engine.asks[6])
     engine.run()
-    assert engine.attempt(low).hearing is not None
+    assert engine.attempt(low).extender_calls is not None
 
 
 def test_one_that_is_left_alone_is_not_asked() -> None:

@@ -1,4 +1,4 @@
-"""Questions of attempts to extenders: their order, and what the answers change.
+"""The calls to extenders that attempts wait for, and the attempts that wait for their turn.
 
 At most `MAX_ASKING` attempts ask at a time. A slow extender must not have all pods of the queue
 before it, each with its list of nodes. The other attempts wait in line, the most important first.
@@ -9,12 +9,11 @@ from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.engine.attempt import Attempt, AttemptEvent, Hearing
+from scheduler.kernel.engine.attempt import Attempt, AttemptEvent
 from scheduler.kernel.engine.core import Core
 from scheduler.kernel.engine.instructions import Ask, LogError
-from scheduler.kernel.extender import Answer, Consultation, ExtenderError, Question, Review, Verb
+from scheduler.kernel.extender import Answer, ExtenderCalls, Question, Verb
 from scheduler.kernel.framework.interface import Candidate
-from scheduler.kernel.framework.runtime.diagnosis import Reviewed
 
 MAX_ASKING: Final = 64
 """Attempts that ask extenders at a time."""
@@ -24,7 +23,7 @@ SKIPPED: Final = "Extender failed; going on without its answer"
 LEFT_ALONE: Final = "Extender keeps being late; it is not asked for a while"
 
 
-class Hearings:
+class PendingExtenderCalls:
     """All attempts that ask extenders, or wait for their turn.
 
     Attributes:
@@ -72,7 +71,7 @@ class Hearings:
         if len(self._asking) < MAX_ASKING:
             self._asking.add(attempt.id)
             return True
-        attempt.hearing = None
+        attempt.extender_calls = None
         heappush(self._line, (self._key(attempt), attempt.id, attempt))
         self._waiting.add(attempt.id)
         self._core.queue.done_scheduling_cycle(attempt.pod.uid)
@@ -114,11 +113,9 @@ class Hearings:
         )
         if not found.names:
             return False
-        hearing = attempt.hearing = attempt.hearing or Hearing()
-        hearing.begun += 1
-        hearing.is_sample = found.is_sample
-        hearing.nodes = Consultation(self.extenders, asked, found.names, is_alone=found.is_alone)
-        return self._ask_next(attempt, hearing)
+        calls = attempt.extender_calls = attempt.extender_calls or ExtenderCalls(self.extenders)
+        calls.begin_nodes(asked, found.names, is_alone=found.is_alone, is_sample=found.is_sample)
+        return self._make_next(attempt, calls)
 
     def ask_about_candidates(self, attempt: Attempt, candidates: Sequence[Candidate]) -> bool:
         """Ask extenders for the victims to evict.
@@ -126,32 +123,31 @@ class Hearings:
         Returns:
             Whether the attempt waits for an answer or for its turn.
         """
-        hearing = attempt.hearing
+        calls = attempt.extender_calls
         asked = self.extenders.asked(attempt.pod, Verb.PREEMPT)
-        if not asked or not candidates or (hearing is not None and hearing.reviewed is not None):
+        if not asked or not candidates or (calls is not None and calls.reviewed is not None):
             return False
         if not self.take_turn(attempt):
             return True
-        hearing = attempt.hearing = hearing or Hearing()
-        hearing.review = Review(self.extenders, asked, candidates)
-        return self._ask_next(attempt, hearing)
+        calls = attempt.extender_calls = calls or ExtenderCalls(self.extenders)
+        calls.begin_candidates(asked, candidates)
+        return self._make_next(attempt, calls)
 
-    def _ask_next(self, attempt: Attempt, hearing: Hearing) -> bool:
+    def _make_next(self, attempt: Attempt, calls: ExtenderCalls) -> bool:
         """Ask what comes next; says whether there is anything."""
-        asking = hearing.review or hearing.nodes
-        questions = asking.next_questions(self._core.now) if asking is not None else []
+        questions = calls.next_calls(self._core.now)
         for question in questions:
-            self._send(attempt, hearing, question)
+            self._send(attempt, calls, question)
         if questions:
             names = [self.extenders.all[question.extender].name for question in questions]
             told = f"{questions[0].verb.value} {', '.join(names)}"
             self._advance(attempt, AttemptEvent.ASK, told)
         return bool(questions)
 
-    def _send(self, attempt: Attempt, hearing: Hearing, question: Question) -> None:
+    def _send(self, attempt: Attempt, calls: ExtenderCalls, question: Question) -> None:
         self._last_question += 1
         number, count = self._last_question, len(question.nodes or question.candidates)
-        hearing.open[number] = question
+        calls.open[number] = question
         self._open[number] = attempt
         ask = Ask(attempt.id, number, question.extender, question.verb, count)
         self._core.out.append(ask)
@@ -159,9 +155,9 @@ class Hearings:
     def question(self, number: int) -> tuple[Question, PodInfo] | None:
         """The question for an extender, and its pod; None when no attempt waits for the answer."""
         attempt = self._open.get(number)
-        if attempt is None or attempt.hearing is None:
+        if attempt is None or attempt.extender_calls is None:
             return None
-        return attempt.hearing.open[number], attempt.pod
+        return attempt.extender_calls.open[number], attempt.pod
 
     def asked_by(self, number: int) -> Attempt | None:
         """The attempt that waits for the answer to a question; None when it comes too late."""
@@ -169,39 +165,24 @@ class Hearings:
 
     # --- answers --------------------------------------------------------------------------------
 
-    def hear(self, attempt: Attempt, hearing: Hearing, number: int, answer: Answer) -> bool:
+    def take(self, attempt: Attempt, calls: ExtenderCalls, number: int, answer: Answer) -> bool:
         """Take over an answer; says whether there is nothing more to wait for.
 
         Raises:
             ExtenderError: an extender that cannot be ignored has failed to filter.
         """
         del self._open[number]
-        question = hearing.open.pop(number)
+        question = calls.open.pop(number)
         self._note(question.extender, answer)
-        problem = self._take_over(hearing, question, answer)
+        problem = calls.take(question, answer, self._pods_on)
         if problem:
             self.went_on_without(attempt, question.extender, problem)
-        if hearing.open or self._ask_next(attempt, hearing):
+        if calls.open or self._make_next(attempt, calls):
             return False
-        if hearing.review is not None:
-            hearing.reviewed = Reviewed(hearing.review.candidates)
-            hearing.review = None
-        elif hearing.nodes is not None and hearing.nodes.is_alone and hearing.nodes.leaves_nothing:
-            # The nominated node will not do: all the others are asked about.
+        if calls.rejects_nominated:
             self._core.catch_up()
             return not self.ask_about_nodes(attempt, tries_nominated=False)
         return True
-
-    def _take_over(self, hearing: Hearing, question: Question, answer: Answer) -> str:
-        if hearing.review is None:
-            return "" if hearing.nodes is None else hearing.nodes.take(question, answer)
-        try:
-            return hearing.review.take(question, answer, self._pods_on)
-        except ExtenderError as problem:
-            # No victims, and a sentence about it; the attempt fails as it would have.
-            hearing.reviewed = Reviewed(problem=str(problem))
-            hearing.review = None
-            return ""
 
     def _pods_on(self, node_name: str) -> Mapping[str, PodInfo] | None:
         info = self._core.cache.nodes.get(node_name)
@@ -232,8 +213,8 @@ class Hearings:
         """An attempt asks no more."""
         if not self.extenders.all:
             return
-        if attempt.hearing is not None:
-            for number in attempt.hearing.open:
+        if attempt.extender_calls is not None:
+            for number in attempt.extender_calls.open:
                 self._open.pop(number, None)
         self._asking.discard(attempt.id)
         self._waiting.discard(attempt.id)

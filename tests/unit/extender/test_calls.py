@@ -7,8 +7,9 @@ from hypothesis import given, strategies as st
 
 from scheduler.config.types import Extender, ExtenderManagedResource
 from scheduler.kernel.extender import (
+    Advice,
     Answer,
-    Consultation,
+    ExtenderCalls,
     ExtenderError,
     Extenders,
     Filtered,
@@ -17,11 +18,12 @@ from scheduler.kernel.extender import (
     Preempted,
     Prioritized,
     Question,
-    Review,
     Verb,
 )
+from scheduler.kernel.extender.calls import CALL_TRANSITIONS, CallEvent, CallState
 from scheduler.kernel.extender.extenders import SKIP_SECONDS, without_password
 from scheduler.kernel.framework.interface import Candidate
+from scheduler.kernel.framework.runtime.diagnosis import Reviewed
 from scheduler.kernel.framework.status import Code, Status
 from tests.support.builders import make_pod_info
 
@@ -34,9 +36,20 @@ def extender(**fields: Any) -> Extender:
     return Extender(**{"url_prefix": "http://e", "weight": 1, **fields})
 
 
-def asking(*configs: Extender, nodes: tuple[str, ...] = NODES, **more: Any) -> Consultation:
-    extenders = Extenders(configs)
-    return Consultation(extenders, tuple(range(len(configs))), nodes, **more)
+def asking(*configs: Extender, nodes: tuple[str, ...] = NODES, **more: Any) -> ExtenderCalls:
+    calls = ExtenderCalls(Extenders(configs))
+    calls.begin_nodes(tuple(range(len(configs))), nodes, **more)
+    return calls
+
+
+def advice_of(calls: ExtenderCalls) -> Advice:
+    advice = calls.advice()
+    assert advice is not None
+    return advice
+
+
+def leaves_nothing(calls: ExtenderCalls) -> bool:
+    return not advice_of(calls).nodes
 
 
 FILTERS = extender(filter_verb="f")
@@ -70,19 +83,19 @@ def test_whom_a_pod_concerns() -> None:
 
 def test_filters_one_after_the_other_then_all_scores() -> None:
     """Each filter sees what the one before it has left; nobody scores a single node."""
-    consultation = asking(FILTERS, extender(filter_verb="f", prioritize_verb="p"), SCORES)
+    calls = asking(FILTERS, extender(filter_verb="f", prioritize_verb="p"), SCORES)
 
-    assert consultation.next_questions(0.0) == [Question(0, Verb.FILTER, NODES)]
-    consultation.take(Question(0, Verb.FILTER, NODES), Filtered(("c", "a", "a"), {"b": "full"}))
-    assert consultation.next_questions(0.0) == [Question(1, Verb.FILTER, ("a", "c"))]
-    consultation.take(Question(1, Verb.FILTER, ("a", "c")), Filtered(("a", "c")))
-    questions = consultation.next_questions(0.0)
+    assert calls.next_calls(0.0) == [Question(0, Verb.FILTER, NODES)]
+    calls.take(Question(0, Verb.FILTER, NODES), Filtered(("c", "a", "a"), {"b": "full"}))
+    assert calls.next_calls(0.0) == [Question(1, Verb.FILTER, ("a", "c"))]
+    calls.take(Question(1, Verb.FILTER, ("a", "c")), Filtered(("a", "c")))
+    questions = calls.next_calls(0.0)
     assert questions == [Question(n, Verb.PRIORITIZE, ("a", "c")) for n in (1, 2)]
     for question in questions:
-        consultation.take(question, Prioritized((("a", 3), ("x", 9), ("a", 1))))
+        calls.take(question, Prioritized((("a", 3), ("x", 9), ("a", 1))))
 
-    assert consultation.next_questions(0.0) == []
-    advice = consultation.advice()
+    assert calls.next_calls(0.0) == []
+    advice = advice_of(calls)
     assert advice.nodes == ("a", "c")
     assert advice.asked == frozenset(NODES)
     assert advice.totals["a"] == 80
@@ -93,23 +106,23 @@ def test_one_node_needs_no_scores_and_none_no_filters() -> None:
     """As upstream."""
     one, none = asking(FILTERS, SCORES), asking(FILTERS, FILTERS, SCORES)
 
-    [question] = one.next_questions(0.0)
+    [question] = one.next_calls(0.0)
     one.take(question, Filtered(("b",)))
-    [question] = none.next_questions(0.0)
+    [question] = none.next_calls(0.0)
     none.take(question, Filtered(()))
 
-    assert one.next_questions(0.0) == none.next_questions(0.0) == []
-    assert none.leaves_nothing
+    assert one.next_calls(0.0) == none.next_calls(0.0) == []
+    assert leaves_nothing(none)
 
 
 def test_unresolvable_counts_more() -> None:
     """Also when a node is in both lists; a node that passes is not rejected."""
-    consultation = asking(FILTERS)
-    [question] = consultation.next_questions(0.0)
+    calls = asking(FILTERS)
+    [question] = calls.next_calls(0.0)
     failed = {"a": "later", "b": "later", "c": "no", "x": "what"}
-    consultation.take(question, Filtered(("c",), failed, {"a": "never"}))
+    calls.take(question, Filtered(("c",), failed, {"a": "never"}))
 
-    assert consultation.advice().rejected == {
+    assert advice_of(calls).rejected == {
         "a": Status(HOPELESS, ("never",), "Extender"),
         "b": Status(REJECTED, ("later",), "Extender"),
     }
@@ -117,12 +130,12 @@ def test_unresolvable_counts_more() -> None:
 
 def test_sums_wrap_around_as_upstreams() -> None:
     """They are int64 there."""
-    consultation = asking(extender(prioritize_verb="p", weight=2))
-    [question] = consultation.next_questions(0.0)
-    consultation.take(question, Prioritized((("a", 2**62), ("b", -(2**63)))))
+    calls = asking(extender(prioritize_verb="p", weight=2))
+    [question] = calls.next_calls(0.0)
+    calls.take(question, Prioritized((("a", 2**62), ("b", -(2**63)))))
 
-    assert consultation.advice().totals == {"a": 0, "b": 0}
-    assert consultation.advice().scores[0]["a"] == 2**62
+    assert advice_of(calls).totals == {"a": 0, "b": 0}
+    assert advice_of(calls).scores[0]["a"] == 2**62
 
 
 @pytest.mark.parametrize(
@@ -145,13 +158,13 @@ def test_a_filter_that_fails(answer: Answer, problem: str) -> None:
     scorer, alone = asking(SCORES), asking(FILTERS, nodes=("a",), is_alone=True)
 
     with pytest.raises(ExtenderError, match=problem):
-        strict.take(strict.next_questions(0.0)[0], answer)
-    assert lax.take(lax.next_questions(0.0)[0], answer) == problem
-    assert lax.advice().nodes == NODES
+        strict.take(strict.next_calls(0.0)[0], answer)
+    assert lax.take(lax.next_calls(0.0)[0], answer) == problem
+    assert advice_of(lax).nodes == NODES
     if not isinstance(answer, Filtered):
-        assert scorer.take(scorer.next_questions(0.0)[0], answer) == problem
-    assert alone.take(alone.next_questions(0.0)[0], answer) == problem
-    assert alone.leaves_nothing
+        assert scorer.take(scorer.next_calls(0.0)[0], answer) == problem
+    assert alone.take(alone.next_calls(0.0)[0], answer) == problem
+    assert leaves_nothing(alone)
 
 
 def test_one_that_keeps_being_late_is_left_alone_for_a_while() -> None:
@@ -167,7 +180,9 @@ def test_one_that_keeps_being_late_is_left_alone_for_a_while() -> None:
     assert not extenders.is_skipped(1, 10.0 + SKIP_SECONDS)
     assert not extenders.is_skipped(0, 10.0)
     assert extenders.note(1, LATE, 50.0)
-    assert Consultation(extenders, (1,), NODES).next_questions(51.0) == []
+    calls = ExtenderCalls(extenders)
+    calls.begin_nodes((1,), NODES)
+    assert calls.next_calls(51.0) == []
 
 
 # --- preemption -----------------------------------------------------------------------------------
@@ -177,24 +192,26 @@ CANDIDATES = (Candidate("a", (V,), 0), Candidate("b", (W,), 1))
 ON = {"a": {V.uid: V}, "b": {W.uid: W}, "c": {}}
 
 
-def reviewing(**fields: Any) -> tuple[Review, Question]:
-    review = Review(Extenders([extender(preempt_verb="p", **fields)]), (0,), CANDIDATES)
-    [question] = review.next_questions(0.0)
+def reviewing(**fields: Any) -> tuple[ExtenderCalls, Question]:
+    review = ExtenderCalls(Extenders([extender(preempt_verb="p", **fields)]))
+    review.begin_candidates((0,), CANDIDATES)
+    [question] = review.next_calls(0.0)
     return review, question
 
 
 def test_what_an_extender_leaves_is_what_the_next_one_sees() -> None:
     """Nodes may be struck off, victims and violations changed; nothing left ends it."""
     config = extender(preempt_verb="p")
-    review = Review(Extenders([config, config, config]), (0, 1, 2), CANDIDATES)
-    [first] = review.next_questions(0.0)
+    review = ExtenderCalls(Extenders([config, config, config]))
+    review.begin_candidates((0, 1, 2), CANDIDATES)
+    [first] = review.next_calls(0.0)
     review.take(first, Preempted({"b": MetaVictims((W.uid, W.uid), 7)}), ON.get)
-    [second] = review.next_questions(0.0)
+    [second] = review.next_calls(0.0)
     review.take(second, Preempted({}), ON.get)
 
     assert first == Question(0, Verb.PREEMPT, candidates=CANDIDATES)
     assert second == Question(1, Verb.PREEMPT, candidates=(Candidate("b", (W,), 7),))
-    assert review.next_questions(0.0) == []
+    assert review.next_calls(0.0) == []
     assert review.candidates == ()
 
 
@@ -206,7 +223,7 @@ def test_what_an_extender_leaves_is_what_the_next_one_sees() -> None:
         (
             Preempted({"a": MetaVictims((W.uid,))}),
             (
-                f"extender: http://e claims to preempt pod \\(UID: {W.uid}\\) on node: a, but the "
+                f"extender: http://e claims to preempt pod (UID: {W.uid}) on node: a, but the "
                 "pod is not found on that node"
             ),
         ),
@@ -217,9 +234,10 @@ def test_a_review_that_fails(answer: Answer, problem: str) -> None:
     strict, question = reviewing()
     lax, _ = reviewing(ignorable=True)
 
-    with pytest.raises(ExtenderError, match=problem):
-        strict.take(question, answer, ON.get)
-    assert lax.take(question, answer, ON.get)
+    assert strict.take(question, answer, ON.get) == ""
+    assert strict.reviewed == Reviewed(problem=problem)
+    assert strict.next_calls(0.0) == []
+    assert lax.take(question, answer, ON.get) == problem
     assert lax.candidates == CANDIDATES
 
 
@@ -229,10 +247,53 @@ def test_a_node_without_victims() -> None:
     strict, question = reviewing()
     lax, _ = reviewing(ignorable=True)
 
-    with pytest.raises(ExtenderError, match='expected at least one victim pod on node "a"'):
-        strict.take(question, answer, ON.get)
+    assert strict.take(question, answer, ON.get) == ""
+    assert strict.reviewed == Reviewed(problem='expected at least one victim pod on node "a"')
     assert not lax.take(question, answer, ON.get)
     assert lax.candidates == (Candidate("b", (W,), 0),)
+
+
+# --- states ---------------------------------------------------------------------------------------
+
+
+def test_nodes_are_filtered_then_prioritized_and_candidates_are_reviewed() -> None:
+    """Between them it is decided; nodes may be asked about again."""
+    config = extender(filter_verb="f", prioritize_verb="p", preempt_verb="x")
+    calls, states = asking(config), []
+    for begin in (None, lambda: calls.begin_nodes((0,), NODES)):
+        if begin is not None:
+            begin()
+        while questions := calls.next_calls(0.0):
+            states.append(calls.state)
+            for question in questions:
+                filtered = question.verb is Verb.FILTER
+                calls.take(question, Filtered(NODES) if filtered else Prioritized((("a", 1),)))
+        states.append(calls.state)
+    assert (calls.begun, advice_of(calls).totals) == (2, {"a": 10})
+    calls.begin_candidates((0,), CANDIDATES)
+    [question] = calls.next_calls(0.0)
+    states.append(calls.state)
+    calls.take(question, Preempted({"a": MetaVictims((V.uid,))}), ON.get)
+    assert calls.next_calls(0.0) == []
+
+    filtering = [CallState.FILTER, CallState.PRIORITIZE, CallState.DECIDE]
+    assert [*states, calls.state] == [*filtering, *filtering, CallState.PREEMPT, CallState.DECIDE]
+    assert calls.reviewed == Reviewed((Candidate("a", (V,), 0),))
+
+
+@pytest.mark.parametrize("state", CallState)
+@pytest.mark.parametrize("event", CallEvent)
+def test_what_cannot_happen_is_a_contradiction(state: CallState, event: CallEvent) -> None:
+    """Each pair that is missing in the table raises; all others lead on."""
+    calls = ExtenderCalls(Extenders([]))
+    calls.state = state
+
+    if (state, event) in CALL_TRANSITIONS:
+        calls._advance(event)
+        assert calls.state is CALL_TRANSITIONS[state, event]
+    else:
+        with pytest.raises(KeyError):
+            calls._advance(event)
 
 
 # --- laws -----------------------------------------------------------------------------------------
@@ -279,20 +340,21 @@ _CONFIGS = st.lists(
 @given(configs=_CONFIGS, answers=st.lists(_ANSWERS, max_size=20), is_alone=st.booleans())
 def test_whatever_is_answered(configs: Any, answers: Any, is_alone: bool) -> None:
     """It comes to an end; of the nodes asked about each is kept once, or rejected, or neither."""
-    consultation = asking(*configs, is_alone=is_alone)
-    review = Review(Extenders(configs), tuple(range(len(configs))), CANDIDATES)
+    calls = asking(*configs, is_alone=is_alone)
+    review = ExtenderCalls(Extenders(configs))
+    review.begin_candidates(tuple(range(len(configs))), CANDIDATES)
     rest = iter(answers)
     try:
-        while questions := consultation.next_questions(0.0):
+        while questions := calls.next_calls(0.0):
             for question in questions:
-                consultation.take(question, next(rest, NoAnswer("no more")))
-        while questions := review.next_questions(0.0):
+                calls.take(question, next(rest, NoAnswer("no more")))
+        while questions := review.next_calls(0.0):
             for question in questions:
                 review.take(question, next(rest, NoAnswer("no more")), ON.get)
     except ExtenderError:
         assert any(not config.ignorable for config in configs)
 
-    advice = consultation.advice()
+    advice = advice_of(calls)
     assert len(set(advice.nodes)) == len(advice.nodes)
     assert set(advice.nodes) | advice.rejected.keys() <= set(NODES)
     assert not set(advice.nodes) & advice.rejected.keys()

@@ -1,0 +1,321 @@
+"""The calls to extenders about one pod: whom to ask next, and what the answers come to.
+
+Nodes are known by name: while an extender thinks, the rows of a snapshot change. Whether a node
+still fits is judged when all have answered.
+
+Source: kubernetes pkg/scheduler/schedule_one.go (findNodesThatPassExtenders, prioritizeNodes),
+framework/preemption/preemption.go (callExtenders), extender.go (Filter, ProcessPreemption) v1.36.
+Differs: what an extender says about nodes that it was not asked about is left out.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Final, TypeAlias
+
+import msgspec
+
+from scheduler.api.pods import PodInfo
+from scheduler.errors import SchedulerError
+from scheduler.kernel.extender.extenders import Extenders, KnownExtender
+from scheduler.kernel.extender.questions import (
+    Answer,
+    Filtered,
+    NoAnswer,
+    Preempted,
+    Prioritized,
+    Question,
+    Verb,
+)
+from scheduler.kernel.framework.interface import Candidate
+from scheduler.kernel.framework.runtime.diagnosis import Reviewed
+from scheduler.kernel.framework.status import EXTENDER, Status, unresolvable, unschedulable
+
+SCALE: Final = 10
+"""Extenders score up to 10, plugins up to 100. Source: MaxExtenderPriority, MaxNodeScore."""
+
+_OTHER_VERB: Final = "the answer is to another question"
+_INT64_RANGE: Final = 2**64
+_INT64_HALF: Final = 2**63
+
+PodsOn: TypeAlias = Callable[[str], Mapping[str, PodInfo] | None]
+"""The pods on a node by UID; None for a node that is unknown."""
+
+
+class ExtenderError(SchedulerError):
+    """An extender that cannot be ignored has failed."""
+
+
+class CallState(Enum):
+    """What extenders are asked at present."""
+
+    DECIDE = "decide"
+    """Nothing: the scheduler decides, with the results as they are."""
+    FILTER = "filter"
+    """Which nodes the pod may go to; one after the other, each about the nodes that are left."""
+    PRIORITIZE = "prioritize"
+    """How good the nodes are that are left; all at once. One that fails counts for nothing."""
+    PREEMPT = "preempt"
+    """Which victims may be evicted; one after the other, each about what is left."""
+    FAILED = "failed"
+    """Nothing more: the attempt fails."""
+
+
+class CallEvent(Enum):
+    """What happens to the calls about a pod."""
+
+    NODES = "nodes"
+    """There are nodes on which the pod fits."""
+    CANDIDATES = "candidates"
+    """There are nodes that could be cleared for it."""
+    LAST = "last"
+    """All that concerns the pod have answered, were skipped, or have nothing left to judge."""
+    FAIL = "fail"
+    """An extender that cannot be ignored has failed."""
+
+
+_S, _E = CallState, CallEvent
+
+CALL_TRANSITIONS: Final = {
+    (_S.DECIDE, _E.NODES): _S.FILTER,
+    (_S.DECIDE, _E.CANDIDATES): _S.PREEMPT,
+    (_S.FILTER, _E.LAST): _S.PRIORITIZE,
+    (_S.FILTER, _E.FAIL): _S.FAILED,
+    (_S.PRIORITIZE, _E.LAST): _S.DECIDE,
+    (_S.PREEMPT, _E.LAST): _S.DECIDE,
+    (_S.PREEMPT, _E.FAIL): _S.DECIDE,
+}
+"""Every pair that may happen; after FAIL in PREEMPT there are no victims, and a sentence why."""
+
+
+class Advice(msgspec.Struct, frozen=True):
+    """What extenders have said about nodes.
+
+    Attributes:
+        nodes: where the pod may go.
+        asked: the nodes they were asked about.
+        rejected: why not to the others, as far as they said it.
+        scores: by extender and node, what they said, unweighted.
+        totals: by node, all weighted scores together.
+    """
+
+    nodes: tuple[str, ...]
+    asked: frozenset[str]
+    rejected: Mapping[str, Status]
+    scores: Mapping[int, Mapping[str, int]]
+    totals: Mapping[str, int]
+
+
+class ExtenderCalls:
+    """All calls about one pod.
+
+    Attributes:
+        state: what is being asked.
+        open: the calls that have no answer yet, by number.
+        begun: how often nodes were asked about from the beginning.
+        is_sample: whether these are a sample of the nodes on which the pod fits.
+        candidates: the nodes that could be cleared, as far as they are left.
+        reviewed: what came of them; None before all have answered.
+    """
+
+    def __init__(self, extenders: Extenders) -> None:
+        self._extenders = extenders
+        self.state = CallState.DECIDE
+        self.open: dict[int, Question] = {}
+        self.begun = 0
+        self.is_sample = self._is_alone = False
+        self.reviewed: Reviewed | None = None
+        self._due: list[int] = []
+        """Extenders that are still to filter or to look at the candidates, in order."""
+        self._scorers: list[int] = []
+        self._asked: frozenset[str] = frozenset()
+        self._left: tuple[str, ...] = ()
+        self.candidates: tuple[Candidate, ...] = ()
+        self._rejected: dict[str, Status] = {}
+        self._scores: dict[int, Counter[str]] = {}
+
+    def begin_nodes(
+        self,
+        asked: tuple[int, ...],
+        nodes: tuple[str, ...],
+        *,
+        is_alone: bool = False,
+        is_sample: bool = False,
+    ) -> None:
+        """Ask about nodes from the beginning.
+
+        Args:
+            asked: the numbers of the extenders that the pod concerns.
+            nodes: those on which it fits.
+            is_alone: whether the only node is the one the pod is nominated to, tried before others.
+            is_sample: whether it fits on others as well.
+        """
+        self._advance(CallEvent.NODES)
+        self.begun += 1
+        self.is_sample, self._is_alone = is_sample, is_alone
+        known = self._extenders.all
+        self._due = [number for number in asked if known[number].config.filter_verb]
+        self._scorers = [number for number in asked if known[number].config.prioritize_verb]
+        self._asked, self._left = frozenset(nodes), nodes
+        self._rejected, self._scores = {}, {}
+
+    def begin_candidates(self, asked: tuple[int, ...], candidates: Sequence[Candidate]) -> None:
+        """Ask about the nodes that could be cleared."""
+        self._advance(CallEvent.CANDIDATES)
+        self._due, self.candidates = list(asked), tuple(candidates)
+
+    @property
+    def rejects_nominated(self) -> bool:
+        """Whether the nominated node, tried alone, will not do: the others are to be tried."""
+        return self._is_alone and not self._left
+
+    def next_calls(self, now: float) -> list[Question]:
+        """Whom to ask when all that were asked have answered; nothing where it is to be decided.
+
+        Args:
+            now: extenders that are suspended at this time are not called.
+        """
+        if self.state is CallState.FILTER:
+            number = self._next_due(now) if self._left else None
+            if number is not None:
+                return [Question(number, Verb.FILTER, self._left)]
+            self._advance(CallEvent.LAST)
+            calls = [
+                Question(number, Verb.PRIORITIZE, self._left)
+                for number in (self._scorers if len(self._left) > 1 else ())
+                if not self._extenders.is_skipped(number, now)
+            ]
+            if calls:
+                return calls
+        elif self.state is CallState.PREEMPT:
+            number = self._next_due(now) if self.candidates else None
+            if number is not None:
+                return [Question(number, Verb.PREEMPT, candidates=self.candidates)]
+            self.reviewed = Reviewed(self.candidates)
+        if self.state is not CallState.DECIDE:
+            self._advance(CallEvent.LAST)
+        return []
+
+    def take(self, question: Question, answer: Answer, pods_on: PodsOn = lambda _: None) -> str:
+        """Take over an answer; gives what went wrong and does not matter, or nothing.
+
+        Raises:
+            ExtenderError: one that cannot be ignored has failed to filter.
+        """
+        extender = self._extenders.all[question.extender]
+        if question.verb is Verb.PREEMPT:
+            return self._take_candidates(extender, answer, pods_on)
+        if isinstance(answer, Prioritized):
+            self._scores[question.extender] = _summed(answer)
+            return ""
+        if isinstance(answer, Filtered):
+            given = frozenset(question.nodes)
+            stranger = next((name for name in answer.nodes if name not in given), None)
+            if stranger is None:
+                self._narrow(question, answer)
+                return ""
+            answer = NoAnswer(
+                f'extender "{extender.name}" claims a filtered node "{stranger}" which is not '
+                "found in the input node list"
+            )
+        problem = _problem(answer)
+        if question.verb is Verb.FILTER and not extender.config.ignorable:
+            if not self._is_alone:
+                self._advance(CallEvent.FAIL)
+                raise ExtenderError(problem)
+            # The nominated node is only tried; then all the others are.
+            self._left = ()
+        return problem
+
+    def advice(self) -> Advice | None:
+        """What was said about nodes; None if none were asked about."""
+        if not self.begun:
+            return None
+        totals: Counter[str] = Counter()
+        for number, scores in self._scores.items():
+            weight = self._extenders.all[number].config.weight * SCALE
+            totals.update({name: score * weight for name, score in scores.items()})
+        wrapped = {name: _as_int64(total) for name, total in totals.items()}
+        return Advice(self._left, self._asked, self._rejected, self._scores, wrapped)
+
+    def _advance(self, event: CallEvent) -> None:
+        self.state = CALL_TRANSITIONS[self.state, event]
+
+    def _next_due(self, now: float) -> int | None:
+        while self._due:
+            number = self._due.pop(0)
+            if not self._extenders.is_skipped(number, now):
+                return number
+        return None
+
+    def _narrow(self, question: Question, answer: Filtered) -> None:
+        kept, asked = frozenset(answer.nodes), frozenset(question.nodes)
+        self._rejected.update(_statuses(answer, asked - kept))
+        self._left = tuple(name for name in question.nodes if name in kept)
+
+    def _take_candidates(self, extender: KnownExtender, answer: Answer, pods_on: PodsOn) -> str:
+        try:
+            self.candidates = tuple(_candidates(extender, answer, pods_on))
+        except ExtenderError as problem:
+            if extender.config.ignorable:
+                return str(problem)
+            # The attempt fails as it would have.
+            self._advance(CallEvent.FAIL)
+            self.reviewed = Reviewed(problem=str(problem))
+        return ""
+
+
+def _problem(answer: Answer) -> str:
+    return answer.problem if isinstance(answer, NoAnswer) else _OTHER_VERB
+
+
+def _statuses(answer: Filtered, nodes: frozenset[str]) -> Iterator[tuple[str, Status]]:
+    """Why nodes were left out; not all extenders say it. Unresolvable counts more."""
+    for name, text in answer.failed.items():
+        if name in nodes:
+            yield name, unschedulable(text).by(EXTENDER)
+    for name, text in answer.unresolvable.items():
+        if name in nodes:
+            yield name, unresolvable(text).by(EXTENDER)
+
+
+def _summed(answer: Prioritized) -> Counter[str]:
+    """A node that is named twice gets both scores."""
+    scores: Counter[str] = Counter()
+    for name, score in answer.scores:
+        scores[name] += score
+    return scores
+
+
+def _as_int64(number: int) -> int:
+    """Upstream's sums wrap around."""
+    return (number + _INT64_HALF) % _INT64_RANGE - _INT64_HALF
+
+
+def _candidates(extender: KnownExtender, answer: Answer, pods_on: PodsOn) -> list[Candidate]:
+    if not isinstance(answer, Preempted):
+        raise ExtenderError(_problem(answer))
+    found = []
+    for node_name, victims in answer.victims.items():
+        pods = pods_on(node_name)
+        if pods is None:
+            raise ExtenderError(f'nodeinfo not found for node name "{node_name}"')
+        uids = dict.fromkeys(victims.uids)
+        chosen = tuple(_victim(extender, node_name, uid, pods) for uid in uids)
+        if chosen:
+            found.append(Candidate(node_name, chosen, victims.pdb_violations))
+        elif not extender.config.ignorable:
+            raise ExtenderError(f'expected at least one victim pod on node "{node_name}"')
+    return found
+
+
+def _victim(
+    extender: KnownExtender, node_name: str, uid: str, pods: Mapping[str, PodInfo]
+) -> PodInfo:
+    pod = pods.get(uid)
+    if pod is None:
+        raise ExtenderError(
+            f"extender: {extender.name} claims to preempt pod (UID: {uid}) on node: {node_name}, "
+            "but the pod is not found on that node"
+        )
+    return pod
