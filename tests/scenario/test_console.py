@@ -6,7 +6,7 @@ from typing import Any
 
 from scheduler.clock import SystemClock
 from scheduler.daemon.recording.files import Recording
-from scheduler.tools.cli.comparing import compared
+from scheduler.tools.cli.comparing import compared_with, configured
 from scheduler.tools.cli.live import ClusterAddress
 from scheduler.tools.cli.watching import watching
 from scheduler.tools.console.scenes import ClusterScene, RecordingScene
@@ -124,7 +124,8 @@ def test_a_recording_is_compared_as_replay_does(tmp_path: Path) -> None:
     recording = recorded(tmp_path)
     file = tmp_path / "config.yaml"
     file.write_text(EVICTING)
-    expected, _ = compared(recording.header, recording, str(file), ())
+    asked = configured(recording.header, str(file), ())
+    expected = compared_with(recording.header, recording, asked)
 
     async def ask() -> Any:
         async with (

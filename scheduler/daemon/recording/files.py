@@ -55,6 +55,7 @@ class Recording:
     Attributes:
         paths: the files in their order.
         header: of the first part.
+        share: how much of it was read by the last reader, 0 to 1.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
@@ -67,6 +68,8 @@ class Recording:
         headers = {path: _header(path) for path in paths}
         self.paths = sorted(paths, key=lambda path: headers[path].part)
         self.header = headers[self.paths[0]]
+        self.share = 0.0
+        self._sizes = {path: path.stat().st_size for path in self.paths}
         for number, path in enumerate(self.paths, start=1):
             found = headers[path]
             if found.recording != self.header.recording:
@@ -80,12 +83,16 @@ class Recording:
         Raises:
             RecordingError: a file is damaged.
         """
+        done, whole = 0, sum(self._sizes.values())
         for path in self.paths:
             try:
                 with path.open("rb") as file:
                     lines = _lines(file)
                     next(lines)
-                    yield from Reader().records(lines)
+                    for record in Reader().records(lines):
+                        self.share = (done + file.tell()) / whole
+                        yield record
+                done += self._sizes[path]
             except (RecordingError, OSError) as problem:
                 raise _in(path, problem) from problem
 

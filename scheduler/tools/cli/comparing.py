@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import click
+import msgspec
 
 from scheduler.daemon.recording.comparison import ReplayComparison, Side, compare
 from scheduler.daemon.recording.records import Header, Record
@@ -14,7 +15,7 @@ from scheduler.daemon.recording.summary import Summary, Victim
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.outcome import TakeOutcome
 from scheduler.kernel.framework.interface import Plugin
-from scheduler.tools.cli.inputs import NOT_ASKED, read_profiles
+from scheduler.tools.cli.inputs import NOT_ASKED, profiles_from_text, read_profiles
 from scheduler.tools.cli.tables import print_table
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import InputError
@@ -23,51 +24,74 @@ from scheduler.tools.offline.recorded import recorded_profiles, with_plugins
 _SHOWN: Final = 20
 
 
-def compared(
-    header: Header,
-    records: Iterable[Record],
-    config_file: str | None,
-    plugins: tuple[str, ...],
-    take_outcome: TakeOutcome | None = None,
-) -> tuple[ReplayComparison, tuple[str, ...]]:
-    """Replay with another configuration; also what of it has no effect.
+class Compared(msgspec.Struct, frozen=True):
+    """Two configurations that are to be compared.
 
-    The configuration is the recorded one where no file is given; plugins are enabled as well, as
-    `--plugin` has them.
+    Attributes:
+        profiles: of the other one.
+        reference: any, in a builder of their own.
+        notices: what of the other one has no effect.
+    """
+
+    profiles: Profiles
+    reference: Profiles
+    notices: tuple[str, ...]
+
+
+def configured(header: Header, config_file: str | None, plugins: tuple[str, ...]) -> Compared:
+    """The configuration that a recording is to be compared with.
+
+    It is the recorded one where no file is given; plugins are enabled as well, as `--plugin` has
+    them.
 
     Raises:
-        SchedulerError: the configuration, a plugin or the recording cannot be read.
+        SchedulerError: the configuration, or a plugin, cannot be read.
     """
-    notices: tuple[str, ...] = ()
     if config_file is None:
-        profiles = recorded_profiles(header)
-    else:
-        settings = tuple(f"{name}=true" for name in header.feature_gates)
-        profiles, notices = read_profiles(config_file, feature_gates=settings)
+        return _compared(header, recorded_profiles(header), (), plugins)
+    profiles, notices = read_profiles(config_file, feature_gates=_settings(header))
+    return _compared(header, profiles, notices, plugins)
+
+
+def configured_by(header: Header, text: str) -> Compared:
+    """The same with the text of a configuration.
+
+    Raises:
+        SchedulerError: it cannot be read.
+    """
+    profiles, notices = profiles_from_text(text, "configuration", feature_gates=_settings(header))
+    return _compared(header, profiles, notices, ())
+
+
+def _settings(header: Header) -> tuple[str, ...]:
+    return tuple(f"{name}=true" for name in header.feature_gates)
+
+
+def _compared(
+    header: Header, profiles: Profiles, notices: tuple[str, ...], plugins: tuple[str, ...]
+) -> Compared:
     reference = profiles.again()
     if plugins:
-        added = dict(map(_plugin, plugins))
-        profiles = with_plugins(profiles, added, header.feature_gates)
+        profiles = with_plugins(profiles, dict(map(_plugin, plugins)), header.feature_gates)
     if profiles.config.extenders:
         notices = (*notices, NOT_ASKED)
-    return compared_with(header, records, profiles, reference, take_outcome), notices
+    return Compared(profiles, reference, notices)
 
 
 def compared_with(
     header: Header,
     records: Iterable[Record],
-    profiles: Profiles,
-    reference: Profiles,
+    asked: Compared,
     take_outcome: TakeOutcome | None = None,
     looked: Callable[[float, Side, Side], None] = lambda _time, _recorded, _now: None,
 ) -> ReplayComparison:
-    """Replay with other profiles; `reference` are profiles of any kind, in a builder of their own.
+    """Replay with another configuration.
 
     Raises:
         SchedulerError: the recording cannot be read.
     """
-    engine = _engine(profiles, header, take_outcome)
-    return compare(records, engine, _engine(reference, header), looked)
+    engine = _engine(asked.profiles, header, take_outcome)
+    return compare(records, engine, _engine(asked.reference, header), looked)
 
 
 def _engine(profiles: Profiles, header: Header, take_outcome: TakeOutcome | None = None) -> Engine:

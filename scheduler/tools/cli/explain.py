@@ -9,11 +9,19 @@ from scheduler.config.feature_gates import turned_on
 from scheduler.errors import SchedulerError
 from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.answers.why import Depth
-from scheduler.tools.cli.explaining import Wanted, asked_of, print_json, print_notes, print_text
+from scheduler.tools.cli.explaining import (
+    Wanted,
+    asked_of,
+    print_json,
+    print_notes,
+    print_pages,
+    print_text,
+)
 from scheduler.tools.cli.inputs import refuse
-from scheduler.tools.cli.options import Output, output_option, print_line
+from scheduler.tools.cli.options import Output, page_option, print_line
 from scheduler.tools.cli.sources import InputSource, recorded_options, source_options
 from scheduler.tools.offline.cases import answer_case
+from scheduler.tools.offline.reading import InputError
 
 _FAILED: Final = 1
 _PENDING: Final = 3
@@ -68,7 +76,7 @@ _PENDING: Final = 3
     metavar="NAME",
     help="Have this profile decide about all pods, whatever their schedulerName.",
 )
-@output_option()
+@page_option()
 @click.option(
     "--fail-on-pending",
     is_flag=True,
@@ -129,14 +137,17 @@ def explain(  # noqa: PLR0913 - one argument per option
     explainer = Explainer(
         asked.cluster.engine,
         asked.framework_of,
-        all_reasons=all_reasons,
+        all_reasons=all_reasons or output == "html",
         preempts=preempts,
         asker=asked.cluster.asker,
         asks_permit=True,
         unserved=asked.unserved,
     )
-    write = print_json if output == "json" else print_text
-    outcome = write(asked, explainer, wanted)
+    write = {"json": print_json, "text": print_text, "html": print_pages}[output]
+    try:
+        outcome = write(asked, explainer, wanted)
+    except InputError as problem:
+        refuse("explain", problem)
     if output == "text":
         print_notes(asked, wanted, notices)
     if outcome.failed:

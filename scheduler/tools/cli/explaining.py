@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from scheduler.api.pods import PodInfo
+from scheduler.clock import SystemClock
 from scheduler.config.walker import nearest
 from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.answers.judgement import Judgement
@@ -20,6 +21,9 @@ from scheduler.kernel.answers.why import Depth
 from scheduler.kernel.engine.instructions import POD_SCHEDULED
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.tools.cli.explain_text import PodReport, print_note, print_report
+from scheduler.tools.cli.options import print_page
+from scheduler.tools.cli.pod_page import PodPage, pod_page
+from scheduler.tools.cli.progress import shown_progress
 from scheduler.tools.offline.cluster import DEFAULT_PROFILE, ClusterState, Profiles
 from scheduler.tools.offline.reading import ClusterObjects, InputError
 from scheduler.tools.offline.simulate import Placement, simulate
@@ -212,6 +216,35 @@ def print_text(asked: Asked, explainer: Explainer, wanted: Wanted) -> ExplainRes
         print_report(msgspec.structs.replace(report, for_all=for_all, together=placements))
     if not reports:
         click.echo("No pod waits for a node.")
+    return outcome
+
+
+def print_pages(asked: Asked, explainer: Explainer, wanted: Wanted) -> ExplainResult:
+    """Print one page for a browser, with all pods; of pods that are alike the first.
+
+    Raises:
+        InputError: there is no pod to speak of, or standard output is a terminal.
+    """
+    outcome, now = ExplainResult(), SystemClock().wall()
+    pages: dict[Hashable, PodPage] = {}
+    others: dict[Hashable, list[str]] = {}
+    with shown_progress("judging pods") as progress:
+        for number, pod in enumerate(asked.pods):
+            progress(number / len(asked.pods))
+            equal = pod.uid if pod.pod.volumes or pod.node_name else _all_that_is_judged(pod)
+            if equal in pages:
+                others.setdefault(equal, []).append(pod.key)
+                continue
+            judgement = explainer.judge(pod, wanted.depth)
+            outcome.note(judgement, pod)
+            pages[equal] = pod_page(pod, judgement, asked.framework_of(pod), now)
+    if not pages:
+        raise InputError("no pod waits for a node: name a pod")
+    each = [
+        page if equal not in others else page.and_like(others[equal])
+        for equal, page in pages.items()
+    ]
+    print_page("pod", {"each": each})
     return outcome
 
 

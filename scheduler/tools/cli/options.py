@@ -1,13 +1,16 @@
 """Options that several commands have."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 import click
 import msgspec
 
-Output: TypeAlias = Literal["text", "json"]
+from scheduler.tools.offline.documents import InputError
+from scheduler.tools.pages.shell import Page, saved_page
+
+Output: TypeAlias = Literal["text", "json", "html"]
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 context_option: Final = click.option(
@@ -26,11 +29,21 @@ def cluster_options(told: str) -> Decorator:
 
 
 def output_option(told: str = "For people or for programs.") -> Decorator:
-    """Adds -o, with this help; the command gets an `Output`."""
+    """Adds -o, with this help; the command gets an `Output` that is no page."""
+    return _output_option(["text", "json"], told)
+
+
+def page_option() -> Decorator:
+    """Adds -o; the command gets an `Output`."""
+    told = "For people or for programs, or one page for a browser: > page.html."
+    return _output_option(["text", "json", "html"], told)
+
+
+def _output_option(choices: Sequence[str], told: str) -> Decorator:
     return click.option(
         "-o",
         "--output",
-        type=click.Choice(["text", "json"]),
+        type=click.Choice(choices),
         default="text",
         show_default=True,
         help=told,
@@ -40,4 +53,16 @@ def output_option(told: str = "For people or for programs.") -> Decorator:
 def print_line(value: object) -> None:
     """Prints what programs read: JSON on one line."""
     sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def print_page(page: Page, data: object) -> None:
+    """Prints a page that needs no server.
+
+    Raises:
+        InputError: standard output is a terminal.
+    """
+    if sys.stdout.isatty():
+        raise InputError("-o html prints a page for a browser: redirect it, as in > page.html")
+    sys.stdout.buffer.write(saved_page(page, data))
     sys.stdout.buffer.flush()

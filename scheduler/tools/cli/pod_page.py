@@ -26,6 +26,7 @@ from scheduler.tools.cli.explain_text import PodReport, remarks, unserved_text, 
 Mood: TypeAlias = Literal["good", "warn", "bad"]
 
 _NEAREST_SHOWN: Final = 3
+_OTHERS_SHOWN: Final = 5
 
 
 class _Wire(msgspec.Struct, frozen=True, rename="camel"):
@@ -92,6 +93,15 @@ class PodPage(_Wire, frozen=True):
     story: tuple[StoryEntry, ...]
     state: SchedulingState | None
     notes: tuple[str, ...]
+
+    def and_like(self, others: Sequence[str]) -> "PodPage":
+        """The same for a pod that stands for others."""
+        named = ", ".join(others[:_OTHERS_SHOWN])
+        more = len(others) - _OTHERS_SHOWN
+        told = f"It stands for {len(others)} more like it: {named}"
+        told += f" and {more} more." if more > 0 else "."
+        words = msgspec.structs.replace(self.words, remarks=[told, *self.words.remarks])
+        return msgspec.structs.replace(self, words=words)
 
 
 def pod_page(

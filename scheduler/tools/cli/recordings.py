@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -71,6 +71,16 @@ def seconds_at(header: Header, moment: str) -> float:
     """
     at = _time_of_day(moment)
     return float(moment) if at is None else at - header.started
+
+
+def day_of(header: Header, time: float) -> datetime:
+    """The time of day at which the clock of a recording's events showed a time."""
+    return datetime.fromtimestamp(header.started, UTC) + timedelta(seconds=time - header.clock)
+
+
+def rfc3339(time: datetime) -> str:
+    """A time of day as the API has it, in milliseconds."""
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _time_of_day(moment: str) -> float | None:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,15 +21,26 @@ from scheduler.daemon.recording.replay import (
 )
 from scheduler.errors import SchedulerError
 from scheduler.kernel.answers.explainer import Explainer
+from scheduler.kernel.answers.model import SchedulingState
+from scheduler.kernel.answers.scheduling_state import scheduling_state_of
 from scheduler.kernel.answers.why import Depth
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.outcome import TakeOutcome
-from scheduler.tools.cli.comparing import compared, print_comparison
+from scheduler.tools.cli.comparing import (
+    Compared,
+    compared_with,
+    configured,
+    print_comparison,
+)
+from scheduler.tools.cli.comparison_page import comparison_page
 from scheduler.tools.cli.explain_text import PodReport, print_note, print_report
 from scheduler.tools.cli.inputs import refuse
-from scheduler.tools.cli.options import Output, output_option, print_line
-from scheduler.tools.cli.recordings import recording_at, until
+from scheduler.tools.cli.options import Output, page_option, print_line, print_page
+from scheduler.tools.cli.pod_page import pod_page
+from scheduler.tools.cli.progress import shown_progress
+from scheduler.tools.cli.recordings import day_of, recording_at, rfc3339, until
 from scheduler.tools.offline.cluster import Profiles
+from scheduler.tools.offline.progress import no_progress, told
 from scheduler.tools.offline.reading import InputError
 from scheduler.tools.offline.recorded import recorded_engine, recorded_profiles
 
@@ -67,7 +79,7 @@ _DIFFERENT: Final = 1
     metavar="MODULE:CLASS[=WEIGHT]",
     help="The same with this plugin enabled as well, in every profile. May be given several times.",
 )
-@output_option()
+@page_option()
 @click.option(
     "--decisions",
     "table",
@@ -96,30 +108,49 @@ def replay(  # noqa: PLR0913 - one argument per option
     A directory holds a recording for each start of the daemon. Of several, the one is meant that
     was the last to have begun at the time of day of --at; without that, name the files.
     """
-    if dump and (output == "json" or config_file or plugins):
+    if dump and (output != "text" or config_file or plugins):
         raise click.UsageError("--dump prints text about the recording itself")
     if pod is not None and (config_file or plugins):
         raise click.UsageError("--explain is about the configuration that was recorded")
+    if output == "html" and not (config_file or plugins or pod):
+        raise click.UsageError("-o html shows a comparison or a pod: --config, --plugin, --explain")
     try:
         recording = recording_at(paths, moment)
-        records = until(recording, moment)
-        with _outcomes(table, recording.header) as take_outcome:
+        header = recording.header
+        with (
+            _outcomes(table, header) as take_outcome,
+            shown_progress("replaying") as progress,
+        ):
+            shares = ((recording.share, record) for record in until(recording, moment))
+            records = told(shares, no_progress if dump else progress)
             if config_file is not None or plugins:
-                found, notices = compared(
-                    recording.header, records, config_file, plugins, take_outcome
-                )
-                if output == "json":
-                    print_line(msgspec.to_builtins(found))
-                else:
-                    print_comparison(found)
-                for notice in notices:
-                    print_note(notice)
+                asked = configured(header, config_file, plugins)
+                _compare(header, records, asked, output, take_outcome)
                 return
-            replay = _Replay(recording.header, output, take_outcome)
+            replay = _Replay(header, output, take_outcome)
             status = replay.run(records, pod, dump=dump)
     except SchedulerError as problem:
         refuse("replay", problem)
     sys.exit(status)
+
+
+def _compare(
+    header: Header,
+    records: Iterator[Record],
+    asked: Compared,
+    output: Output,
+    take_outcome: TakeOutcome | None,
+) -> None:
+    if output == "html":
+        print_page("replay", comparison_page(header, records, asked, take_outcome))
+        return
+    found = compared_with(header, records, asked, take_outcome)
+    if output == "json":
+        print_line(msgspec.to_builtins(found))
+    else:
+        print_comparison(found)
+    for notice in asked.notices:
+        print_note(notice)
 
 
 @contextmanager
@@ -150,7 +181,7 @@ class _Replay:
     def __init__(self, header: Header, output: Output, take_outcome: TakeOutcome | None) -> None:
         self._header = header
         self._take_outcome = take_outcome
-        self._is_json = output == "json"
+        self._output = output
         self._said: dict[str, Any] = {}
 
     def run(self, records: Iterator[Record], pod: str | None, *, dump: bool) -> int:
@@ -160,7 +191,7 @@ class _Replay:
         status = self._feed(records, engine, dump=dump, is_asked=pod is not None)
         if pod is not None:
             self._explain(profiles, engine, pod)
-        if self._is_json:
+        if self._output == "json":
             print_line(self._said)
         return status
 
@@ -193,7 +224,7 @@ class _Replay:
         return round(time - self._header.clock, 6)
 
     def _say(self, text: str) -> None:
-        if not self._is_json:
+        if self._output == "text":
             click.echo(text)
 
     def _show(self, record: Record) -> None:
@@ -224,8 +255,15 @@ class _Replay:
         core.cache.update_snapshot(core.snapshot)
         # The configuration may have changed since the recording began.
         profiles.frameworks = dict(core.frameworks)
-        explainer = Explainer(engine, profiles.framework_of)
-        if self._is_json:
+        is_page = self._output == "html"
+        explainer = Explainer(engine, profiles.framework_of, all_reasons=is_page)
+        if is_page:
+            judgement, state = explainer.judge(pod, Depth.CHANGES), self._state(pod, engine)
+            now = self._day(core.now)
+            page = pod_page(pod, judgement, profiles.framework_of(pod), now, state=state)
+            print_page("pod", {"each": [page]})
+            return
+        if self._output == "json":
             judgement = explainer.judge(pod, Depth.CHANGES)
             told = [
                 {
@@ -246,6 +284,17 @@ class _Replay:
         framework, count = profiles.framework_of(pod), core.snapshot.table.count
         reasons = {} if answer.checks else explainer.reasons
         print_report(PodReport(pod, answer, framework, count, reasons, (), 10))
+
+    def _state(self, pod: PodInfo, engine: Engine) -> SchedulingState:
+        return scheduling_state_of(
+            pod,
+            engine,
+            lambda time: rfc3339(self._day(time)),
+            leading=self._header.is_complete,
+        )
+
+    def _day(self, time: float) -> datetime:
+        return day_of(self._header, time)
 
 
 def _pod_called(engine: Engine, name: str) -> PodInfo:

@@ -9,13 +9,15 @@ import click
 from scheduler.errors import SchedulerError
 from scheduler.tools.cli.explain_text import print_note
 from scheduler.tools.cli.inputs import read_documents, refuse
-from scheduler.tools.cli.options import Output, output_option, print_line
+from scheduler.tools.cli.options import Output, page_option, print_line, print_page
+from scheduler.tools.cli.progress import shown_progress
 from scheduler.tools.cli.sources import InputSource, recorded_options, source_options
 from scheduler.tools.cli.tables import grouped, print_by_reason, print_table, print_use
 from scheduler.tools.offline import hypothetical_changes
 from scheduler.tools.offline.asked_changes import AddedNodes, changes_of
 from scheduler.tools.offline.reading import InputError
-from scheduler.tools.offline.what_if import WhatIf, what_if as find_out
+from scheduler.tools.offline.what_if import WhatIf
+from scheduler.tools.offline.what_if_page import what_if_page
 
 _HOMELESS: Final = 3
 """Exit status with `--fail-on-homeless`."""
@@ -75,7 +77,7 @@ _HOMELESS: Final = 3
     show_default=True,
     help="Decides between equally good nodes; the same seed gives the same placements.",
 )
-@output_option()
+@page_option()
 @click.option(
     "--fail-on-homeless",
     is_flag=True,
@@ -128,12 +130,16 @@ def what_if(  # noqa: PLR0913 - one argument per option
         for each in documents:
             added = source.read_beside(each, objects)
             changes.append(partial(hypothetical_changes.apply, others=added))
-        found = find_out(profiles, objects, changes, seed)
+        with shown_progress("placing pods") as progress:
+            page = what_if_page(profiles, objects, changes, seed, progress)
+        found = page.found
+        if output == "html":
+            print_page("what-if", page.data)
     except SchedulerError as problem:
         refuse("what-if", problem)
     if output == "json":
         print_line(found)
-    else:
+    elif output == "text":
         _print(found, seed)
         for notice in (*found.warnings, *notices):
             print_note(notice)

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from itertools import takewhile
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from scheduler.kernel.answers.scheduling_state import scheduling_state_of
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import Event, ObjectGone, ObjectSet
 from scheduler.kernel.framework.runtime.shared_states import place_of
+from scheduler.tools.cli.recordings import day_of, rfc3339
 from scheduler.tools.cli.top.sources import RecordingSource
 from scheduler.tools.cli.top.view import Rates
 from scheduler.tools.cli.watching import Watched
@@ -284,7 +285,7 @@ class RecordingScene(Scene):
 
     @override
     def time(self) -> datetime:
-        return self._day(self.now)
+        return day_of(self.header, self.now)
 
     @property
     @override
@@ -310,13 +311,9 @@ class RecordingScene(Scene):
         return scheduling_state_of(
             pod,
             self.engine,
-            lambda time: self._day(time).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            lambda time: rfc3339(day_of(self.header, time)),
             leading=self.decides,
         )
-
-    def _day(self, seconds: float) -> datetime:
-        start = datetime.fromtimestamp(self.header.started, UTC)
-        return start + timedelta(seconds=seconds - self.header.clock)
 
     def _whole_series(self) -> Series:
         """The rates of the whole recording, without what was there when it began."""

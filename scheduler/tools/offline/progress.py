@@ -18,6 +18,7 @@ def told(shares: Iterable[tuple[float, _T]], progress: Progress) -> Iterator[_T]
     for share, item in shares:
         progress(share)
         yield item
+    progress(1.0)
 
 
 def part(progress: Progress, start: float, end: float) -> Progress:

@@ -129,6 +129,7 @@ def what_if(
         if controller_of(pod) is None
     ]
     look(cluster.snapshot)
+    progress(1.0)
     return WhatIf(
         tuple(moved),
         tuple(homeless),

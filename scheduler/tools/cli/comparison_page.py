@@ -1,0 +1,98 @@
+"""A replay with another configuration as data of the page "Replay"."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from scheduler.api.resources import PODS
+from scheduler.daemon.recording.comparison import Side
+from scheduler.daemon.recording.records import Header, Record
+from scheduler.kernel.engine.outcome import TakeOutcome
+from scheduler.tools.cli.comparing import Compared, compared_with
+
+_POINTS: Final = 300
+"""A curve has so many points at least, and twice as many at most, once it is long enough."""
+
+
+class Curves(msgspec.Struct):
+    """One side over time.
+
+    Attributes:
+        waiting: how many pods wait.
+        oldest: how long the one has waited that came first, in seconds.
+        victims: how many pods were evicted so far.
+        use: by resource, the share of what all nodes have that is requested.
+    """
+
+    waiting: list[int] = []
+    oldest: list[float] = []
+    victims: list[int] = []
+    use: dict[str, list[float]] = {}
+
+    def add(self, time: float, side: Side) -> None:
+        """One more moment."""
+        came = [pod.came for pod in side.pods.values() if not pod.node]
+        before = len(self.waiting)
+        self.waiting.append(len(came))
+        self.oldest.append(round(time - min(came), 3) if came else 0.0)
+        self.victims.append(len(side.victims))
+        for name, share in side.meter.shares.items():
+            if name != PODS:
+                self.use.setdefault(name, [0.0] * before).append(round(share, 4))
+
+    def thin(self) -> None:
+        """Leave out every second moment."""
+        del self.waiting[1::2]
+        del self.oldest[1::2]
+        del self.victims[1::2]
+        for shares in self.use.values():
+            del shares[1::2]
+
+
+class BothCurves(msgspec.Struct):
+    """Both sides at the same moments, in seconds since the start.
+
+    Attributes:
+        step: the least time between two moments.
+    """
+
+    times: list[float]
+    recorded: Curves
+    now: Curves
+    step: float = 0.0
+
+    def look(self, seconds: float, time: float, recorded: Side, now: Side) -> None:
+        """Take note of a moment, unless the last one was just before."""
+        if self.times and seconds - self.times[-1] < self.step:
+            return
+        self.times.append(round(seconds, 3))
+        self.recorded.add(time, recorded)
+        self.now.add(time, now)
+        if len(self.times) > 2 * _POINTS:
+            del self.times[1::2]
+            self.recorded.thin()
+            self.now.thin()
+            self.step = self.times[-1] / _POINTS
+
+
+def comparison_page(
+    header: Header,
+    records: Iterable[Record],
+    asked: Compared,
+    take_outcome: TakeOutcome | None = None,
+) -> dict[str, Any]:
+    """What `stowage replay --config FILE -o json` prints, with `curves` and `notices`.
+
+    Raises:
+        SchedulerError: the recording is damaged.
+    """
+    curves = BothCurves([], Curves(), Curves())
+
+    def looked(time: float, recorded: Side, now: Side) -> None:
+        curves.look(time - header.clock, time, recorded, now)
+
+    answer: dict[str, Any] = msgspec.to_builtins(
+        compared_with(header, records, asked, take_outcome, looked)
+    )
+    return {**answer, "curves": curves, "notices": asked.notices}
