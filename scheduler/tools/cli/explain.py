@@ -148,7 +148,7 @@ def explain(  # noqa: PLR0913 - one argument per option
         outcome = write(asked, explainer, wanted)
     except InputError as problem:
         refuse("explain", problem)
-    if output == "text":
+    if output != "json":
         print_notes(asked, wanted, notices)
     if outcome.failed:
         sys.exit(_FAILED)

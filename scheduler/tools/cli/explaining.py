@@ -180,32 +180,34 @@ def print_text(asked: Asked, explainer: Explainer, wanted: Wanted) -> ExplainRes
     outcome = ExplainResult()
     reports: dict[object, PodReport] = {}
     equals: dict[object, PodReport] = {}
-    for pod in asked.pods:
-        equal = _all_that_is_judged(pod)
-        if equal in equals:
-            equals[equal].others.append(pod.key)
-            continue
-        judgement = explainer.judge(pod, wanted.depth)
-        outcome.note(judgement, pod)
-        alike = pod.shape, pod.pod.status.nominated_node_name, judgement.likeness
-        known = reports.get(alike)
-        if known is None:
-            # Checks have their own numbers, of all nodes together.
-            has_numbers = judgement.summary.checks and not wanted.nodes
-            reports[alike] = PodReport(
-                pod,
-                judgement.answer(),
-                asked.framework_of(pod),
-                len(judgement.nodes.names) or asked.cluster.snapshot.table.count,
-                {} if has_numbers else explainer.reasons,
-                wanted.nodes,
-                wanted.top,
-                [],
-            )
-        else:
-            known.others.append(pod.key)
-        if not pod.pod.volumes and not pod.node_name:
-            equals[equal] = reports[alike]
+    with shown_progress("judging pods") as progress:
+        for number, pod in enumerate(asked.pods):
+            progress(number / len(asked.pods))
+            equal = _all_that_is_judged(pod)
+            if equal in equals:
+                equals[equal].others.append(pod.key)
+                continue
+            judgement = explainer.judge(pod, wanted.depth)
+            outcome.note(judgement, pod)
+            alike = pod.shape, pod.pod.status.nominated_node_name, judgement.likeness
+            known = reports.get(alike)
+            if known is None:
+                # Checks have their own numbers, of all nodes together.
+                has_numbers = judgement.summary.checks and not wanted.nodes
+                reports[alike] = PodReport(
+                    pod,
+                    judgement.answer(),
+                    asked.framework_of(pod),
+                    len(judgement.nodes.names) or asked.cluster.snapshot.table.count,
+                    {} if has_numbers else explainer.reasons,
+                    wanted.nodes,
+                    wanted.top,
+                    [],
+                )
+            else:
+                known.others.append(pod.key)
+            if not pod.pod.volumes and not pod.node_name:
+                equals[equal] = reports[alike]
     together = _Together(asked, wanted)
     for report in reports.values():
         for_all, placements = None, None

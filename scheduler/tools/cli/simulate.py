@@ -8,6 +8,7 @@ from scheduler.errors import SchedulerError
 from scheduler.tools.cli.explain_text import print_note
 from scheduler.tools.cli.inputs import feature_gates_option, read_files, read_profiles, refuse
 from scheduler.tools.cli.options import Output, output_option, print_line
+from scheduler.tools.cli.progress import shown_progress
 from scheduler.tools.cli.tables import grouped, print_by_reason, print_table, print_use
 from scheduler.tools.offline.cluster import ClusterState
 from scheduler.tools.offline.simulate import SimulationResult, simulate as simulate_pods
@@ -71,7 +72,8 @@ def simulate(
     except SchedulerError as problem:
         refuse("simulate", problem)
     before = utilisation_of(cluster.snapshot)
-    outcome = simulate_pods(cluster)
+    with shown_progress("placing pods") as progress:
+        outcome = simulate_pods(cluster, progress)
     if output == "json":
         print_line(outcome)
         return

@@ -141,6 +141,7 @@ def what_if(  # noqa: PLR0913 - one argument per option
         print_line(found)
     elif output == "text":
         _print(found, seed)
+    if output != "json":
         for notice in (*found.warnings, *notices):
             print_note(notice)
     if fail_on_homeless and any(not pod.has_waited for pod in found.homeless):

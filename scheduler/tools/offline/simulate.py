@@ -69,6 +69,7 @@ class _Simulation(Driving):
             self._progress(min(1.0, decisions / pods))
             self.handle(Decide())
             decisions += 1
+        self._progress(1.0)
         self.handle(Tick())
         messages = {entry["uid"]: str(entry["message"]) for entry in self.engine.core.queue.dump()}
         messages.update(
