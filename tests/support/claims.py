@@ -13,7 +13,7 @@ from scheduler.api.devices import (
     ResourceSlice,
 )
 from scheduler.api.nodes import NodeInfo
-from scheduler.api.objects import Node, NodeStatus, ObjectMeta
+from scheduler.api.objects import AnnotatedMeta, Node, NodeStatus
 from scheduler.kernel.cel import compile_expression
 from scheduler.kernel.devices.allocator import Allocator
 from scheduler.kernel.devices.catalog import Devices
@@ -121,7 +121,7 @@ def set_nodes(
     """Let nodes come, or change."""
     changes = []
     for name in names:
-        meta = ObjectMeta(name=name, labels=dict((labels or {}).get(name, {})))
+        meta = AnnotatedMeta(name=name, labels=dict((labels or {}).get(name, {})))
         node = Node(metadata=meta, status=NodeStatus())
         info = NodeInfo(name)
         info.node = node
@@ -134,7 +134,7 @@ def remove_node(snapshot: Snapshot, name: str) -> None:
     snapshot.update([NodeRemoved(name)])
 
 
-def cluster(slices: Iterable[ResourceSlice] = (), classes: Iterable[DeviceClass] = ()) -> Devices:
+def cluster(slices: Iterable[ResourceSlice] = (), classes: Sequence[DeviceClass] = ()) -> Devices:
     """Devices of a cluster."""
     devices = Devices(_compiled)
     for device_class in classes or [a_class()]:

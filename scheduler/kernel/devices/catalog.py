@@ -11,6 +11,7 @@ from weakref import WeakSet
 from scheduler.api.devices import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
 from scheduler.kernel.devices.allocator import Allocator
 from scheduler.kernel.devices.constraints import Attributes
+from scheduler.kernel.devices.counts import Counting, DeviceCounts
 from scheduler.kernel.devices.judging import Judging
 from scheduler.kernel.devices.places import Places
 from scheduler.kernel.devices.plan import Plan, key_of, plan_of
@@ -50,6 +51,7 @@ class Devices:
         self._attributes = Attributes(self.table)
         self._users: WeakSet[Devices]
         self._allocators: OrderedDict[bytes, Allocator] = OrderedDict()
+        self._counting = Counting(self.usage, self._selectors)
         self._owns_table = True
         self._users = WeakSet((self,))
 
@@ -107,6 +109,18 @@ class Devices:
             self._allocators.move_to_end(key)
         return found
 
+    def counts(self, class_name: str, snapshot: Snapshot) -> DeviceCounts | None:
+        """How many devices of a class every node of a snapshot has, by row.
+
+        Returns:
+            None when there is no such class.
+        """
+        device_class = self.classes.get(class_name)
+        if device_class is None:
+            return None
+        self.places.refresh(snapshot)
+        return self._counting.count(device_class, self.places)
+
     def fork(self) -> "Devices":
         """A copy that changes without this one, and this one without it."""
         copy = object.__new__(Devices)
@@ -116,6 +130,7 @@ class Devices:
         copy.usage = self.usage.fork(self.table)
         copy.places = self.places.fork(self.table, copy.usage)
         copy.classes = self.classes.copy()
+        copy._counting = Counting(copy.usage, self._selectors)
         copy._allocators = OrderedDict(
             (key, known.fork(copy._judging(known.plan), copy.places))
             for key, known in self._allocators.items()
@@ -145,4 +160,5 @@ class Devices:
         self.places = Places(self.table, self.usage)
         self._selectors = Selectors(self._compile_expression, self.table)
         self._attributes = Attributes(self.table)
+        self._counting = Counting(self.usage, self._selectors)
         self._allocators.clear()

@@ -138,7 +138,7 @@ class DeviceColumns:
         self._free: list[int] = []
         self._drivers: _GrowingColumn[str] = _GrowingColumn(self.capacity)
         self._attributes: _NamedColumns[AttributeValue] = _NamedColumns()
-        self._capacities: _NamedColumns[Decimal] = _NamedColumns()
+        self._capacities: _NamedColumns[str] = _NamedColumns()
         self._unreadable: dict[int, str] = {}
         self.alive = np.zeros(self.capacity, np.bool_)
         self.multiple = np.zeros(self.capacity, np.bool_)
@@ -167,8 +167,8 @@ class DeviceColumns:
         return self._attributes.view
 
     @property
-    def capacities(self) -> Columns[Decimal]:
-        """Capacities by domain and id."""
+    def capacities(self) -> Columns[str]:
+        """Capacities by domain and id, as they are written."""
         return self._capacities.view
 
     @property
@@ -184,7 +184,8 @@ class DeviceColumns:
         Raises:
             QuantityError: an amount does not parse; nothing has changed.
         """
-        capacities = {_split(n, driver): parse(c.value) for n, c in device.capacity.items()}
+        for capacity in device.capacity.values():
+            parse(capacity.value)
         consumption = _consumption_of(device)
         row = self._new_row()
         self.devices[row] = device
@@ -194,8 +195,9 @@ class DeviceColumns:
         self.taint_set[row] = self._taint_set_of(device)
         self.capacity_set[row] = self._capacity_set_of(device)
         self.consumption[row] = self.consumptions.intern(consumption)
-        for key, amount in capacities.items():
-            self._capacities.set(row, key, amount, self.capacity)
+        for name, capacity in device.capacity.items():
+            key = _split(name, driver)
+            self._capacities.set(row, key, str(capacity.value), self.capacity)
         # The full name wins over the bare one, which stands for the same.
         for name in sorted(device.attributes, key=lambda name: "/" in name):
             self._add_attribute(row, driver, name, device)

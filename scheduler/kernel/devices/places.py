@@ -59,7 +59,10 @@ class Layout:
         self.rows: Rows = NO_ROWS
         self.pool_of: Rows = NO_ROWS
         self.here: Mask | None = None
-        if self.views:
+        if len(self.views) == 1:
+            self.rows, self.here = self.views[0].rows, self.views[0].here
+            self.pool_of = np.zeros(len(self.rows), np.intp)
+        elif self.views:
             self.rows = np.concatenate([v.rows for v in self.views])
             sizes = [len(v.rows) for v in self.views]
             self.pool_of = np.repeat(np.arange(len(sizes)), sizes)

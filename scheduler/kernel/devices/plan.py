@@ -81,10 +81,10 @@ class Ask:
             Toleration(t.key, t.operator, t.value, t.effect) for t in request.tolerations
         )
         self.capacity: CapacityRequirements | None = request.capacity
-        of_class = () if self.class_ is None else self.class_.spec.selectors
+        of_class = [] if self.class_ is None else selectors_of_class(self.class_)
         self.problem = _problem(request, self.class_, self.name)
         self.selectors = (
-            *_selectors(of_class, request.device_class_name),
+            *of_class,
             *_selectors(request.selectors, None),
         )
 
@@ -194,6 +194,11 @@ def key_of(claims: Sequence[ResourceClaim]) -> bytes:
         msgspec.json.encode((claim.spec.devices.requests, claim.spec.devices.constraints))
         for claim in claims
     )
+
+
+def selectors_of_class(device_class: DeviceClass) -> list[Selector]:
+    """The selectors that tell which devices are of a class."""
+    return _selectors(device_class.spec.selectors, device_class.metadata.name)
 
 
 def _asks(request: DeviceRequest, first: int, classes: Classes) -> list[Ask]:

@@ -48,9 +48,23 @@ class Placed:
         rows: by device, its row.
         nodes: the numbers of the nodes it is meant for; None when a condition tells.
         here: by node number, which devices are for the node; empty when all are.
+        names: of its devices.
+        duplicate: a name that comes twice, or empty.
+        consumes: whether a device consumes counters.
+        is_bound: whether a device has binding conditions, be they none.
     """
 
-    __slots__ = ("here", "name", "nodes", "rows", "spec")
+    __slots__ = (
+        "consumes",
+        "duplicate",
+        "here",
+        "is_bound",
+        "name",
+        "names",
+        "nodes",
+        "rows",
+        "spec",
+    )
 
     def __init__(self, name: str, spec: ResourceSliceSpec, rows: Rows) -> None:
         self.name = name
@@ -58,6 +72,13 @@ class Placed:
         self.rows = rows
         self.nodes: tuple[int, ...] | None = None
         self.here: dict[int, Mask] = {}
+        self.names = frozenset(device.name for device in spec.devices)
+        self.duplicate = ""
+        if len(self.names) != len(spec.devices):
+            counts = Counter(device.name for device in spec.devices)
+            self.duplicate = next(name for name, count in counts.items() if count > 1)
+        self.consumes = any(device.consumes_counters for device in spec.devices)
+        self.is_bound = any(device.binding_conditions is not None for device in spec.devices)
 
     @property
     def pool_id(self) -> PoolId:
@@ -119,12 +140,14 @@ class PoolView:
         self.problem = problem
         self.rows = NO_ROWS
         self.here: Mask | None = None
-        if seen:
+        if len(seen) == 1:
+            self.rows, self.here = seen[0].placed.rows, seen[0].here
+        elif seen:
             self.rows = np.concatenate([s.placed.rows for s in seen])
             if any(s.here is not None for s in seen):
                 self.here = np.concatenate([_here(s) for s in seen])
         # Those with binding conditions are tried last.
-        bound = any(d.binding_conditions is not None for s in seen for d in s.placed.spec.devices)
+        bound = any(s.placed.is_bound for s in seen)
         self.key = (bound, pool.id)
 
     @property
@@ -251,10 +274,11 @@ class Pool:
     def _problem(self, generation: int, slices: Sequence[Seen]) -> str:
         names: set[str] = set()
         for seen in slices:
-            for device in seen.placed.spec.devices:
-                if device.name in names:
-                    return f"duplicate device name {device.name}"
-                names.add(device.name)
+            placed = seen.placed
+            twice = placed.duplicate or min(names & placed.names, default="")
+            if twice:
+                return f"duplicate device name {twice}"
+            names |= placed.names
         return self._counters_of(generation)[1]
 
     def _counters_of(self, generation: int) -> tuple[CounterTable, str]:
@@ -265,17 +289,18 @@ class Pool:
 
     def _gather_counters(self, generation: int) -> tuple[CounterTable, str]:
         ordered = sorted(self.placed.items())
-        slices = [placed.spec for _, placed in ordered if placed.generation == generation]
+        slices = [placed for _, placed in ordered if placed.generation == generation]
         table: dict[tuple[str, str], Decimal] = {}
         sets: set[str] = set()
-        for spec in slices:
-            for counter_set in spec.shared_counters:
+        for placed in slices:
+            for counter_set in placed.spec.shared_counters:
                 if counter_set.name in sets:
                     return {}, f"duplicate counter set name {counter_set.name}"
                 sets.add(counter_set.name)
                 for name, counter in counter_set.counters.items():
                     table[counter_set.name, name] = parse(counter.value)
-        return table, _unknown_counter(slices, sets, table)
+        consuming = (placed.spec for placed in slices if placed.consumes)
+        return table, _unknown_counter(consuming, sets, table)
 
 
 def _unknown_counter(

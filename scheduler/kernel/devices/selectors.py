@@ -6,14 +6,13 @@ Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/alloca
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.errors import SchedulerError
-from scheduler.kernel.cel import ERROR, FALSE, PENDING, TRUE
-from scheduler.kernel.devices.columns import DeviceColumns
+from scheduler.kernel.cel import ERROR, FALSE, PENDING, TRUE, Program
 from scheduler.kernel.devices.pools import Rows
 from scheduler.kernel.devices.table import DeviceTable
 
@@ -22,29 +21,6 @@ Codes: TypeAlias = NDArray[np.uint8]
 
 _MAX_EXPRESSIONS: Final = 256
 """Expressions remembered; those asked for longest ago go first."""
-
-
-class Verdicts(Protocol):
-    """What a program says about some rows."""
-
-    @property
-    def codes(self) -> Codes:
-        """By row that was asked for, the verdict."""
-        ...
-
-    def error(self, place: int) -> str:
-        """The text of the error of a row, by its place among those that were asked for."""
-        ...
-
-
-class Program(Protocol):
-    """A CEL expression that was compiled; see `scheduler.kernel.cel`."""
-
-    def evaluate(
-        self, table: DeviceColumns, rows: Rows | None = None, *, budget: int | None = None
-    ) -> Verdicts:
-        """The verdict on each of the rows."""
-        ...
 
 
 Compile: TypeAlias = Callable[[str], Program]

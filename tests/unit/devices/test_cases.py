@@ -350,3 +350,13 @@ def test_all_devices_are_refused_when_one_is_in_use() -> None:
     assert chosen(allocate(devices, nodes, "n", a_claim(every()))) == [["r=gpu-0", "r=gpu-1"]]
     take(devices, nodes, "n", a_claim(exactly(), name="other"))
     assert verdicts(devices, nodes, a_claim(every())) == {"n": NOT_ALLOCATABLE}
+
+
+def test_selectors_compare_capacities_as_quantities() -> None:
+    sizes = {"a": "40Gi", "b": "81920Mi"}
+    slices = [a_slice("n", [a_device(n, capacity={"memory": v}) for n, v in sizes.items()])]
+    devices, nodes = cluster(slices), nodes_of("n")
+    memory = f'device.capacity["{DRIVER}"].memory'
+    claim = a_claim(exactly(selectors=[f'{memory}.compareTo(quantity("80Gi")) == 0']))
+
+    assert chosen(allocate(devices, nodes, "n", claim)) == [["r=b"]]
