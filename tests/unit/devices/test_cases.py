@@ -293,6 +293,17 @@ def test_an_error_of_a_selector_ends_the_attempt_unless_another_part_decides() -
         allocate(devices, nodes, "n", claim)
 
 
+def test_expressions_compare_capacities() -> None:
+    """However the same amount is written."""
+    sizes = {"a": "40Gi", "b": "81920Mi", "c": "80Gi"}
+    slices = [a_slice("n", [a_device(n, capacity={"memory": m}) for n, m in sizes.items()])]
+    devices, nodes = cluster(slices), nodes_of("n")
+    memory = f'device.capacity["{DRIVER}"].memory'
+    claim = a_claim(exactly(count=2, selectors=[f'{memory}.compareTo(quantity("80Gi")) == 0']))
+
+    assert take(devices, nodes, "n", claim) == [["r=b", "r=c"]]
+
+
 def test_an_error_is_met_only_when_the_search_gets_there() -> None:
     slices = [a_slice("n", [a_device("a", attributes={"model": "h"}), a_device("b")])]
     devices, nodes = cluster(slices), nodes_of("n")
