@@ -217,7 +217,7 @@ def _longest_wait(results: Results, workload: str, contestant: str, *, half: boo
 def _decisions(results: Results, workloads: Mapping[str, Workload]) -> Iterator[Verdict]:
     found = {(each.workload, each.nodes): each for each in results.decisions}
     plain = _median(found.get(("plain", _RUN_NODES)))
-    about = f"plain pods: one decision in a run of look-alikes, {_RUN_NODES:,} nodes"
+    about = f"plain pods: one decision of equal pods in a row, {_RUN_NODES:,} nodes"
     yield _at_most(about, _RUN_US, plain, "us")
     for workload in workloads.values():
         if workload.decisions:

@@ -18,8 +18,8 @@ import scheduler
 from tests.scenario.world import World, play
 
 PODS: Final = 8
-FIRST: Final = ("informers/informer.py", "Informer._take_line")
-LAST: Final = ("client/direct.py", "_Connection.send")
+FIRST: Final = ("daemon/informers/informer.py", "Informer._take_line")
+LAST: Final = ("daemon/client/direct.py", "_Connection.send")
 _PRODUCT: Final = f"{Path(scheduler.__file__).parent}/"
 _UNNAMED: Final = ("<lambda>", "<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>", "<module>")
 

@@ -12,6 +12,7 @@ from bench.machine import DirtyTreeError, Machine
 from bench.results import Decision, Results, default_path
 from bench.tables import print_results
 from bench.workload import Workload, WorkloadError, chosen, load_workloads
+from scheduler.kernel.engine.batch import MAX_BATCH
 
 _SIZES = (500, 5000, 15_000, 50_000)
 _SHORT_SIZES = (100, 400)
@@ -23,6 +24,7 @@ _SHORT_DECISIONS = 100
 @click.option("--workload", "names", multiple=True, help="Only this one; may be given again.")
 @click.option("--nodes", "sizes", multiple=True, type=int, help="Nodes; may be given again.")
 @click.option("--decisions", default=_DECISIONS, show_default=True, help="How many to time.")
+@click.option("--batch", default=MAX_BATCH, show_default=True, help="Pods that wait at a time.")
 @click.option("--short", is_flag=True, help="Small, nothing is kept.")
 @click.option("--dirty", is_flag=True, help="Measure a tree that is no commit; its name says so.")
 @click.option("--output", type=click.Path(path_type=Path), help="Where to keep the results.")
@@ -31,6 +33,7 @@ def main(
     names: tuple[str, ...],
     sizes: tuple[int, ...],
     decisions: int,
+    batch: int,
     short: bool,
     dirty: bool,
     output: Path | None,
@@ -47,7 +50,7 @@ def main(
         for workload in workloads:
             for nodes in sizes:
                 count = _SHORT_DECISIONS if short else decisions
-                decision = _in_its_own_process(workload, nodes, count)
+                decision = _in_its_own_process(workload, nodes, count, batch)
                 results.decisions.append(decision)
                 print(
                     f"{workload.name}, {nodes} nodes: {decision.median_us:.0f} us, "
@@ -63,10 +66,10 @@ def main(
             print(f"kept in {path}")
 
 
-def _in_its_own_process(workload: Workload, nodes: int, count: int) -> Decision:
+def _in_its_own_process(workload: Workload, nodes: int, count: int, batch: int) -> Decision:
     """Nothing of the cluster before is in its memory."""
     with ProcessPoolExecutor(1, get_context("spawn")) as processes:
-        return processes.submit(time_decisions, workload, nodes, count).result()
+        return processes.submit(time_decisions, workload, nodes, count, batch).result()
 
 
 if __name__ == "__main__":

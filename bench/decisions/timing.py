@@ -2,7 +2,7 @@
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from resource import RUSAGE_SELF, getrusage
 from statistics import median
 from time import process_time_ns, thread_time_ns
@@ -95,29 +95,51 @@ class Timed:
         self.pods = iter(list(_waiting_pods(factory, running, count)))
 
     def schedule(self, pod: PodInfo) -> tuple[float, float] | None:
-        """Microseconds of Decide, and of all other events of the pod; None when it fits nowhere."""
+        """As `schedule_all`, of one pod."""
+        return self.schedule_all([pod])
+
+    def schedule_all(self, pods: Sequence[PodInfo]) -> tuple[float, float] | None:
+        """Let pods come, and let them be scheduled and bound.
+
+        Returns:
+            Microseconds of all `Decide`, and of all other events of the pods, for each pod; None
+            when one fits nowhere.
+        """
+        engine, handle = self._engine, self.handle
+        now = engine.core.now
+        start = thread_time_ns()
+        for pod in pods:
+            handle(ObjectSet("pods", pod), now)
+        decide = thread_time_ns()
+        told: list[Instruction] = []
+        while engine.has_ready:
+            told += handle(Decide(len(pods)), now)
+        end = thread_time_ns()
+        binds = list(self._binds(pods, told))
+        resume = thread_time_ns()
+        for pod, bind in zip(pods, binds, strict=False):
+            running = pod.on_node(bind.node)
+            handle(Bound(bind.attempt), now)
+            handle(ObjectSet("pods", running), now)
+        if len(binds) < len(pods):
+            return None
+        other = decide - start + thread_time_ns() - resume
+        return (end - decide) / 1000 / len(pods), other / 1000 / len(pods)
+
+    def _binds(self, pods: Sequence[PodInfo], told: Sequence[Instruction]) -> Iterator[Bind]:
+        """The bindings of the pods, in order, once their storage is there."""
         engine, handle = self._engine, self.handle
         now = engine.core.now
         catalog = engine.core.states.shared(VolumeCatalog, "")
-        start = thread_time_ns()
-        handle(ObjectSet("pods", pod), now)
-        decide = thread_time_ns()
-        told = handle(Decide(), now)
-        end = thread_time_ns()
-        prepare = next((each for each in told if isinstance(each, RunPreBind)), None)
-        bound = [] if prepare is None else list(bound_storage(pod, catalog))
-        resume = thread_time_ns()
-        if prepare is not None:
-            for kind, each in bound:
-                handle(ObjectSet(kind, each), now)
-            told = handle(PreBound(prepare.attempt), now)
-        bind = next((each for each in told if isinstance(each, Bind)), None)
-        if bind is None:
-            return None
-        running = pod.on_node(bind.node)
-        handle(Bound(bind.attempt), now)
-        handle(ObjectSet("pods", running), now)
-        return (end - decide) / 1000, (decide - start + thread_time_ns() - resume) / 1000
+        waiting = iter(pods)
+        for each in told:
+            if isinstance(each, Bind):
+                next(waiting)
+                yield each
+            elif isinstance(each, RunPreBind):
+                for kind, new in bound_storage(next(waiting), catalog):
+                    handle(ObjectSet(kind, new), now)
+                yield from (i for i in handle(PreBound(each.attempt), now) if isinstance(i, Bind))
 
     def turn(self, pods: int) -> float:
         """The next pods, and what a second brings.
@@ -141,22 +163,22 @@ def _logged(handle: Handle, log: EventLog) -> Handle:
     return handled
 
 
-def time_decisions(workload: Workload, node_count: int, decisions: int) -> Decision:
-    """Decides about ``decisions`` pods; see `Timed`."""
+def time_decisions(workload: Workload, node_count: int, decisions: int, batch: int = 1) -> Decision:
+    """Decides about ``decisions`` pods, of which so many wait at a time; see `Timed`."""
     timed = Timed(workload, node_count, WARM_UP + decisions)
     decided: list[float] = []
     rest: list[float] = []
-    note = ""
+    note = f"{batch} wait at a time" if batch > 1 else ""
     # As the daemon does once its caches are filled.
     gc.collect()
     gc.freeze()
-    for pod in timed.pods:
-        times = timed.schedule(pod)
+    while pods := list(islice(timed.pods, batch)):
+        times = timed.schedule_all(pods)
         if times is None:
-            note = f"{pod.key} fits nowhere"
+            note = f"{pods[0].key} or one after it fits nowhere"
             break
-        decided.append(times[0])
-        rest.append(times[1])
+        decided += [times[0]] * len(pods)
+        rest += [times[1]] * len(pods)
     gc.unfreeze()
     counted, rest = decided[WARM_UP:], rest[WARM_UP:]
     peak_kilobytes = getrusage(RUSAGE_SELF).ru_maxrss

@@ -34,6 +34,20 @@ class EngineMetrics:
             "Time to choose a node, without binding.",
             bounds=exponential(0.001, 2, 15),
         )[()]
+        self.batch_attempts = add.counter(
+            "scheduler_batch_attempts_total",
+            "Pods by whether the answers for the pod before served them: hint_used, hint_not_used "
+            "(no node fits any more) or no_hint (the pod was evaluated itself).",
+            "profile",
+            "result",
+        )
+        self.batch_cache_flushed = add.counter(
+            "scheduler_batch_cache_flushed_total",
+            "Batches of equal pods by why they ended: pod_incompatible (another pod is next), "
+            "pod_failed, empty_list (no node fits any more) or expired (the step is over).",
+            "profile",
+            "reason",
+        )
         self.pod_scheduling_sli_duration = add.histogram(
             "scheduler_pod_scheduling_sli_duration_seconds",
             "Time from when a pod was first ready to be scheduled until it was bound, over all "

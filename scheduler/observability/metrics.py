@@ -4,8 +4,8 @@ Names, labels and buckets are kube-scheduler's, so that its dashboards and alert
 ours. What kube-scheduler has no word for begins with `stowage_`.
 
 Source: pkg/scheduler/metrics metrics.go; k8s.io/component-base/metrics/prometheus/clientgo,
-restclient (1.36.3). Differs: metrics of parts that do not exist here are absent (opportunistic
-batching, the asynchronous API dispatcher, pod groups, devices, volume binder cache).
+restclient (1.36.3). Differs: metrics of parts that do not exist here are absent (the
+asynchronous API dispatcher, pod groups, devices, volume binder cache).
 """
 
 from collections.abc import Iterable, Mapping

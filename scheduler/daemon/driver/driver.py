@@ -13,6 +13,7 @@ from scheduler.daemon.driver.outbox import Outbox
 from scheduler.daemon.driver.questions import ExtenderPort, Questions, bind_by_extender
 from scheduler.errors import in_words
 from scheduler.kernel.engine import AttemptState, Engine
+from scheduler.kernel.engine.batch import MAX_BATCH
 from scheduler.kernel.engine.events import (
     BindFailed,
     Bound,
@@ -90,6 +91,8 @@ class Driver:
         self._wake_times: list[float] = []
         """When the engine wants to be told the time, as a heap."""
         self._woken = asyncio.Event()
+        self._pod_seconds = SLICE_SECONDS
+        """How long the last step took for each pod."""
         self._carry_out: dict[type, Callable[[Any], None]] = {
             Bind: lambda i: self.outbox.bind(i),  # noqa: PLW0108 - the outbox comes later
             Ask: self.questions.start,
@@ -159,11 +162,20 @@ class Driver:
             deadline = now() + SLICE_SECONDS
             start, cpu = now(), self._clock.cpu()
             while start < deadline and engine.has_ready and outbox.has_room:
-                start = self._submit_timed(Decide(), start, cpu)
+                limit = min(outbox.room, self._pods_in(deadline - start))
+                end = self._submit_timed(Decide(limit), start, cpu)
+                self._pod_seconds = (end - start) / max(1, engine.attempts.scheduled)
+                start = end
             if engine.has_ready and outbox.has_room:
                 await asyncio.sleep(0)
             else:
                 await self._ready.wait()
+
+    def _pods_in(self, seconds: float) -> int:
+        """How many pods a step may be about, to take no longer than this, as the last one did."""
+        if seconds >= MAX_BATCH * self._pod_seconds:
+            return MAX_BATCH
+        return max(1, int(seconds / self._pod_seconds))
 
     def look_again(self) -> None:
         """There may be room again, or a reason to stop."""

@@ -161,17 +161,18 @@ class Outbox:
 
     @property
     def has_room(self) -> bool:
-        """Whether another pod may be decided about."""
-        return self._room() > 0
+        """Whether another pod may be scheduled."""
+        return self.room > 0
 
     @property
     def has_room_again(self) -> bool:
         """Whether there is room for so many pods that it is worth beginning to decide."""
         most = self._settings.concurrency * AHEAD
-        return 2 * self._room() >= min(most, self._settings.max_owed or most)
+        return 2 * self.room >= min(most, self._settings.max_owed or most)
 
-    def _room(self) -> int:
-        """How many more pods may be decided about."""
+    @property
+    def room(self) -> int:
+        """How many more pods may be scheduled; none if it is not positive."""
         waiting, max_owed = len(self._binds), self._settings.max_owed
         room = self._settings.concurrency * AHEAD - waiting
         # Evictions that wait are no reason to decide less: their preemptors are held back.

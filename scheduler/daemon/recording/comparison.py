@@ -189,7 +189,7 @@ class _Other(Side):
             ObjectSet: self._object_set,
             ObjectGone: self._object_gone,
             Tick: self._tick,
-            Decide: lambda _: self._decide(1),
+            Decide: self._handle,
         }
 
     @override

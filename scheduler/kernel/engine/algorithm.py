@@ -39,7 +39,8 @@ class ScheduleResult(msgspec.Struct):
         evaluated_nodes: nodes looked at.
         feasible_nodes: nodes that fit.
         best: what it was chosen from; valid until the snapshot changes.
-        stands: what was found out, where the class of the pod alone has decided.
+        found: what filtering found out about the pod, or about an equal one before it.
+        is_of_class: whether the class of the pod alone has decided.
     """
 
     state: CycleState
@@ -48,7 +49,8 @@ class ScheduleResult(msgspec.Struct):
     evaluated_nodes: int
     feasible_nodes: int
     best: Best
-    stands: Feasibility | None = None
+    found: Feasibility
+    is_of_class: bool = False
 
 
 class Unschedulable(msgspec.Struct):
@@ -122,19 +124,18 @@ class SchedulingAlgorithm:
         best = framework.best_nodes(found, pod, snapshot, rows)
         if not best.feasible:
             return Unschedulable(found.state, found.diagnosis(snapshot))
-        result = self._pick(found.state, best, snapshot)
-        if found.is_row_local and best.is_of_class:
-            result.stands = found
+        result = self._pick(found.state, best, snapshot, found)
+        result.is_of_class = found.is_row_local and best.is_of_class
         return result
 
-    def schedule_alike(
+    def schedule_equal(
         self, framework: Framework, found: Feasibility, snapshot: Snapshot
     ) -> ScheduleResult | None:
         """The node for one more pod like the one before, as of the columns of their class.
 
         Args:
             framework: the profile.
-            found: what was found out about one of them; see `ScheduleResult.stands`.
+            found: what was found out about the first of them.
             snapshot: the cluster; it need not know yet where the others went.
 
         Returns:
@@ -142,7 +143,9 @@ class SchedulingAlgorithm:
         """
         framework.classes.hits += 1
         best = framework.best_of_class(found.pod_class, snapshot)
-        return self._pick(CycleState(found.state), best, snapshot) if best.feasible else None
+        if not best.feasible:
+            return None
+        return self._pick(CycleState(found.state), best, snapshot, found)
 
     def nodes_to_ask_about(
         self,
@@ -198,19 +201,21 @@ class SchedulingAlgorithm:
         bonus = np.array([totals.get(names[row], 0) for row in rows.tolist()], np.int64)
         best = framework.best_nodes(found, pod, snapshot, rows, bonus)
         if best.feasible:
-            return self._pick(found.state, best, snapshot)
+            return self._pick(found.state, best, snapshot, found)
         refused: dict[str, Status | None] = dict.fromkeys(advice.asked.difference(advice.nodes))
         refused.update(advice.rejected)
         unasked = sum(names[row] not in advice.asked for row in feasible.tolist())
         return Unschedulable(found.state, found.diagnosis(snapshot, refused), unasked)
 
-    def _pick(self, state: CycleState, best: Best, snapshot: Snapshot) -> ScheduleResult:
+    def _pick(
+        self, state: CycleState, best: Best, snapshot: Snapshot, found: Feasibility
+    ) -> ScheduleResult:
         """One of the best nodes, by chance."""
         table, rows, at = snapshot.table, best.rows, 0
         if len(rows) > 1:
             at = int(self._random.random() * len(rows))
         row = rows.item(at)
-        return ScheduleResult(state, table.names[row], row, table.count, best.feasible, best)
+        return ScheduleResult(state, table.names[row], row, table.count, best.feasible, best, found)
 
     def _percentage_in(self, framework: Framework) -> int:
         """What percentage of nodes is enough in a profile; 0 when all are looked at."""

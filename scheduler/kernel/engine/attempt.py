@@ -157,6 +157,9 @@ TAKEN: Final[dict[AttemptState, tuple[Taken, ...]]] = {
 UNDECIDED: Final = frozenset({_S.POPPED, _S.ASSUMED, _S.RESERVED})
 """States that begin and end in one step; nothing outside the step is told of the place."""
 
+PLACED: Final = frozenset({_S.HELD, _S.PREBINDING, _S.BINDING})
+"""States in which a step leaves a pod that has found a place."""
+
 REVOCABLE: Final = frozenset({_S.ASKING, _S.HELD, _S.PREBINDING})
 """No binding has left: the API server need not hear that the pod does not go on."""
 

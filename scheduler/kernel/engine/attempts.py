@@ -12,6 +12,7 @@ from scheduler.api.limits import exceeded_limit
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.algorithm import NoNodesAvailable, ScheduleResult, Unschedulable
 from scheduler.kernel.engine.attempt import (
+    PLACED,
     TAKEN,
     UNDECIDED,
     Attempt,
@@ -19,6 +20,7 @@ from scheduler.kernel.engine.attempt import (
     AttemptState,
     Taken,
 )
+from scheduler.kernel.engine.batch import MAX_BATCH, Batch
 from scheduler.kernel.engine.core import TRACE_LINES, Core
 from scheduler.kernel.engine.events import Rejected
 from scheduler.kernel.engine.failure import (
@@ -44,7 +46,6 @@ from scheduler.kernel.engine.instructions import (
 )
 from scheduler.kernel.engine.outcome import choice_of, outcome_of
 from scheduler.kernel.engine.pending_extender_calls import PendingExtenderCalls
-from scheduler.kernel.engine.runs import Runs
 from scheduler.kernel.extender import Answer, ExtenderCalls, ExtenderError
 from scheduler.kernel.framework.events import ASSIGNED_POD_DELETE
 from scheduler.kernel.framework.interface import PostFilterResult
@@ -76,7 +77,8 @@ class Attempts:
     """All attempts that have not come to their end.
 
     Attributes:
-        decided: UID of the pod that the last decision was about; empty if it was about none.
+        decided: UID of the pod that was scheduled last; empty if the last step was about none.
+        scheduled: how many pods the last step was about.
     """
 
     def __init__(self, core: Core, make_room: Callable[[PodInfo, PostFilterResult], None]) -> None:
@@ -90,7 +92,7 @@ class Attempts:
         """Those in BOUND in the order in which they came there."""
         self._last_id = 0
         self.decided = ""
-        self._runs = Runs(core)
+        self.scheduled = 0
         self._extender_calls = PendingExtenderCalls(core, self._advance)
         self.question = self._extender_calls.question
         self.is_in_line = self._extender_calls.is_in_line
@@ -118,36 +120,64 @@ class Attempts:
         """Whether an attempt may go on: Permit holds it no longer, or it may ask extenders."""
         return bool(self._core.waiting.settled) or self._extender_calls.has_turn
 
-    def decide(self) -> None:
-        """Let an attempt go on that waited to ask extenders, or try the next ready pod."""
+    def decide(self, limit: int) -> None:
+        """Let an attempt go on that waited to ask extenders, or schedule the next ready pods.
+
+        Args:
+            limit: how many equal pods at most; the first one that is not placed is the last.
+        """
         core = self._core
-        self.decided = ""
+        self.decided, self.scheduled = "", 0
         if core.waiting.settled:
             return  # Their turn comes after each event; what they give back is there for the next.
+        batch = Batch(core, min(limit, MAX_BATCH))
         attempt = self._extender_calls.next_in_line()
         if attempt is not None:
-            self._cycle(attempt, self._decide_on)
+            self._cycle(attempt, lambda each: self._decide_on(each, batch))
             return
         queued = core.queue.pop()
-        if queued is None:
+        while queued is not None:
+            batch.left -= 1
+            attempt = self._schedule_one(queued, batch)
+            is_placed = attempt is not None and attempt.state in PLACED
+            if not is_placed:
+                reason = "pod_failed"
+            elif not batch.left or self._must_make_way:
+                reason = "expired"
+            else:
+                queued, reason = core.queue.pop_equal(queued.pod_info), "pod_incompatible"
+                if queued is not None:
+                    continue
+            batch.end(reason, is_placed=is_placed)
             return
+
+    @property
+    def _must_make_way(self) -> bool:
+        """Whether something is to be done before the next pod is scheduled."""
+        return bool(self._core.inbox) or self.has_turn
+
+    def _schedule_one(self, queued: QueuedPodInfo, batch: Batch) -> Attempt | None:
+        """Schedule a pod that was popped; None if that took no attempt."""
+        core = self._core
         pod = queued.pod_info
         uid = pod.uid
+        self.scheduled += 1
         if pod.is_terminating or core.cache.is_assumed_pod(uid):
             self._skip(pod)
-            return
+            return None
         rejection = core.queue.valid_rejection(queued, lambda: core.cluster_version)
         if rejection is not None:
             core.metrics.attempt_ended("unschedulable", pod.spec.scheduler_name, 0.0)
             failure = failure_like(rejection)
             self._requeue(queued, failure, rejection)
             self._tell_outcome(queued, "unschedulable", failure=failure)
-            return
+            return None
         framework = core.frameworks[pod.spec.scheduler_name]
         self._last_id += 1
         attempt = Attempt(self._last_id, framework, (queued,), core.time.now)
         self._attempts[self._last_id] = self._by_uid[uid] = attempt
-        self._cycle(attempt, self._find_node)
+        self._cycle(attempt, lambda each: self._find_node(each, batch))
+        return attempt
 
     def _cycle(self, attempt: Attempt, step: Callable[[Attempt], None]) -> None:
         """A step in which plugins are asked, measured."""
@@ -167,9 +197,9 @@ class Attempts:
             self._core.out.append(failed_scheduling(pod, note))
         self._core.queue.done(pod.uid)
 
-    def _find_node(self, attempt: Attempt) -> None:
+    def _find_node(self, attempt: Attempt, batch: Batch) -> None:
         calls, pod, start = self._extender_calls, attempt.pod, self._core.stopwatch()
-        following = self._runs.next(attempt.framework, pod)
+        following = batch.next_result(attempt.framework, pod)
         if following is not None:
             self._decided(attempt, following, start)
             self._place(attempt, following)
@@ -178,13 +208,13 @@ class Attempts:
         if too_much:
             self.fail(attempt, Failure(too_much, is_rejection=True))
         elif not calls.about_nodes(pod) or calls.take_turn(attempt):
-            self._decide_on(attempt)
+            self._decide_on(attempt, batch)
 
-    def _decide_on(self, attempt: Attempt) -> None:
+    def _decide_on(self, attempt: Attempt, batch: Batch) -> None:
         """Look at the cluster as it is now, with what extenders have said if they were asked."""
         core = self._core
         start = core.stopwatch()
-        core.catch_up()
+        batch.catch_up()
         attempt.framework.calls.step("Snapshot")
         calls = attempt.extender_calls
         if (calls is None or not calls.begun) and self._extender_calls.ask_about_nodes(
@@ -194,12 +224,12 @@ class Attempts:
         decision = self._decision(attempt)
         self._decided(attempt, decision, start)
         if isinstance(decision, ScheduleResult):
-            self._runs.begin(attempt.framework, attempt.pod, decision)
+            batch.looked_at(attempt.framework, attempt.pod, decision)
             self._place(attempt, decision)
         elif isinstance(decision, NoNodesAvailable):
             self.fail(attempt, no_nodes(decision))
         elif decision.unasked and calls is not None and not calls.is_sample:
-            self._ask_anew(attempt, calls)
+            self._ask_anew(attempt, calls, batch)
         else:
             failure = self._after_filters(attempt, decision)
             if failure is not None:
@@ -258,12 +288,12 @@ class Attempts:
 
     # --- extenders ------------------------------------------------------------------------------
 
-    def _ask_anew(self, attempt: Attempt, calls: ExtenderCalls) -> None:
+    def _ask_anew(self, attempt: Attempt, calls: ExtenderCalls, batch: Batch) -> None:
         """What was asked about does not fit any more, and other nodes do."""
         if calls.begun >= MAX_CALLS:
             self.fail(attempt, Failure(NODES_CHANGE))
         elif not self._extender_calls.ask_about_nodes(attempt, tries_nominated=False):
-            self._decide_on(attempt)
+            self._decide_on(attempt, batch)
 
     def answered(self, number: int, answer: Answer) -> None:
         """An extender has answered a question, or has not."""
@@ -275,7 +305,7 @@ class Attempts:
 
     def _take(self, attempt: Attempt, calls: ExtenderCalls, number: int, answer: Answer) -> None:
         if self._extender_calls.take(attempt, calls, number, answer):
-            self._decide_on(attempt)
+            self._decide_on(attempt, Batch(self._core))
 
     # --- reserving ------------------------------------------------------------------------------
 

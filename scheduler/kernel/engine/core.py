@@ -1,5 +1,6 @@
 """What the parts of the engine share."""
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -8,6 +9,7 @@ import msgspec
 from scheduler.errors import SchedulerError, encodable, in_words
 from scheduler.kernel.cache import Cache, Rebuilt, compare_rows
 from scheduler.kernel.engine.algorithm import SchedulingAlgorithm
+from scheduler.kernel.engine.events import Event
 from scheduler.kernel.engine.held import WaitingPods
 from scheduler.kernel.engine.instructions import Instruction, LogError
 from scheduler.kernel.engine.outcome import TakeOutcome
@@ -73,6 +75,7 @@ class Core(msgspec.Struct):
         time: the time of the event at hand.
         story: what happened to each pod.
         out: the instructions of the event at hand.
+        inbox: what plugins want, to be taken up after the event at hand.
         next_audited: the row at which the next audit begins.
     """
 
@@ -92,6 +95,7 @@ class Core(msgspec.Struct):
     time: EventTime
     story: Story
     out: list[Instruction]
+    inbox: deque[Event]
     next_audited: int = 0
 
     @property

@@ -160,6 +160,7 @@ class Engine:
             time=time,
             story=Story(),
             out=[],
+            inbox=self._inbox,
         )
         self.attempts = Attempts(
             self.core,
@@ -180,7 +181,7 @@ class Engine:
         self._handlers: dict[type, Callable[[Any], None]] = {
             ObjectSet: lambda e: self._changes[e.kind].set(e.object),
             ObjectGone: lambda e: self._changes[e.kind].gone(e),
-            Decide: lambda _: self.attempts.decide(),
+            Decide: lambda e: self.attempts.decide(e.limit),
             Tick: lambda _: self._tick(),
             Bound: lambda e: self.attempts.bound(e.attempt),
             BindFailed: lambda e: self.attempts.bind_failed(

@@ -34,7 +34,13 @@ class ObjectGone(_Event, frozen=True):
 
 
 class Decide(_Event, frozen=True):
-    """There is time for one more decision."""
+    """There is time to schedule a pod, and its equals that come next.
+
+    Attributes:
+        limit: how many pods at most. An event that was recorded without it is about one.
+    """
+
+    limit: int = 1
 
 
 class Tick(_Event, frozen=True):

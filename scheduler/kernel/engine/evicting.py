@@ -153,8 +153,9 @@ class Evicting:
         self._evictions().end(preemptor)
         self._core.queue.open_gate(preemptor)
         for victim in (*run.first, run.last.uid):
-            waiting = self._wanted.get(victim)
-            if waiting is None:
+            # Once the last victim was seen leaving, only later preemptors are here.
+            waiting = self._wanted.get(victim, [])
+            if preemptor not in waiting:
                 continue
             waiting.remove(preemptor)
             if not waiting:

@@ -85,6 +85,10 @@ class ActiveQueue:
         self._weigh()
         return queued
 
+    def first(self) -> QueuedPodInfo | None:
+        """The pod that is next; None when there is none, or when it may be another's turn."""
+        return None if self._wasting_since is not None else self._by_importance.first()
+
     def note_rejection(self) -> None:
         """A pod was tried in vain."""
         self._in_vain += 1

@@ -292,6 +292,22 @@ class SchedulingQueue(QueuedPods):
             if queued is None:
                 return None
             self._metrics.queue_incoming_pods[ACTIVE, POP_FROM_BACKOFF_Q].inc()
+        return self._popped(queued)
+
+    def pop_equal(self, pod: PodInfo) -> QueuedPodInfo | None:
+        """Hand out what `pop` would, if that is an active pod equal to this one, and nothing else.
+
+        None also while pods are due to be woken: `pop` does that.
+        """
+        if self._waking.has_more or self._is_flushing or self._readmission:
+            return None
+        first = self._active.first()
+        if first is None or first.pod_info.kind is not pod.kind:
+            return None
+        self._active.pop()
+        return self._popped(first)
+
+    def _popped(self, queued: QueuedPodInfo) -> QueuedPodInfo:
         self._in_flight.add(queued)
         queued.attempts += 1
         if queued.unschedulable_plugins or queued.pending_plugins:

@@ -31,11 +31,6 @@ class RowLog:
         """Where the next change will be."""
         return self._first + len(self._rows)
 
-    @property
-    def last(self) -> int:
-        """The row of the last change; there must be one."""
-        return self._rows[-1]
-
     def append(self, row: int, keep: int) -> None:
         """Note a changed row; at least the last `keep` changes stay readable."""
         rows = self._rows

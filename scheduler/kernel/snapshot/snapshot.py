@@ -66,7 +66,6 @@ class Snapshot:
         sum_log: rows on which the sum of what pods take changed.
         version_log: rows with newer versions of pods that count as before.
         is_fork: whether it is a copy for a "what if".
-        last_added: the pod that came with the last entry of `sum_log`, if one did.
     """
 
     def __init__(self) -> None:
@@ -82,7 +81,6 @@ class Snapshot:
         self.version_log = RowLog()
         self.sum_log = RowLog()
         self.is_fork = False
-        self.last_added: PodInfo | None = None
         self._labels = LabelColumns()
         self._selector_counts = SelectorCounts(self.namespaces)
         self._term_counts = TermCounts(self.namespaces, self._labels)
@@ -355,7 +353,6 @@ class Snapshot:
         self._count_pod(row, pod, sign)
         self.pod_log.append(row, table.capacity)
         self.sum_log.append(row, table.capacity)
-        self.last_added = pod if sign > 0 else None
 
     def _add_pods(self, pods: Sequence[PodInfo]) -> None:
         """The same for very many that came at once, as they do at the start."""
@@ -366,7 +363,6 @@ class Snapshot:
             self._count_pod(row, pod, 1)
         self.pod_log.extend(rows, table.capacity)
         self.sum_log.extend(rows, table.capacity)
-        self.last_added = pods[-1]
 
     def _count_pod(self, row: int, pod: PodInfo, sign: int) -> None:
         """All that is counted of a pod but what it takes."""
@@ -403,4 +399,3 @@ class Snapshot:
         self.node_log.append(row, self.table.capacity)
         self.pod_log.append(row, self.table.capacity)
         self.sum_log.append(row, self.table.capacity)
-        self.last_added = None

@@ -71,7 +71,7 @@ def test_targets_are_met_missed_or_not_measured() -> None:
     half = found["plain pods at half of maximum: p99 creation to bind, to wall-follow"]
     assert (half.measured, half.met) == ("1.43 x (0.50 x wall-follow-events's)", True)
     assert found["longest stall of the loop"].met is False
-    assert found["plain pods: one decision in a run of look-alikes, 5,000 nodes"].met is True
+    assert found["plain pods: one decision of equal pods in a row, 5,000 nodes"].met is True
     assert found["plain pods: one decision, 50,000 nodes"].met is False
     assert found["memory with 50,000 nodes, 500,000 pods"].met is None
 

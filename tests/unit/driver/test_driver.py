@@ -15,6 +15,7 @@ from scheduler.daemon.driver.driver import LONG_SECONDS, SLICE_SECONDS, Driver
 from scheduler.daemon.driver.lanes import CONCURRENCY, MAX_OWED, OutboxSettings
 from scheduler.daemon.driver.outbox import AHEAD, Outbox
 from scheduler.kernel.engine import AttemptState, Engine
+from scheduler.kernel.engine.batch import MAX_BATCH
 from scheduler.kernel.engine.engine import EngineSettings
 from scheduler.kernel.engine.events import (
     Activate,
@@ -89,12 +90,12 @@ class Slow(Plain):
     def __init__(self, clock: FakeClock, seconds: float, cpu: float) -> None:
         super().__init__()
         self._clock = clock
-        self._seconds = seconds
+        self.seconds = seconds
         self._cpu = cpu
 
     @override
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
-        self._clock.advance(self._seconds)
+        self._clock.advance(self.seconds)
         self._clock.used += self._cpu
         return Status()
 
@@ -141,14 +142,19 @@ class World:
     def heard(self, kind: type[Event]) -> list[Event]:
         return [event for event, _, _ in self.told if isinstance(event, kind)]
 
+    @property
+    def scheduled(self) -> int:
+        """Pods that have been given a node."""
+        return sum(isinstance(each, Bind) for _, _, told in self.told for each in told)
+
     def times(self, kind: type[Event]) -> list[float]:
         return [now for event, now, _ in self.told if isinstance(event, kind)]
 
     def add_node(self, name: str = "n") -> None:
         self.driver.submit(ObjectSet("nodes", make_node(name)))
 
-    def add_pods(self, count: int) -> list[PodInfo]:
-        pods = [make_pod_info(f"p{number}", scheduler_name="test") for number in range(count)]
+    def add_pods(self, count: int, name: str = "p") -> list[PodInfo]:
+        pods = [make_pod_info(f"{name}{number}", scheduler_name="test") for number in range(count)]
         for pod in pods:
             self.driver.submit(ObjectSet("pods", pod))
         return pods
@@ -214,13 +220,34 @@ def test_decisions_make_way_for_others() -> None:
         world.add_pods(8)
         for _ in range(8):
             await asyncio.sleep(0)
-            decided.append(len(world.heard(Decide)))
+            decided.append(world.scheduled)
 
     play(story, lambda world: Slow(world.clock, SLICE_SECONDS / 2, SLICE_SECONDS / 2))
 
     steps = [after - before for before, after in pairwise(decided)]
     assert decided[-1] == 8
     assert max(decided[0], *steps) == 2
+
+
+def test_equal_pods_are_scheduled_together_as_far_as_a_slice_goes() -> None:
+    """How many is found by what the step before has taken."""
+
+    async def story(world: World) -> None:
+        assert isinstance(world.plugin, Slow)
+        world.add_node()
+        world.add_pods(MAX_BATCH + 1)
+        await settle()
+        world.plugin.seconds = SLICE_SECONDS / 3.5
+        world.add_pods(6, "slow")
+        await settle()
+        world.add_pods(6, "later")
+        await settle()
+
+    world = play(story, lambda world: Slow(world.clock, 0.0, 0.0))
+
+    limits = [event.limit for event in world.heard(Decide) if isinstance(event, Decide)]
+    assert limits == [1, MAX_BATCH, MAX_BATCH, 3, 1, 3]
+    assert world.scheduled == MAX_BATCH + 13
 
 
 def test_scheduling_goes_on_after_a_backlog_of_binds() -> None:
@@ -231,7 +258,7 @@ def test_scheduling_goes_on_after_a_backlog_of_binds() -> None:
         world.add_node()
         world.add_pods(400)
         await settle()
-        assert len(world.heard(Decide)) == CONCURRENCY * AHEAD
+        assert world.scheduled == CONCURRENCY * AHEAD
         world.writes.held = set()
         world.writes.release("bind")
         await settle()
@@ -249,7 +276,7 @@ def test_scheduling_goes_on_after_a_debt_of_events() -> None:
         world.add_node()
         world.add_pods(2 * MAX_OWED)
         await settle()
-        assert len(world.heard(Decide)) == MAX_OWED
+        assert world.scheduled == MAX_OWED
         world.writes.held = set()
         world.writes.release("event")
         await settle()

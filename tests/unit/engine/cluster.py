@@ -17,6 +17,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.errors import SchedulerError
 from scheduler.kernel.cache import PodState
 from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.batch import MAX_BATCH
 from scheduler.kernel.engine.events import (
     Activate,
     Allowed,
@@ -115,7 +116,7 @@ class Cluster:
         """Something, at random."""
         ways: tuple[tuple[int, Callable[[], None]], ...] = (
             (30, self._tell),
-            (36, lambda: self.handle(Decide())),
+            (36, lambda: self.handle(Decide(self.draw.choice((1, 1, 2, MAX_BATCH))))),
             (16, self._answer),
             (10, self._new_pod),
             (4, self._change_pod),

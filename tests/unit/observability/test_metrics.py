@@ -21,10 +21,8 @@ RECORDED: dict[str, Any] = json.loads(
 )
 
 NOT_HERE = {
-    "scheduler_batch_attempts": "no opportunistic batching; see stowage_class_cache_requests",
-    "scheduler_batch_cache_flushed": "no opportunistic batching",
-    "scheduler_get_node_hint_duration_seconds": "no opportunistic batching",
-    "scheduler_store_schedule_results_duration_seconds": "no opportunistic batching",
+    "scheduler_get_node_hint_duration_seconds": "no hint is looked up: the class has its best rows",
+    "scheduler_store_schedule_results_duration_seconds": "no results are stored between pods",
 }
 """What kube-scheduler serves and Stowage does not, and why."""
 

@@ -56,6 +56,23 @@ def test_a_new_pod_has_its_turn_within_the_time_promised() -> None:
     assert turns.clock.now - start <= FAIR_AFTER_SECONDS + 0.02
 
 
+def test_the_next_pod_is_known_while_turns_are_of_use() -> None:
+    """While they are not, it may be another's turn."""
+    turns = Turns()
+    assert turns.active.first() is None
+    for i in range(4):
+        turns.push(f"p{i}", priority=i)
+    seen = []
+    for is_rejected in (False, False, True, True):
+        first = turns.active.first()
+        seen.append(first is not None and first.pod_info.name)
+        turns.pop(rejected=is_rejected)
+
+    assert seen == ["p3", "p2", "p1", "p0"]
+    turns.push("p", priority=0)
+    assert turns.active.first() is None
+
+
 def test_every_other_turn_is_still_by_importance() -> None:
     """Of the others the newest of those that were rejected least often goes first."""
     turns = Turns()

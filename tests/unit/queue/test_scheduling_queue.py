@@ -32,6 +32,44 @@ def test_pods_are_popped_by_priority_then_by_time() -> None:
     assert under_test.pop_names() == ["e", "b", "d", "a", "c"]
 
 
+def test_equal_pods_are_popped_one_after_the_other() -> None:
+    """As `pop` would hand them out; a pod that is not equal, or not next, stays."""
+    under_test = QueueUnderTest()
+    for name, fields in (("a", {}), ("b", {}), ("c", {"labels": {"x": "y"}}), ("d", {})):
+        under_test.queue.add(make_pod_info(name, **fields))
+    first = under_test.pop()
+
+    second = under_test.queue.pop_equal(first.pod_info)
+    third = under_test.queue.pop_equal(first.pod_info)
+
+    assert second is not None
+    assert (second.pod_info.name, second.attempts, third) == ("b", 1, None)
+    assert under_test.places() == {"a": "inFlight", "b": "inFlight", "c": "active", "d": "active"}
+    assert under_test.pop_names() == ["c", "d"]
+    assert under_test.queue.pop_equal(first.pod_info) is None
+
+
+def test_pods_that_are_due_to_be_woken_go_before_equal_ones() -> None:
+    """`pop` wakes them; they may be more important."""
+    under_test = QueueUnderTest({"Fit": (registered(NODE, ActionType.ADD),)})
+    queue = under_test.queue
+    for number in range(600):
+        queue.add(make_pod_info(f"waits{number}", labels={"a": str(number)}))
+        under_test.fail(under_test.pop(), "Fit")
+    under_test.clock.advance(20)
+    names = [f"p{number}" for number in range(400)]
+    for name in names:
+        queue.add(make_pod_info(name, priority=9))
+    first = under_test.pop()
+    queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, make_node("n"))
+
+    assert queue.pop_equal(first.pod_info) is None
+    popped = []
+    while (following := queue.pop_equal(first.pod_info)) is None:
+        popped.append(under_test.pop().pod_info.name)
+    assert [*popped, following.pod_info.name] == names[1 : len(popped) + 2]
+
+
 def test_pop_counts_attempts_and_keeps_the_pod_in_flight() -> None:
     """What is popped is in flight until it is done."""
     under_test = QueueUnderTest()

@@ -133,6 +133,7 @@ EVENTS: list[Event] = [
     PodRead(3, make_pod_info("p", node_name="n")),
     PodRead(3, None),
     Decide(),
+    Decide(64),
     Tick(),
     Bound(1),
     BindFailed(1, "why", is_certain=False),
@@ -155,6 +156,19 @@ EVENTS: list[Event] = [
 def test_an_event_is_read_as_it_was_written(event: Event) -> None:
     """Equal to the last field; pods share what they shared."""
     assert there_and_back(event) == [event]
+
+
+def test_a_step_that_was_recorded_without_a_limit_is_about_one_pod() -> None:
+    """As it was before there were batches."""
+    lines = bytearray()
+    Writer().write(lines, Decide(64), 0.1, ())
+    [line] = bytes(lines).splitlines()
+    older = line.replace(b',"limit":64', b"")
+
+    [record] = Reader().records(iter([older]))
+
+    assert older != line
+    assert record.event == Decide(1)
 
 
 SOURCES = {

@@ -9,7 +9,7 @@ histories and compares).
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,6 @@ from scheduler.api.pods import PodInfo, PodShape
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import PreFilterResult, Reads, Scores
 from scheduler.kernel.framework.runtime.bound import BoundFilter, BoundScore, PluginError
-from scheduler.kernel.framework.runtime.foresight import STEPS, Foresight, candidates
 from scheduler.kernel.framework.runtime.judging import as_view, judge
 from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
 from scheduler.kernel.framework.runtime.ranking import INFEASIBLE_TOTAL, Ranking
@@ -37,11 +36,13 @@ from scheduler.kernel.snapshot.topology import Topology
 
 _MAX_FOLLOWED: Final = 256
 """So many changed rows stay readable for the rankings by domain."""
-_NONE_TO_SOME: Final = np.arange(STEPS, dtype=np.float64)
 _FULL_PASS_FRACTION: Final = 4
 """Once one row in this many has changed, all rows are evaluated again: slices beat indices."""
 
 C = TypeVar("C", bound=np.generic)
+
+Judged: TypeAlias = tuple[First, NDArray[np.uint64], Scores]
+"""`first`, `bits` and `total` of some rows; see `PodClass`."""
 
 
 class RawScore:
@@ -88,7 +89,6 @@ class PodClass:
         "_can_foresee",
         "_failures",
         "_fitting",
-        "_foresight",
         "_image_names",
         "_images_changed_at",
         "_node_bits",
@@ -154,7 +154,6 @@ class PodClass:
         self._can_foresee = (
             self._reads_sums and not self._pod_raw and all(each.is_trusted for each in of_pods)
         )
-        self._foresight = Foresight()
         self._ranking = Ranking()
         self.changed = RowLog(least=_MAX_FOLLOWED)
         self._fitting: tuple[Topology, NDArray[np.bool_]] | None = None
@@ -184,69 +183,38 @@ class PodClass:
                 found = result.node_names if found is None else found & result.node_names
         return found
 
-    def refresh(self, snapshot: Snapshot) -> None:
-        """Bring the columns up to date."""
-        if not self._is_in_run(snapshot):
-            self._foresight.forget()
-            self._catch_up(snapshot)
-        elif self._foresight.use(snapshot.sum_log.last, self):
-            self._pod_position = snapshot.sum_log.position
-        else:
-            self._catch_up_in_run(snapshot, snapshot.sum_log.last)
-            if self._foresight.is_worth_it():
-                self._look_ahead(snapshot)
+    def counted(self, snapshot: Snapshot, pods: int) -> None:
+        """Take note that all that is new in the snapshot are pods which the columns have already.
 
-    def run_ahead(self, row: int) -> bool:
-        """Count in one more look-alike on a row before the snapshot does, if that was foreseen."""
-        if not self._foresight.use(row, self):
-            return False
-        self._pod_position += 1
-        return True
+        Args:
+            snapshot: the cluster.
+            pods: how many; if the snapshot has other changes, the class looks at them all.
+        """
+        log = snapshot.sum_log
+        if log.position == self._pod_position + pods:
+            self._pod_position = log.position
 
-    def _log_of(self, snapshot: Snapshot) -> RowLog:
-        """The rows on which pods have changed as far as the class is concerned."""
-        return snapshot.sum_log if self._reads_sums else snapshot.pod_log
-
-    def _is_in_run(self, snapshot: Snapshot) -> bool:
-        """True if the only change since the last decision is one more pod of this size on a row."""
-        added = snapshot.last_added
-        return (
-            added is not None
-            and _takes_as_much(added.shape, self.representative.shape)
-            and snapshot.sum_log.position == self._pod_position + 1
-            and snapshot.node_log.position == self._node_position
-            and self._can_foresee
-            and not self._failures
-            and self.score_failure is None
-        )
-
-    def _look_ahead(self, snapshot: Snapshot) -> None:
-        """Judge the rows that may be chosen next, as if one more pod ran there."""
-        size = snapshot.table.size
-        rows = candidates(self.best_rows(size).rows, self.total[:size])
-        foreseen = self._foreseen(snapshot, rows, np.ones(len(rows)))
-        if foreseen is not None:
-            self._foresight.keep(rows, *foreseen, snapshot.table.capacity)
-
-    def _catch_up_in_run(self, snapshot: Snapshot, row: int) -> None:
-        """Judge the changed row as it is now, and with each of several pods to come."""
-        foreseen = self._foreseen(snapshot, np.full(STEPS, row), _NONE_TO_SOME)
-        if foreseen is None:
-            self._catch_up(snapshot)
-            return
-        first, bits, total = foreseen
-        self.become(row, first.item(0), bits.item(0), total.item(0))
-        self._foresight.keep_coming(row, first[1:], bits[1:], total[1:])
-        self._pod_position = snapshot.sum_log.position
-
-    def _foreseen(
+    def with_more(
         self,
         snapshot: Snapshot,
+        shape: PodShape,
         rows: NDArray[np.intp],
         times: NDArray[np.float64],
-    ) -> tuple[First, NDArray[np.uint64], Scores] | None:
-        """Judge rows with so many more pods on each; None if that cannot be foreseen."""
-        after = snapshot.picked(rows, self.representative.shape, times) if len(rows) else None
+    ) -> Judged | None:
+        """Judge rows as if so many more pods of a shape ran on each; changes nothing.
+
+        Args:
+            snapshot: the cluster.
+            shape: of the pods.
+            rows: which, each any number of times.
+            times: how many more pods, for each of these.
+
+        Returns:
+            For each of these `first`, `bits` and `total`; None if that cannot be foreseen.
+        """
+        if not self._can_foresee or self._failures or self.score_failure is not None:
+            return None
+        after = snapshot.picked(rows, shape, times)
         if after is None:
             return None
         with self._calls.unmeasured():
@@ -257,7 +225,11 @@ class PodClass:
             return None
         return judged
 
-    def _catch_up(self, snapshot: Snapshot) -> None:
+    def _log_of(self, snapshot: Snapshot) -> RowLog:
+        """The rows on which pods have changed as far as the class is concerned."""
+        return snapshot.sum_log if self._reads_sums else snapshot.pod_log
+
+    def refresh(self, snapshot: Snapshot) -> None:
         """Judge the rows that have changed."""
         if self._failures or self.score_failure:
             # Maybe it works now: look at everything again.
@@ -422,7 +394,7 @@ class PodClass:
         snapshot: Snapshot,
         rows: Rows,
         own: NDArray[np.intp] | None = None,
-    ) -> tuple[First, NDArray[np.uint64], Scores]:
+    ) -> Judged:
         """The first rejection of each row, its meaning, and the total; kept nowhere.
 
         Args:
@@ -479,13 +451,6 @@ class PodClass:
             setattr(self, name, _grown(getattr(self, name), capacity))
         for raw in self.raw_scores:
             raw.column = _grown(raw.column, capacity)
-
-
-def _takes_as_much(shape: PodShape, other: PodShape) -> bool:
-    """Whether pods of two shapes count alike in the sums of a node."""
-    return shape is other or (
-        shape.occupied == other.occupied and shape.non_zero_occupied == other.non_zero_occupied
-    )
 
 
 def _joined(rows: NDArray[np.intp] | None, others: NDArray[np.intp]) -> NDArray[np.intp] | None:

@@ -1,8 +1,8 @@
-"""The law of runs: one pass that judges for many decisions decides as many passes would.
+"""The law of batches: equal pods are placed in one step as they would be one by one.
 
-Many look-alikes wait; between their decisions the cluster goes on. One engine keeps what it knows
-of their class, looks ahead and lets what it found out about one pod stand for the next; one forgets
-all of it each time: their instructions are equal, to the last byte, ties included.
+Many equal pods wait; between the steps the cluster goes on. One engine schedules them in batches;
+the other has a step for each, and keeps nothing of their class: their instructions are equal, to
+the last byte, ties included.
 """
 
 from random import Random
@@ -21,17 +21,15 @@ from scheduler.api.objects import (
     TopologySpreadConstraint,
 )
 from scheduler.api.pods import PodInfo
-from scheduler.config.load import load_object
-from scheduler.daemon.bootstrap import FrameworkBuilder, build_engine
-from scheduler.kernel.engine import Engine
-from scheduler.kernel.engine.events import Bound, Decide, Event, ObjectGone, ObjectSet
-from scheduler.kernel.engine.instructions import Bind, Instruction
+from scheduler.kernel.engine.batch import MAX_BATCH
+from scheduler.kernel.engine.events import Bound, ObjectGone, ObjectSet
+from scheduler.kernel.engine.instructions import Bind
+from scheduler.kernel.framework.runtime.lookahead import Lookahead
 from tests.support.builders import HOSTNAME, ZONE, make_node, make_pod_info
-from tests.unit.engine.cluster import encoded
+from tests.unit.engine.twins import PROFILE, Counted, Twins, configuration
 
-PROFILE = "stowage"
 NODES = 90
-"""More than are looked ahead at least, so that some are not."""
+"""More than are foreseen at least, so that some are not."""
 
 LABELS = {"app": "web"}
 
@@ -53,60 +51,22 @@ SHAPES: list[dict[str, Any]] = [
 ]
 
 
-def configuration(strategy: str) -> Any:
+def with_strategy(strategy: str) -> Any:
     """The default profile with another strategy of scoring."""
     written: dict[str, Any] = {"type": strategy}
     if strategy == "RequestedToCapacityRatio":
         shape = [{"utilization": 0, "score": 2}, {"utilization": 60, "score": 10}]
         written["requestedToCapacityRatio"] = {"shape": shape}
     args = {"scoringStrategy": written}
-    profile = {
-        "schedulerName": PROFILE,
-        "pluginConfig": [{"name": "NodeResourcesFit", "args": args}],
-    }
-    return load_object(
-        {
-            "apiVersion": "kubescheduler.config.k8s.io/v1",
-            "kind": "KubeSchedulerConfiguration",
-            "profiles": [profile],
-        }
-    )
+    return configuration(pluginConfig=[{"name": "NodeResourcesFit", "args": args}])
 
 
-def engine(config: Any, **settings: int) -> Engine:
-    builder = FrameworkBuilder(lambda: 0.0, **settings)
-    return build_engine(config, builder, builder.build(config), seed=7)
-
-
-class Alike:
-    """Counts the decisions for which an earlier one stood."""
-
-    def __init__(self, engine: Engine) -> None:
-        self.count = 0
-        algorithm = engine.core.algorithm
-        self._schedule = algorithm.schedule_alike
-        algorithm.schedule_alike = self
-
-    def __call__(self, *args: Any) -> Any:
-        found = self._schedule(*args)
-        self.count += found is not None
-        return found
-
-
-def foreseen(engine: Engine) -> int:
-    """How many rows were as they had been foreseen."""
-    classes = engine.core.frameworks[PROFILE].classes
-    return sum(kept._foresight.used for kept in classes._classes.values())
-
-
-class World:
-    """Both engines, told the same."""
+class World(Twins):
+    """A cluster around both engines."""
 
     def __init__(self, strategy: str, draw: Random) -> None:
-        config = configuration(strategy)
+        super().__init__(with_strategy(strategy))
         self.draw = draw
-        self.keeping, self.forgetting = engine(config), engine(config, class_cache_bytes=0)
-        self.alike, self.never = Alike(self.keeping), Alike(self.forgetting)
         self.running: list[PodInfo] = []
         self.late: list[Bind] = []
         self.told: dict[str, dict[str, Any]] = {}
@@ -114,11 +74,6 @@ class World:
         self._serial = 0
         for number in range(NODES):
             self.set_node(number)
-
-    def tell(self, event: Event) -> list[Instruction]:
-        told = list(self.keeping.handle(event, 0.0))
-        assert encoded(told) == encoded(list(self.forgetting.handle(event, 0.0)))
-        return told
 
     def set_node(self, number: int) -> None:
         """A node of one of few sizes, so that there are ties."""
@@ -138,18 +93,18 @@ class World:
         self.told[pod.uid] = told
         return pod
 
-    def run(self, shape: int, length: int) -> None:
-        """Look-alikes come and are decided about, one after the other; few things come between."""
+    def come(self, shape: int, length: int) -> None:
+        """Equal pods come and are scheduled, some at a time; few things come between."""
         draw = self.draw
         for _ in range(length):
             is_stranger = draw.random() < 0.04
-            pod = self.pod(draw.randrange(len(SHAPES)) if is_stranger else shape)
-            self.tell(ObjectSet("pods", pod))
-        for _ in range(length):
-            self.late += [each for each in self.tell(Decide()) if isinstance(each, Bind)]
-            while self.late and draw.random() < 0.7:
+            self.add(self.pod(draw.randrange(len(SHAPES)) if is_stranger else shape))
+        while self.batching.has_ready:
+            told = self.schedule(draw.choice((1, 3, 10, MAX_BATCH)))
+            self.late += [each for each in told if isinstance(each, Bind)]
+            while self.late and draw.random() < 0.8:
                 self.confirm(self.late.pop(0))
-            if draw.random() < 0.05:
+            if draw.random() < 0.1:
                 self.disturb()
 
     def confirm(self, bind: Bind) -> None:
@@ -192,16 +147,17 @@ class World:
 @pytest.mark.parametrize(
     "strategy", ["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"]
 )
-def test_one_pass_for_many_decides_as_one_for_each(strategy: str) -> None:
+def test_a_batch_places_pods_as_one_by_one(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Same nodes, same reasons, same chance."""
+    counted = Counted()
+    monkeypatch.setattr(Lookahead, "place", counted.counting())
     world = World(strategy, Random(strategy))
 
     for _ in range(70):
-        world.run(world.draw.randrange(len(SHAPES)), world.draw.randint(1, 25))
+        world.come(world.draw.randrange(len(SHAPES)), world.draw.randint(1, 40))
         for _ in range(world.draw.randint(0, 2)):
             world.disturb()
 
     assert world.bound > 250
-    assert foreseen(world.forgetting) == world.never.count == 0
-    assert foreseen(world.keeping) > 50
-    assert world.alike.count > 10
+    assert world.attempts("hint_used") > 50
+    assert counted.count > world.attempts("hint_used") + 50
