@@ -17,7 +17,7 @@ from scheduler.config.problems import Problem
 from scheduler.daemon.client.errors import ApiError, ConflictError, FencedError
 from scheduler.observability.logs import get_logger
 from scheduler.operator.cluster import PROFILES, SCHEDULERS, FencedClient, reference_of
-from scheduler.operator.configuring import Configuration, Plan, plan
+from scheduler.operator.configuring import plan
 from scheduler.operator.desired import (
     Reference,
     deployment_of,
@@ -28,6 +28,7 @@ from scheduler.operator.desired import (
 )
 from scheduler.operator.ownership import refusal
 from scheduler.operator.packages import Wheel, WheelPlace, Wheels, wheel_in, wheels_wanted
+from scheduler.operator.plans import Configuration, Plan
 from scheduler.operator.resources import (
     FINALIZER,
     Json,

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from scheduler.config.problems import Problem, render_path
 from scheduler.daemon.client.wire import seconds_time
-from scheduler.operator.configuring import Configuration, Verdict
+from scheduler.operator.plans import Configuration, Verdict
 from scheduler.operator.resources import Json, Scheduler, SchedulingProfile
 
 MAX_MESSAGE: Final = 32_768

@@ -4,7 +4,6 @@ Source: kubernetes cmd/kube-scheduler/app/server.go (Setup, Run) v1.36.
 """
 
 import asyncio
-import os
 import random
 import signal
 import socket
@@ -30,7 +29,7 @@ from scheduler.daemon.bootstrap.other_leader import warn_of_another
 from scheduler.daemon.bootstrap.recording import Recorders, without_secrets
 from scheduler.daemon.bootstrap.reloading import Reloader, lease_of
 from scheduler.daemon.bootstrap.time_limit import plugin_time_limit
-from scheduler.daemon.client.connection import Connection, load_connection
+from scheduler.daemon.client.connection import Connection
 from scheduler.daemon.client.extenders import ExtenderClient
 from scheduler.daemon.client.leases import LeaseLock
 from scheduler.daemon.client.reviews import ApiReviews
@@ -69,7 +68,6 @@ from scheduler.kernel.engine.instructions import RecordEvent
 from scheduler.kernel.extender import Verb
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.framework.runtime.shared_states import kinds_to_watch
-from scheduler.observability import tracing
 from scheduler.observability.logs import get_logger
 from scheduler.observability.loop_shares import LoopShares
 from scheduler.observability.metrics import SchedulerMetrics
@@ -391,39 +389,3 @@ def _kept_objects(engine: Engine) -> KeptObjects:
         return bool(extenders.asked(pod, *Verb))
 
     return KeptObjects(wants, keeps_nodes=keeps_nodes)
-
-
-async def run_daemon(options: RunOptions, config: KubeSchedulerConfiguration, clock: Clock) -> None:
-    """Connect and run until the end.
-
-    Raises:
-        ConnectionConfigError: the way to the API server cannot be worked out.
-        SchedulerError: something a person can act on.
-        LeaseLostError: another instance may lead now.
-    """
-    connection = await load_connection(
-        kubeconfig=config.client_connection.kubeconfig, master=options.master, clock=clock
-    )
-    log.info(
-        "Starting",
-        server=connection.access.server,
-        profiles=[p.scheduler_name for p in config.profiles],
-    )
-    spans = _spans(clock)
-    try:
-        await RunningDaemon(options, config, connection, clock, spans).run()
-    finally:
-        if spans is not None:
-            # Sending what is left may wait for a collector that is not there.
-            await asyncio.to_thread(spans.close)
-
-
-def _spans(clock: Clock) -> SpanExporter | None:
-    """Tracing, when OpenTelemetry's variables say where spans go."""
-    if not tracing.is_wanted(os.environ):
-        return None
-    try:
-        return tracing.open_telemetry(clock)
-    except tracing.TracingUnavailableError as problem:
-        log.warning("No spans are sent", reason=str(problem))
-        return None

@@ -16,7 +16,7 @@ from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.config.write import to_yaml
 from scheduler.daemon.bootstrap import out_of_tree_plugins
 from scheduler.daemon.bootstrap.configuration import read_configuration
-from scheduler.daemon.bootstrap.daemon import run_daemon
+from scheduler.daemon.bootstrap.run import run_daemon
 from scheduler.daemon.driver.daemon import return_large_blocks
 from scheduler.errors import SchedulerError
 from scheduler.observability import logs

@@ -8,8 +8,8 @@ from structlog.testing import capture_logs
 from scheduler.clock import SystemClock
 from scheduler.config.load import default_configuration
 from scheduler.config.options import RunOptions
-from scheduler.daemon.bootstrap.daemon import _spans
 from scheduler.daemon.bootstrap.recording import RecordError, Recorders
+from scheduler.daemon.bootstrap.run import _spans
 from scheduler.observability import tracing
 
 

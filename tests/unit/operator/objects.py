@@ -7,8 +7,9 @@ from zipfile import ZipFile
 
 import msgspec
 
-from scheduler.operator.configuring import Plan, plan
+from scheduler.operator.configuring import plan
 from scheduler.operator.packages import Wheels
+from scheduler.operator.plans import Plan
 from scheduler.operator.resources import FINALIZER, Json, Scheduler, SchedulingProfile
 
 

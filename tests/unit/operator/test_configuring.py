@@ -9,8 +9,9 @@ from hypothesis import given, strategies as st
 
 from scheduler.config.load import load
 from scheduler.config.problems import Problem
-from scheduler.operator.configuring import MAX_BYTES, Plan, plan
+from scheduler.operator.configuring import MAX_BYTES, plan
 from scheduler.operator.packages import Wheel, WheelPlace
+from scheduler.operator.plans import Plan
 from scheduler.operator.reading import MAX_PROFILE_BYTES
 from scheduler.operator.resources import Key
 from tests.unit.operator.objects import make_profile, make_scheduler, planned

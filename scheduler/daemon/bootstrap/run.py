@@ -1,0 +1,51 @@
+"""``stowage run``: connect, and run a daemon until its end."""
+
+import asyncio
+import os
+
+from scheduler.clock import Clock
+from scheduler.config.options import RunOptions
+from scheduler.config.types import KubeSchedulerConfiguration
+from scheduler.daemon.bootstrap.daemon import RunningDaemon
+from scheduler.daemon.client.connection import load_connection
+from scheduler.observability import tracing
+from scheduler.observability.logs import get_logger
+from scheduler.observability.tracing import SpanExporter
+
+log = get_logger(__name__)
+
+
+async def run_daemon(options: RunOptions, config: KubeSchedulerConfiguration, clock: Clock) -> None:
+    """Connect and run until the end.
+
+    Raises:
+        ConnectionConfigError: the way to the API server cannot be worked out.
+        SchedulerError: something a person can act on.
+        LeaseLostError: another instance may lead now.
+    """
+    connection = await load_connection(
+        kubeconfig=config.client_connection.kubeconfig, master=options.master, clock=clock
+    )
+    log.info(
+        "Starting",
+        server=connection.access.server,
+        profiles=[p.scheduler_name for p in config.profiles],
+    )
+    spans = _spans(clock)
+    try:
+        await RunningDaemon(options, config, connection, clock, spans).run()
+    finally:
+        if spans is not None:
+            # Sending what is left may wait for a collector that is not there.
+            await asyncio.to_thread(spans.close)
+
+
+def _spans(clock: Clock) -> SpanExporter | None:
+    """Tracing, when OpenTelemetry's variables say where spans go."""
+    if not tracing.is_wanted(os.environ):
+        return None
+    try:
+        return tracing.open_telemetry(clock)
+    except tracing.TracingUnavailableError as problem:
+        log.warning("No spans are sent", reason=str(problem))
+        return None

@@ -1,0 +1,60 @@
+"""What comes of custom resources: configurations of instances, and verdicts about profiles."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scheduler.config.problems import Problem
+from scheduler.operator.resources import Json, Key
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What an instance is to run with.
+
+    Attributes:
+        text: of its file; None when the instance's own part is wrong.
+        problems: with paths into the Scheduler.
+        names: the schedulerNames that are served.
+        taken: the SchedulingProfiles in it.
+        selected: how many were selected.
+        restart: changes when a running daemon would not take the file over, or when a wheel has
+            other content; empty by default.
+        is_applied: whether the other objects of the instance are to be as its spec says; False
+            leaves all of them as they are.
+    """
+
+    text: str | None
+    problems: tuple[Problem, ...] = ()
+    names: tuple[str, ...] = ()
+    taken: tuple[Key, ...] = ()
+    selected: int = 0
+    restart: str = ""
+    is_applied: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What becomes of a SchedulingProfile.
+
+    Attributes:
+        reason: `InForce`, or why not: `NotSelected`, `Invalid`, `NotPermitted`, `Conflict`, `Full`,
+            `SchedulerInvalid`.
+        message: for people.
+        scheduler: the instance that selects it, or None.
+        in_force: what of it is in force: the present version or an earlier one.
+        problems: with paths into the SchedulingProfile.
+    """
+
+    reason: str
+    message: str
+    scheduler: Key | None = None
+    in_force: Json | None = None
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The configuration of each Scheduler, and the verdict about each SchedulingProfile."""
+
+    configurations: Mapping[Key, Configuration]
+    verdicts: Mapping[Key, Verdict]
