@@ -12,6 +12,7 @@ from scheduler.api.devices import AllocationResult, DeviceClass, ResourceClaim, 
 from scheduler.kernel.devices.allocator import Allocator
 from scheduler.kernel.devices.constraints import Attributes
 from scheduler.kernel.devices.counts import Counting, DeviceCounts
+from scheduler.kernel.devices.findings import Examination, Findings
 from scheduler.kernel.devices.judging import Judging
 from scheduler.kernel.devices.places import Places
 from scheduler.kernel.devices.plan import Plan, key_of, plan_of
@@ -120,6 +121,15 @@ class Devices:
             return None
         self.places.refresh(snapshot)
         return self._counting.count(device_class, self.places)
+
+    def findings(self, claims: Sequence[ResourceClaim], snapshot: Snapshot) -> Findings:
+        """What leaves how many devices for each request of claims, on the nodes of a snapshot.
+
+        Cost: O(nodes and devices); it is for answers, not for decisions.
+        """
+        self.places.refresh(snapshot)
+        judging = self._judging(plan_of(claims, self.classes))
+        return Examination(judging, self.places, snapshot).findings(claims)
 
     def fork(self) -> "Devices":
         """A copy that changes without this one, and this one without it."""

@@ -166,6 +166,15 @@ class Judging:
         numbers = [self.usage.availability_of(view.pool, view.generation) for view in layout.views]
         return np.array(numbers, np.intp)[layout.pool_of]
 
+    def fits(self, ask: Ask, rows: Rows) -> Mask:
+        """By given row, whether the device has room for what a request takes."""
+        return self._asks[ask.index].fits(self.usage, rows)
+
+    def tolerated(self, ask: Ask, rows: Rows) -> Mask:
+        """By given row, whether a request puts up with the taints of the device."""
+        taint_sets = self.usage.table.columns.taint_set[rows]
+        return self._asks[ask.index].tolerated(self.usage)[taint_sets]
+
     def shares(self, ask: Ask, row: int) -> tuple[Share, ...]:
         """What a request takes of a shared device."""
         number = int(self.usage.table.columns.capacity_set[row])
