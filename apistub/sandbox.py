@@ -10,6 +10,7 @@ import msgspec
 
 from apistub.controllers.background import BackgroundLoop
 from apistub.controllers.kubelet import Kubelet
+from apistub.controllers.resource_claims import ResourceClaims
 from apistub.controllers.workloads import Workloads
 from apistub.http.api import Api
 from apistub.http.faults import Faults
@@ -45,7 +46,7 @@ class Settings:
     run_kubelet: bool = False
     """Whether bound pods begin to run and deleted ones end."""
     run_workloads: bool = False
-    """Whether Deployments and ReplicaSets get pods."""
+    """Whether Deployments and ReplicaSets get pods, and pods the claims of their templates."""
 
 
 class Sandbox:
@@ -75,6 +76,7 @@ class Sandbox:
             self._background.append(Kubelet(self._registry, self._deleter).loop)
         if settings.run_workloads:
             self._background.append(Workloads(self._registry, self._deleter).loop)
+            self._background.append(ResourceClaims(self._registry, self._deleter).loop)
         self.url = ""
         """Where it listens, once it is started."""
         for name in _FIRST_NAMESPACES:

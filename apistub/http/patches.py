@@ -23,6 +23,8 @@ _MERGE_KEYS: Final = {
     "ownerReferences": ("uid",),
     # Of containers and of services; a list is of one of them.
     "ports": ("containerPort", "port"),
+    "reservedFor": ("uid",),
+    "resourceClaimStatuses": ("name",),
     "resourceClaims": ("name",),
     "schedulingGates": ("name",),
     "topologySpreadConstraints": ("topologyKey",),

@@ -164,8 +164,8 @@ KINDS: Final = (
     *_kinds("storage.k8s.io", "CSIStorageCapacity/csistoragecapacities"),
     *_kinds("storage.k8s.io", "StorageClass/storageclasses/sc", "CSINode/csinodes",
             "CSIDriver/csidrivers", "VolumeAttachment/volumeattachments", namespaced=False),
-    *_kinds("resource.k8s.io", "ResourceClaim/resourceclaims",
-            "ResourceClaimTemplate/resourceclaimtemplates"),
+    Kind("ResourceClaim", "resourceclaims", "resource.k8s.io", subresources=("status",)),
+    *_kinds("resource.k8s.io", "ResourceClaimTemplate/resourceclaimtemplates"),
     *_kinds("resource.k8s.io", "DeviceClass/deviceclasses", "ResourceSlice/resourceslices",
             namespaced=False),
 )  # fmt: skip
@@ -195,3 +195,5 @@ DEPLOYMENTS: Final = kind_of("deployments.apps")
 REPLICA_SETS: Final = kind_of("replicasets.apps")
 PRIORITY_CLASSES: Final = kind_of("priorityclasses.scheduling.k8s.io")
 POD_DISRUPTION_BUDGETS: Final = kind_of("poddisruptionbudgets.policy")
+RESOURCE_CLAIMS: Final = kind_of("resourceclaims.resource.k8s.io")
+RESOURCE_CLAIM_TEMPLATES: Final = kind_of("resourceclaimtemplates.resource.k8s.io")
