@@ -302,9 +302,18 @@ class PodSchedulingGate(ApiStruct, frozen=True):
 
 
 class PodResourceClaim(ApiStruct, frozen=True):
-    """A claim to devices; scheduling asks only whether there is any."""
+    """A claim to devices: one that exists, or one that a template describes."""
 
     name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodResourceClaimStatus(ApiStruct, frozen=True):
+    """The claim that was made of a template for a pod; None where none is needed."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
 
 
 class PodSchedulingGroup(ApiStruct, frozen=True):
@@ -369,6 +378,7 @@ class PodStatus(ApiStruct, frozen=True):
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     resources: ResourceRequirements | None = None
     allocated_resources: ResourceList | None = None
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
 
 
 class Pod(ApiStruct, frozen=True):

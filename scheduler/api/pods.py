@@ -19,6 +19,7 @@ from scheduler.api.objects import OwnerReference, Pod, PodSpec, PodStatus, Volum
 from scheduler.api.quantity import QuantityError
 from scheduler.api.resources import (
     PODS,
+    may_be_devices,
     non_zero_requests,
     pod_requests,
     quantity,
@@ -38,6 +39,10 @@ _SPECIFIC: Final = {"affinity": None, "topology_spread_constraints": ()}
 """What pods have of their own that are alike otherwise: it speaks of their own labels."""
 _OFTEN_ALIKE: Final = [f for f in PodSpec.__struct_fields__ if f not in _SPECIFIC]
 _NO_STATUS: Final = PodStatus()
+
+VOLUMES: Final = 1
+DEVICES: Final = 2
+EVERY_NEED: Final = VOLUMES | DEVICES
 
 
 class InvalidPodError(ValueError):
@@ -67,6 +72,7 @@ class PodShape:
         host_ports: host ports of its containers and sidecars.
         affinity: its pod (anti-)affinity terms, without namespace defaults applied.
         exceeded_limit: what `scheduler.api.limits` says of it; None until it is computed.
+        needs: DEVICES if such a pod may need devices.
         is_resized: whether an in-place resize makes `occupied` differ from `requests`.
     """
 
@@ -76,6 +82,7 @@ class PodShape:
         "exceeded_limit",
         "host_ports",
         "is_resized",
+        "needs",
         "non_zero_occupied",
         "occupied",
         "requests",
@@ -120,6 +127,8 @@ class PodShape:
             self.non_zero_occupied = non_zero_requests(pod, use_status=True)
         self.is_resized = (self.occupied, self.non_zero_occupied) != (self.requests, non_zero)
         self.host_ports = _host_ports(pod.spec)
+        needs_devices = pod.spec.resource_claims or any(map(may_be_devices, self.requests))
+        self.needs = DEVICES if needs_devices else 0
 
 
 _SUMS: Final = (
@@ -129,6 +138,7 @@ _SUMS: Final = (
     "non_zero_occupied",
     "is_resized",
     "host_ports",
+    "needs",
 )
 """What of a shape is worked out of neither affinity nor spread constraints."""
 
@@ -221,6 +231,12 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
     def priority(self) -> int:
         """spec.priority, 0 when unset."""
         return self.kind.shape.spec.priority or 0
+
+    @property
+    def needs(self) -> int:
+        """What of the pod only some plugins have a use for: VOLUMES, DEVICES, or both as a sum."""
+        needs = self.kind.shape.needs
+        return needs | VOLUMES if self.pod.volumes else needs
 
     @property
     def is_terminating(self) -> bool:

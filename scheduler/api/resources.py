@@ -19,6 +19,8 @@ MEMORY: Final = "memory"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 PODS: Final = "pods"
 HUGEPAGES_PREFIX: Final = "hugepages-"
+DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
+"""Each device class stands for the resource that has this prefix and the name of the class."""
 
 DEFAULT_MILLI_CPU_REQUEST: Final = 100
 """Assumed for a container without a cpu request when nodes are scored (thousandths of a core)."""
@@ -32,6 +34,14 @@ _NON_ZERO_DEFAULTS: Final = {
     CPU: Decimal(DEFAULT_MILLI_CPU_REQUEST) / MILLI,
     MEMORY: Decimal(DEFAULT_MEMORY_REQUEST),
 }
+
+
+def may_be_devices(name: str) -> bool:
+    """Whether a device class can stand for a resource of this name.
+
+    Source: pkg/scheduler/util (IsDRAExtendedResourceName) v1.36.
+    """
+    return is_extended_resource(name) or name.startswith(DEVICE_CLASS_PREFIX)
 
 
 def is_scalar_resource(name: str) -> bool:

@@ -102,7 +102,6 @@ DEFAULTS: Final[Mapping[str, bool]] = {
 """Every gate that kube-scheduler 1.36 takes, and whether it is on by default."""
 
 OTHERWISE_HERE: Final[Mapping[str, bool]] = {
-    "DynamicResourceAllocation": False,
     "OpportunisticBatching": False,
     "SchedulerAsyncAPICalls": False,
 }

@@ -74,7 +74,10 @@ POD_SPEC: Final[Object] = {
         {"name": "d", "awsElasticBlockStore": {"volumeID": "v"}},
         {"name": "e", "rbd": {"monitors": ["m"], "image": "i"}},
     ],
-    "resourceClaims": [{"name": "r"}],
+    "resourceClaims": [
+        {"name": "r", "resourceClaimName": "claim"},
+        {"name": "t", "resourceClaimTemplateName": "template"},
+    ],
     "schedulingGroup": {"podGroupName": "g"},
 }
 
@@ -84,6 +87,7 @@ WHOLE: Final[dict[str, Object]] = {
         "status": {
             "phase": "Pending",
             "nominatedNodeName": "n1",
+            "resourceClaimStatuses": [{"name": "t", "resourceClaimName": "p-t-x"}],
             "conditions": [{"type": "PodScheduled", "status": "False"}],
         },
     },
@@ -151,6 +155,69 @@ WHOLE: Final[dict[str, Object]] = {
     "poddisruptionbudgets": {
         "spec": {"selector": _SELECTOR, "minAvailable": "50%"},
         "status": {"disruptionsAllowed": 1, "disruptedPods": {"p": None}},
+    },
+    "resourceclaims": {
+        "spec": {
+            "devices": {
+                "requests": [
+                    {"name": "a", "exactly": {"deviceClassName": "gpu", "count": 1}},
+                    {"name": "b", "firstAvailable": [{"name": "c", "deviceClassName": "gpu"}]},
+                ],
+                "constraints": [{"requests": ["a"], "matchAttribute": "d/x"}],
+                "config": [{"opaque": {"driver": "d", "parameters": {"x": [1]}}}],
+            }
+        },
+        "status": {
+            "allocation": {
+                "devices": {
+                    "results": [
+                        {
+                            "request": "a",
+                            "driver": "d",
+                            "pool": "n1",
+                            "device": "gpu-0",
+                            "shareID": "s",
+                            "consumedCapacity": {"memory": "1Gi"},
+                        }
+                    ]
+                },
+                "nodeSelector": {"nodeSelectorTerms": [_TERM]},
+                "allocationTimestamp": "2026-01-01T00:00:00Z",
+            },
+            "reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}],
+            "devices": [
+                {
+                    "driver": "d",
+                    "pool": "n1",
+                    "device": "gpu-0",
+                    "conditions": [{"type": "Ready", "status": "True"}],
+                    "data": {"x": 1},
+                }
+            ],
+        },
+    },
+    "deviceclasses": {
+        "spec": {
+            "selectors": [{"cel": {"expression": "true"}}],
+            "config": [{"opaque": {"driver": "d", "parameters": {"x": 1}}}],
+            "extendedResourceName": "example.com/gpu",
+        }
+    },
+    "resourceslices": {
+        "spec": {
+            "driver": "d",
+            "nodeName": "n1",
+            "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1},
+            "devices": [
+                {
+                    "name": "gpu-0",
+                    "attributes": {"model": {"string": "a"}, "index": {"int": 0}},
+                    "capacity": {"memory": {"value": "80Gi"}},
+                    "taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}],
+                    "consumesCounters": [{"counterSet": "s", "counters": {"x": {"value": "1"}}}],
+                }
+            ],
+        }
     },
 }
 """By the plural of the kind; what metadata they have is added by `named`."""
@@ -247,6 +314,24 @@ UGLY: Final[tuple[tuple[str, Object], ...]] = (
     ("pods", {"spec": {}, "metadata": {"ownerReferences": [{"controller": True}, {}]}}),
     ("pods", {"spec": {}, "metadata": {"deletionTimestamp": "yesterday"}}),
     ("pods", {"spec": {}, "status": {"phase": "?", "startTime": "2026-13-45T99:00:00Z"}}),
+    ("pods", {"spec": {"resourceClaims": [{}, {"name": "x"}, {"name": "x"}]}}),
+    ("pods", {"spec": {}, "status": {"resourceClaimStatuses": [{"name": "x"}, {}]}}),
+    ("resourceclaims", {}),
+    ("resourceclaims", {"spec": {"devices": {"requests": [{"name": ""}, {}]}}}),
+    ("resourceclaims", {"spec": {"devices": {"constraints": [{"requests": [""]}, {}]}}}),
+    ("resourceclaims", {"status": {"allocation": {}, "reservedFor": [{}, {}], "devices": [{}]}}),
+    ("resourceclaims", {"status": {"allocation": {"devices": {"results": [{}, {}]}}}}),
+    ("resourceclaims", {"status": {"allocation": {"allocationTimestamp": "yesterday"}}}),
+    ("deviceclasses", {}),
+    ("deviceclasses", {"spec": {"selectors": [{}, {"cel": {"expression": "device."}}]}}),
+    ("deviceclasses", {"spec": {"extendedResourceName": ""}}),
+    ("resourceslices", {}),
+    ("resourceslices", {"spec": {"nodeName": "gone", "pool": {"generation": -1}}}),
+    ("resourceslices", {"spec": {"allNodes": True, "devices": [{}, {"name": "x"}, {"name": "x"}]}}),
+    (
+        "resourceslices",
+        {"spec": {"allNodes": True, "devices": [{"name": "x", "capacity": {"": {"value": "?"}}}]}},
+    ),
     ("namespaces", {"metadata": {"labels": None}}),
     ("services", {"spec": {"selector": None}}),
     ("services", {"spec": {"selector": {}}}),

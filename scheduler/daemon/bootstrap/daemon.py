@@ -41,12 +41,14 @@ from scheduler.daemon.driver.event_broadcaster import DROPPED
 from scheduler.daemon.driver.feeding import Feed
 from scheduler.daemon.driver.lanes import OutboxSettings
 from scheduler.daemon.driver.outbox import Outbox
+from scheduler.daemon.driver.plugin_api import PluginApi
 from scheduler.daemon.informers.informer import InformerOptions
 from scheduler.daemon.informers.informers import Informers
 from scheduler.daemon.informers.kinds import (
     NAMESPACES,
     NODES,
     PODS,
+    RESOURCE_CLAIMS,
     Kind,
     watched_kind,
 )
@@ -137,9 +139,11 @@ class RunningDaemon:
             on_failed=lambda problem: log.error("Plugin failed", err=str(problem)),
             out_of_tree=plugins,
         )
-        builder.backing.api = writes
+        builder.backing.epoch = clock.wall().timestamp() - clock.monotonic()
         engine = self._build_engine(builder, seed)
         self.driver = Driver(engine, clock, event_logs=self._recorders.logs)
+        self.driver.plugin_api = PluginApi(writes, (RESOURCE_CLAIMS,), self.driver.submit)
+        builder.backing.api = self.driver.plugin_api
         self._kept = _kept_objects(engine)
         if engine.core.extenders:
             self.driver.extenders = self._extenders = ExtenderClient(

@@ -6,12 +6,13 @@ The driver has no rules: the engine decides which steps may follow, what is sent
 import asyncio
 import heapq
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any, Final, Protocol
 
 from scheduler.clock import Clock
 from scheduler.daemon.driver.outbox import Outbox
 from scheduler.daemon.driver.questions import ExtenderPort, Questions, bind_by_extender
-from scheduler.errors import in_words
+from scheduler.errors import SchedulerError, in_words
 from scheduler.kernel.engine import AttemptState, Engine
 from scheduler.kernel.engine.batch import MAX_BATCH
 from scheduler.kernel.engine.events import (
@@ -36,8 +37,10 @@ from scheduler.kernel.engine.instructions import (
     RecordEvent,
     RunPreBind,
     SetTimer,
+    Write,
 )
 from scheduler.kernel.extender import Answer, NoAnswer
+from scheduler.kernel.framework.handle import Api
 from scheduler.kernel.framework.runtime import PluginError
 from scheduler.observability.logs import get_logger, verbose
 
@@ -68,12 +71,14 @@ class Driver:
         engine: what decides.
         outbox: what is written; set once, before anything runs.
         extenders: the way to extenders; set once, where there are any.
+        plugin_api: the API server for plugins; set once, before anything runs.
         questions: what extenders are asked at present.
         on_configured: told what became of a configuration.
     """
 
     outbox: Outbox
     extenders: ExtenderPort
+    plugin_api: Api
     on_configured: Callable[[Configured], None]
 
     def __init__(
@@ -88,6 +93,8 @@ class Driver:
         self._ready = asyncio.Event()
         self._ready.set()  # `decide` looks before it waits: no event need set it until then
         self._work: dict[int, asyncio.Task[None]] = {}
+        """By attempt; what is written for plugins has numbers below 0."""
+        self._write_numbers = count(-1, -1)
         self._wake_times: list[float] = []
         """When the engine wants to be told the time, as a heap."""
         self._woken = asyncio.Event()
@@ -100,6 +107,7 @@ class Driver:
             Cancel: self._cancel,
             ReadPod: lambda i: self.outbox.read(i),  # noqa: PLW0108 - the outbox comes later
             Evict: lambda i: self.outbox.evict(i),  # noqa: PLW0108 - see above
+            Write: lambda i: self._start(next(self._write_numbers), self._send(i)),
             PatchStatus: lambda i: self.outbox.patch(i),  # noqa: PLW0108 - see above
             RecordEvent: self._tell,
             SetTimer: self._wake_me_at,
@@ -277,6 +285,13 @@ class Driver:
             self.submit(PreBound(attempt_id, str(problem)))
         else:
             self.submit(PreBound(attempt_id, "" if status.is_success else status.message or "?"))
+
+    async def _send(self, write: Write) -> None:
+        """Carry out what a plugin leaves behind; nothing depends on the answer."""
+        try:
+            await self.plugin_api.request(write.method, write.path, write.body)
+        except SchedulerError as problem:
+            log.warning("Write of a plugin failed", path=write.path, err=in_words(problem))
 
     async def bind_by_others(self, bind: Bind) -> Event:
         """Have an extender, or Bind plugins, bind a pod; the outbox asks for it."""

@@ -20,6 +20,7 @@ from scheduler.daemon.client.errors import (
     ApiError,
     GoneError,
     InvalidError,
+    NotFoundError,
     TooLargeError,
     UnavailableError,
     cut,
@@ -60,6 +61,9 @@ MAX_FAILURES: Final = 4
 
 BLIND_SECONDS: Final = 30.0
 """Without a watch for longer, decisions are made on what is long past."""
+
+ABSENT_SECONDS: Final = 60.0
+"""How often a server is asked whether it serves a kind that it did not."""
 
 _GRACE_SECONDS: Final = 30.0
 """How much longer than asked for a watch may last before it counts as stuck."""
@@ -194,6 +198,10 @@ class Informer(Generic[T]):
             await self._list_page()
         except GoneError as problem:
             return self._expired(problem)
+        except NotFoundError as problem:
+            if self.kind.may_be_absent and self.state is State.EMPTY and not self.store:
+                return self._absent()
+            return self._failed(problem)
         except ApiError as problem:
             return self._failed(problem)
         return 0.0
@@ -448,6 +456,15 @@ class Informer(Generic[T]):
             return self._backoff.pause()
         self._goes_well()
         return 0.0
+
+    def _absent(self) -> float:
+        """The server does not serve the kind; it may after an upgrade."""
+        self._advance(StepResult.FAILED)
+        self.blind_since = None
+        if not self.has_synced:
+            log.info("Not served", kind=self.kind.name)
+            self._synced.set()
+        return ABSENT_SECONDS
 
     def _goes_well(self) -> None:
         self._backoff.reset()

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Mapping
 from copy import copy
 from operator import attrgetter
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 import msgspec
+from typing_extensions import override
 
+from scheduler.api.devices import DeviceClass, ResourceClaim, ResourceSlice
 from scheduler.api.disruption_budgets import DisruptionBudget, disruption_budget
 from scheduler.api.nodes import checked_node
 from scheduler.api.nulls import without_nulls
@@ -46,6 +48,7 @@ _GOT_NULL: Final = "got `null`"
 _PRESENT: Final = CHANGES - {DELETED}
 _APPS: Final = "apps/v1"
 _STORAGE: Final = "storage.k8s.io/v1"
+_RESOURCE: Final = "resource.k8s.io/v1"
 _META: Final[Callable[[Any], ObjectMeta]] = attrgetter("metadata")
 
 
@@ -62,9 +65,12 @@ class Kind(Generic[T]):
         path: where all objects of the kind are listed.
         field_selector: what the server shall leave out, quoted for a URL; empty for nothing.
         list_kind: what a list of the kind calls itself; nothing else is taken for one.
+        may_be_absent: whether older servers do not serve the kind: then there are no objects of it.
         meta_of: the metadata of a built object.
         decode_event: reads a line of a watch in one go.
     """
+
+    may_be_absent: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -148,6 +154,17 @@ class Kind(Generic[T]):
         return self._build(decoded)
 
 
+class _DeviceKind(Kind[T]):
+    """A kind of resource.k8s.io/v1, which servers before 1.34 do not serve."""
+
+    may_be_absent: ClassVar[bool] = True
+
+    @override
+    def convert(self, raw: Mapping[str, Any]) -> T:
+        """See `Kind.convert`; parameters for drivers are kept as text, so text is what is read."""
+        return self._built(self._decoder.decode(msgspec.json.encode(raw)))
+
+
 def _decoded(decoder: msgspec.json.Decoder[Any], raw: bytes | msgspec.Raw) -> Any:
     """What bytes say; null where something is expected is seldom, and looked at second."""
     try:
@@ -173,6 +190,10 @@ PODS: Final = Kind[PodInfo](
 )
 NODES: Final = Kind[Node]("nodes", NODE_KIND, Node, checked_node)
 NAMESPACES: Final = Kind[Namespace]("namespaces", NAMESPACE_KIND, Namespace)
+
+RESOURCE_CLAIMS: Final = _DeviceKind[ResourceClaim](
+    "resourceclaims", ObjectKind("ResourceClaim", _RESOURCE), ResourceClaim
+)
 
 _FOR_PLUGINS: Final[tuple[Kind[Any], ...]] = (
     Kind[Service]("services", ObjectKind("Service"), Service),
@@ -207,6 +228,11 @@ _FOR_PLUGINS: Final[tuple[Kind[Any], ...]] = (
         ObjectKind("PodDisruptionBudget", "policy/v1"),
         PodDisruptionBudget,
         disruption_budget,
+    ),
+    RESOURCE_CLAIMS,
+    _DeviceKind[DeviceClass]("deviceclasses", ObjectKind("DeviceClass", _RESOURCE), DeviceClass),
+    _DeviceKind[ResourceSlice](
+        "resourceslices", ObjectKind("ResourceSlice", _RESOURCE), ResourceSlice
     ),
 )
 

@@ -30,7 +30,7 @@ from scheduler.daemon.client.errors import cut
 from scheduler.daemon.client.wire import UNREADABLE
 from scheduler.daemon.informers.kinds import KINDS
 from scheduler.errors import SchedulerError
-from scheduler.kernel.engine.events import Event, ObjectSet, PodRead
+from scheduler.kernel.engine.events import Event, ObjectRead, ObjectSet, PodRead
 from scheduler.kernel.engine.instructions import Instruction, LogError
 
 FORMAT: Final = 3
@@ -131,6 +131,11 @@ class _Set(msgspec.Struct, frozen=True, gc=False, tag="ObjectSet"):
     object: msgspec.Raw
 
 
+class _Read(msgspec.Struct, frozen=True, gc=False, tag="ObjectRead"):
+    kind: str
+    object: msgspec.Raw
+
+
 class _ReadLine(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="at"):
     time: float
     answer: msgspec.Raw
@@ -139,9 +144,10 @@ class _ReadLine(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="at"
 
 _encoder = msgspec.json.Encoder()
 _line_decoder = msgspec.json.Decoder(_ReadLine | _PodLine[msgspec.Raw] | _Spec)
-_AS_WRITTEN: Final[Any] = reduce(or_, (kind for kind in get_args(Event) if kind is not ObjectSet))
+_OF_OBJECTS: Final = (ObjectSet, ObjectRead)
+_AS_WRITTEN: Final[Any] = reduce(or_, (kind for kind in get_args(Event) if kind not in _OF_OBJECTS))
 """The events that are read as they are written."""
-_event_decoder: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(_AS_WRITTEN | _Set)
+_event_decoder: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(_AS_WRITTEN | _Set | _Read)
 
 
 def encode_answer(instructions: Sequence[Instruction]) -> bytes:
@@ -180,6 +186,9 @@ class Writer:
                 line = self._pod_line(into, obj, now, answer)
             else:
                 line = _Line(now, answer, ObjectSet(event.kind, _as_written(event.kind, obj)))
+        elif type(event) is ObjectRead:
+            written = ObjectRead(event.kind, _as_written(event.kind, event.object))
+            line = _Line(now, answer, written)
         elif type(event) is PodRead and event.pod is not None:
             line = self._pod_line(into, event.pod, now, answer, event.attempt)
         else:
@@ -278,9 +287,11 @@ class Reader:
                 # `pod_info` looks for them in the specification, as an API server has them.
                 pod = replace(pod, pod=replace(pod.pod, volumes=read.volumes))
             return ObjectSet("pods", pod) if read.attempt is None else PodRead(read.attempt, pod)
-        event: Event | _Set = _event_decoder.decode(read.event)
+        event: Event | _Set | _Read = _event_decoder.decode(read.event)
         if isinstance(event, _Set):
             return ObjectSet(event.kind, _as_read(event.kind, event.object))
+        if isinstance(event, _Read):
+            return ObjectRead(event.kind, _as_read(event.kind, event.object))
         return event
 
 

@@ -274,6 +274,8 @@ class Attempts:
         result, status = framework.run_post_filter_plugins(
             decision.state, attempt.pod, self._core.snapshot, decision.diagnosis
         )
+        if result is not None:
+            self._core.out.extend(result.writes)
         if status.is_success and result is not None:
             if self._extender_calls.ask_about_candidates(attempt, result.candidates):
                 return None
@@ -662,10 +664,12 @@ class Attempts:
         return freed
 
     def _unreserve(self, attempt: Attempt, pod: PodInfo) -> None:
-        for problem in attempt.framework.run_unreserve_plugins(
+        failures, writes = attempt.framework.run_unreserve_plugins(
             attempt.state_of_plugins, pod, pod.node_name
-        ):
+        )
+        for problem in failures:
             self._core.report("Unreserve failed", pod.key, problem)
+        self._core.out.extend(writes)
         self._tell_states(self._core.states.unreserved, pod)
 
     def _tell_states(self, tell: Callable[[PodInfo], list[PluginError]], pod: PodInfo) -> None:

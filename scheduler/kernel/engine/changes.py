@@ -6,7 +6,7 @@ Source: kubernetes pkg/scheduler/eventhandlers.go v1.36.
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
-from scheduler.api.objects import Namespace, Node
+from scheduler.api.objects import Namespace, Node, ObjectMeta
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.cache import PodState
 from scheduler.kernel.engine.attempt import REVOCABLE
@@ -243,12 +243,18 @@ def _is_of(pod: PodInfo, profiles: Collection[str]) -> bool:
 
 
 def _is_older(pod: PodInfo, other: PodInfo) -> bool:
-    """Whether a version of a pod comes before another.
+    """Whether a version of a pod comes before another."""
+    return _is_older_version(pod.pod.metadata, other.pod.metadata)
+
+
+def _is_older_version(meta: ObjectMeta, other: ObjectMeta) -> bool:
+    """Whether a version of an object comes before another of the same object.
 
     Source: KEP-5504, resource versions are numbers that grow; others are never older.
     """
-    version, read = pod.pod.metadata.resource_version, other.pod.metadata.resource_version
-    return version.isdecimal() and read.isdecimal() and int(version) < int(read)
+    version, read = meta.resource_version, other.resource_version
+    is_same = meta.uid == other.uid and version.isdecimal() and read.isdecimal()
+    return is_same and int(version) < int(read)
 
 
 class NodeChanges:
@@ -344,18 +350,41 @@ class OtherChanges:
     def __init__(self, core: Core, kind: ObjectKind) -> None:
         self._core = core
         self._kind = kind
+        self._read: dict[tuple[str, str], Any] = {}
+        """Objects that were read, until the watch has come as far: what it brings late is over."""
 
     def set(self, new: Any) -> None:
         """An object is new, or is now like this."""
-        namespace, name = place_of(new)
-        old = self._core.states.lister(self._kind).get(name, namespace)
+        place = place_of(new)
+        read = self._read.pop(place, None)
+        if read is not None and _is_older_version(new.metadata, read.metadata):
+            self._read[place] = read
+            return
+        old = self._known(place)
         self._tell(ActionType.ADD if old is None else ActionType.UPDATE, old, new)
+
+    def read(self, new: Any) -> None:
+        """Take over an object from the answer to a write, unless the watch is ahead of it.
+
+        One that the watch does not show is left alone: it may be gone by now.
+        """
+        place = place_of(new)
+        old = self._known(place)
+        if old is not None and _is_older_version(old.metadata, new.metadata):
+            self._tell(ActionType.UPDATE, old, new)
+            self._read[place] = new
 
     def gone(self, event: ObjectGone) -> None:
         """An object is gone."""
-        old = self._core.states.lister(self._kind).get(event.name, event.namespace)
+        place = event.namespace, event.name
+        self._read.pop(place, None)
+        old = self._known(place)
         if old is not None:
             self._tell(ActionType.DELETE, old, None)
+
+    def _known(self, place: tuple[str, str]) -> Any | None:
+        namespace, name = place
+        return self._core.states.lister(self._kind).get(name, namespace)
 
     def _tell(self, action: ActionType, old: Any, new: Any) -> None:
         tell_states(self._core, self._kind, old, new)

@@ -28,6 +28,7 @@ from scheduler.kernel.engine.events import (
     Evicted,
     EvictFailed,
     ObjectGone,
+    ObjectRead,
     ObjectSet,
     PluginEvent,
     PodRead,
@@ -168,8 +169,9 @@ class Engine:
         )
         self._evicting = Evicting(self.core, self.attempts)
         self._pods = pods = PodChanges(self.core, self.attempts, self._evicting)
+        others = {name: OtherChanges(self.core, kind) for name, kind in (kinds or {}).items()}
         self._changes: dict[str, Changes] = {
-            **{name: OtherChanges(self.core, kind) for name, kind in (kinds or {}).items()},
+            **others,
             # These replace `OtherChanges` for kinds that plugins declared: they tell the plugins of
             # changes as well.
             "pods": pods,
@@ -191,6 +193,7 @@ class Engine:
             PreBound: lambda e: self.attempts.pre_bound(e.attempt, e.problem),
             PodRead: lambda e: pods.read(e.attempt, e.pod),
             ReadFailed: lambda _: None,
+            ObjectRead: lambda e: others[e.kind].read(e.object),
             Allowed: lambda e: self.attempts.allowed(e.uid, e.plugin),
             Rejected: self.attempts.rejected,
             Evicted: lambda e: self._evicting.evicted(e.uid, was_there=e.was_there),

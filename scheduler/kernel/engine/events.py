@@ -88,6 +88,18 @@ class PodRead(_Event, frozen=True):
     pod: Any = None
 
 
+class ObjectRead(_Event, frozen=True):
+    """An object as the API server answered it to a write; the watch may still tell of before.
+
+    Attributes:
+        kind: the plural.
+        object: the object.
+    """
+
+    kind: str
+    object: Any
+
+
 class ReadFailed(_Event, frozen=True):
     """`ReadPod` had no answer."""
 
@@ -168,6 +180,7 @@ Event: TypeAlias = (
     | PreBound
     | PodRead
     | ReadFailed
+    | ObjectRead
     | Allowed
     | Rejected
     | Evicted

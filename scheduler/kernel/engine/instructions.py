@@ -10,6 +10,7 @@ import msgspec
 
 from scheduler.api.written import NORMAL, Condition, ObjectReference
 from scheduler.kernel.extender import Verb
+from scheduler.kernel.framework.interface import Write as Write  # noqa: PLC0414 - one of them
 
 POD_SCHEDULED: Final = "PodScheduled"
 
@@ -166,6 +167,7 @@ class Configured(_Instruction, frozen=True):
 
 Instruction: TypeAlias = (
     Bind
+    | Write
     | Ask
     | RunPreBind
     | Cancel

@@ -192,6 +192,7 @@ class Backing:
         states: shared states and listers; there from the start.
         metrics: where plugins may declare metrics of their own; there from the start.
         now: monotonic seconds; there from the start.
+        epoch: the time of day at which `now` was 0, in seconds since 1970; there from the start.
         frameworks: by profile name; filled in by the builder.
         snapshot: what the present cycle decides on; filled in by the engine, as what follows.
         nominator: which pods are nominated where.
@@ -210,10 +211,17 @@ class Backing:
     random: Random
     api: Api
 
-    def __init__(self, states: States, metrics: Instruments, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        states: States,
+        metrics: Instruments,
+        now: Callable[[], float],
+        epoch: float = 0.0,
+    ) -> None:
         self.states = states
         self.metrics = metrics
         self.now = now
+        self.epoch = epoch
         self.frameworks: Mapping[str, FiltersOnFork] = {}
 
     if not TYPE_CHECKING:
@@ -238,7 +246,7 @@ class Backing:
 
 
 class Handle:
-    """One plugin's view of the scheduler; its twelve members are all there is."""
+    """One plugin's view of the scheduler; its thirteen members are all there is."""
 
     __slots__ = ("_backing", "_plugin", "_profile", "_states", "_watches")
 
@@ -325,6 +333,10 @@ class Handle:
     def now(self) -> float:
         """Monotonic seconds."""
         return self._backing.now()
+
+    def wall(self) -> float:
+        """The time of day as objects carry it, in seconds since 1970."""
+        return self._backing.epoch + self._backing.now()
 
     # --- to act ---------------------------------------------------------------------------------
 

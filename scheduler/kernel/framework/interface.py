@@ -134,6 +134,13 @@ class SignPlugin(Plugin, Protocol):
         None means that the pod's answers must not be shared.
         """
 
+    def signs_under(self) -> Hashable:
+        """What the plugin reads when it signs pods that may need devices, beside the pods.
+
+        Asked before each of these pods; when it changes, all are signed anew. It must be quick.
+        """
+        return None
+
 
 class PreEnqueuePlugin(Plugin, Protocol):
     """May keep a pod out of the active queue."""
@@ -159,6 +166,10 @@ class PreFilterResult(msgspec.Struct, frozen=True):
 
 NOT_REACHED: Final[StateKey[frozenset[str]]] = StateKey("not reached")
 """The plugins whose PreFilter did not run because an earlier one ended it, if any."""
+
+
+SKIPPED: Final[StateKey[frozenset[str]]] = StateKey("skipped")
+"""The plugins whose PreFilter skipped the pod: they neither filter nor hear of pods tried on."""
 
 
 class PreFilterPlugin(Plugin, Protocol):
@@ -319,6 +330,20 @@ class Diagnosis(Protocol):
         ...
 
 
+class Write(msgspec.Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
+    """A request to the API server that a decision leaves behind; what comes of it, watches tell.
+
+    Attributes:
+        method: the HTTP method; PATCH is a strategic merge patch.
+        path: of the object.
+        body: what JSON can say; None for no body.
+    """
+
+    method: str
+    path: str
+    body: dict[str, Any] | None = None
+
+
 class Candidate(msgspec.Struct, frozen=True):
     """A node on which the pod would fit once the victims are evicted.
 
@@ -342,12 +367,15 @@ class PostFilterResult(msgspec.Struct, frozen=True):
             already are among them, and need nothing more.
         cleared: less important pods that lose their nomination to the same node.
         candidates: the nodes to choose from, the chosen one included; made when read.
+        writes: changes to objects by which the pod may fit later. They are sent in any case; the
+            other fields count with a Success only.
     """
 
     nominated_node_name: str = ""
     victims: tuple[PodInfo, ...] = ()
     cleared: tuple[PodInfo, ...] = ()
     candidates: Sequence[Candidate] = ()
+    writes: tuple[Write, ...] = ()
 
 
 class PostFilterPlugin(Plugin, Protocol):
@@ -406,8 +434,12 @@ class ReservePlugin(Plugin, Protocol):
         """Reserve; a failure makes all Reserve plugins unreserve."""
 
     @abstractmethod
-    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Give back; must bear being called without a reservation."""
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Sequence[Write] | None:
+        """Give back; must bear being called without a reservation.
+
+        Returns:
+            What is to be written so that nothing stays behind, if anything.
+        """
 
 
 class PermitPlugin(Plugin, Protocol):

@@ -18,6 +18,7 @@ _POD_ACTIONS: Final = (
     ActionType.UPDATE_POD_SCALE_DOWN,
     ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED,
     ActionType.UPDATE_POD_TOLERATION,
+    ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM,
 )
 _POD_EVENTS: Final = {
     resource: {action: ClusterEvent(resource, action) for action in _POD_ACTIONS}
@@ -29,9 +30,11 @@ def pod_scheduling_properties_change(old: PodInfo, new: PodInfo) -> tuple[Cluste
     """The events of a pod's update; a general update when nothing that has a name changed."""
     assigned = bool(new.node_name)
     events = _POD_EVENTS[EventResource.ASSIGNED_POD if assigned else EventResource.UNSCHEDULED_POD]
-    if old.kind is new.kind:
-        return (events[ActionType.UPDATE],)
     actions = []
+    if old.pod.status.resource_claim_statuses != new.pod.status.resource_claim_statuses:
+        actions.append(ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
+    elif old.kind is new.kind:
+        return (events[ActionType.UPDATE],)
     if old.labels != new.labels:
         actions.append(ActionType.UPDATE_POD_LABEL)
     if _is_scaled_down(old, new):

@@ -22,9 +22,14 @@ class Shortcuts(Protocol):
     To be subclassed beside the extension points; each shortcut says what it must equal.
     """
 
-    NEEDS_VOLUMES: ClassVar[bool] = False
-    """Whether the plugin has no use for pods without volumes: it answers Skip for them at PreFilter
-    and PreBindPreFlight, scores all nodes alike and reserves nothing. Unreserve is called."""
+    NEEDS: ClassVar[int] = 0
+    """VOLUMES or DEVICES if the plugin has no use for pods without: it answers Skip for them at
+    PreFilter and PreBindPreFlight, scores all nodes alike and reserves nothing. Unreserve is
+    called."""
+
+    COSTS_BY_ROW: ClassVar[bool] = False
+    """Whether each row costs the filter work of its own, or may fail by itself. The runtime then
+    asks about rows only that no filter before it rejects."""
 
     ONLY_BINDS: ClassVar[bool] = False
     """Whether `bind` does nothing but write the binding. The engine then writes it."""

@@ -1,115 +1,488 @@
-"""DynamicResources: devices are not allocated in this version, and no pod is bound without its own.
+"""DynamicResources: the pod's claims have, or can get, devices that its node reaches.
 
-Pods without resource claims are treated as upstream treats them: nothing is filtered, and every
-node scores 0. Pods with claims are rejected until a version allocates devices: bound without them,
-they would sit on a node on which they cannot start.
+Allocated claims keep the pod to nodes on which their devices can be used. The others get devices
+with the decision: Reserve takes them, PreBind writes them into the claims, and waits until drivers
+have made them ready. Extended resources that a device class stands for get a claim of their own.
 
-Extension points: PreFilter, Filter, PostFilter, Score.
-Events: none; nothing that happens in the cluster makes this version allocate devices.
-Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go (v1.36).
-Differs: see above.
+Extension points: PreEnqueue, PreFilter, Filter, PostFilter, Score, Reserve, PreBind.
+Events: claims, slices and classes change; a node is added or its labels or allocatable change; the
+pod gets the names of its claims.
+Source: pkg/scheduler/framework/plugins/dynamicresources (v1.36.3).
+Differs: PreBind is woken by changes of claims instead of looking every five seconds; it does not
+wait until a claim that it made shows up.
 """
 
 from collections.abc import Hashable, Sequence
-from typing import ClassVar, Final
+from functools import partial
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from typing_extensions import override
 
-from scheduler.api.pods import PodInfo
+from scheduler.api.devices import AllocationResult, ResourceClaim
+from scheduler.api.pods import DEVICES, PodInfo
+from scheduler.config.args import DynamicResourcesArgs
+from scheduler.errors import SchedulerError
+from scheduler.kernel.devices import claim_writes as writes
+from scheduler.kernel.devices.claim_catalog import ClaimCatalog
+from scheduler.kernel.devices.decision import REASONS, DeviceDecision
+from scheduler.kernel.devices.extended_resources import (
+    IN_MEMORY,
+    body_of,
+    claim_in_memory,
+    resources_asked,
+)
+from scheduler.kernel.devices.pod_claims import (
+    ClaimProblem,
+    DeviceBindingError,
+    PodClaims,
+    claims_of,
+    has_binding_conditions,
+    is_free_for,
+    is_ready,
+    is_reserved_for,
+)
 from scheduler.kernel.framework.cycle_state import CycleState, StateKey
-from scheduler.kernel.framework.events import ClusterEventWithHint
+from scheduler.kernel.framework.events import ClusterEventWithHint, ObjectKind
+from scheduler.kernel.framework.handle import Handle
 from scheduler.kernel.framework.interface import (
+    MAX_NODE_SCORE,
     NOT_REACHED,
+    SKIPPED,
     Bits,
     Diagnosis,
     EnqueueExtensions,
     FilterPlugin,
+    NormalizeScorePlugin,
     PostFilterPlugin,
     PostFilterResult,
+    PreBindPlugin,
+    PreEnqueuePlugin,
     PreFilterPlugin,
     PreFilterResult,
     Reads,
     Reason,
+    ReservePlugin,
     ScorePlugin,
     Scores,
     SignPlugin,
+    Write,
 )
-from scheduler.kernel.framework.status import SKIP, Status, error, unresolvable, unschedulable
+from scheduler.kernel.framework.shortcuts import Shortcuts
+from scheduler.kernel.framework.status import (
+    SKIP,
+    SUCCESS,
+    Code,
+    Status,
+    error,
+    unresolvable,
+    unschedulable,
+)
 from scheduler.kernel.plugins.columns import count_of
+from scheduler.kernel.plugins.dynamic_resources_hints import events
 from scheduler.kernel.snapshot import Rows, Snapshot
 
-REASON: Final = "pods with resource claims are not supported by this scheduler"
+CONFLICT: Final = 409
+_TRIES: Final = 5
+_PAUSE_SECONDS: Final = 0.01
+"""Between tries of a write that met another one. Source: client-go util/retry DefaultRetry."""
+_REASONS: Final = tuple(Reason(text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE) for text in REASONS)
 
-_PREPARED: Final[StateKey[bool]] = StateKey("DynamicResources/prepared")
+
+class ClaimWriteError(SchedulerError):
+    """A claim is not as it was decided on; the message is upstream's."""
+
+
+class _Attempt:
+    """What is known of one pod's claims.
+
+    Attributes:
+        claims: its claims; those that PreBind has written in their new version.
+        decision: on which nodes they can be satisfied; kept until Reserve.
+        allocations: what Reserve took, by place among the claims.
+        mappings: which container gets what for its extended resources.
+    """
+
+    __slots__ = ("allocations", "claims", "decision", "mappings")
+
+    def __init__(self, claims: PodClaims, decision: DeviceDecision) -> None:
+        self.claims = claims
+        self.decision: DeviceDecision | None = decision
+        self.allocations: dict[int, AllocationResult] = {}
+        self.mappings: Sequence[Any] = ()
+
+
+_ATTEMPT: Final[StateKey[_Attempt]] = StateKey("DynamicResources/attempt")
 
 
 class DynamicResources(
-    PreFilterPlugin, FilterPlugin, PostFilterPlugin, ScorePlugin, EnqueueExtensions, SignPlugin
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    FilterPlugin,
+    PostFilterPlugin,
+    ScorePlugin,
+    NormalizeScorePlugin,
+    ReservePlugin,
+    PreBindPlugin,
+    EnqueueExtensions,
+    SignPlugin,
+    Shortcuts,
 ):
-    """Rejects pods that claim devices."""
+    """Rejects nodes on which the pod's claims cannot be satisfied, and satisfies them."""
 
     NAME: ClassVar[str] = "DynamicResources"
-    READS: ClassVar[Reads] = Reads.NODE
+    ARGS: ClassVar[type] = DynamicResourcesArgs
+    READS: ClassVar[Reads] = Reads.CLUSTER
+    NEEDS: ClassVar[int] = DEVICES
+    COSTS_BY_ROW: ClassVar[bool] = True
+    WATCHES: ClassVar[tuple[ObjectKind, ...]] = ClaimCatalog.WATCHES
+
+    def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._handle = handle
+        timeout = args.binding_timeout_seconds
+        self._binding_timeout = 600.0 if timeout is None else timeout
+        # The wait begins when everything is written.
+        self.patience_seconds += self._binding_timeout
+        handle.shared(ClaimCatalog)
+
+    @staticmethod
+    def decision_of(state: CycleState) -> DeviceDecision | None:
+        """Where the claims of the pod can be satisfied, for people; None if it needs no devices."""
+        attempt = state.get(_ATTEMPT)
+        return None if attempt is None else attempt.decision
+
+    @property
+    def _catalog(self) -> ClaimCatalog:
+        return self._handle.shared(ClaimCatalog)
 
     @override
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        return ()
+        return events(lambda: self._catalog)
 
     @override
     def sign(self, pod: PodInfo) -> Hashable:
-        """Whether the pod claims anything."""
-        return bool(pod.spec.resource_claims)
+        """Nothing: answers for pods with claims are not kept."""
+        return ()
+
+    @override
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """Hold pods whose claims are not all there."""
+        if not pod.spec.resource_claims:
+            return SUCCESS
+        try:
+            for _ in claims_of(pod, self._catalog.claims):
+                pass
+        except ClaimProblem as problem:
+            return unresolvable(str(problem))
+        return SUCCESS
 
     @override
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
-        if pod.spec.resource_claims:
-            return None, unresolvable(REASON)
-        state.write(_PREPARED, value=True)
-        return None, SKIP
+        """Skip pods that need no devices; reject those whose claims no node can satisfy yet."""
+        catalog = self._catalog
+        try:
+            named = list(claims_of(pod, catalog.claims))
+        except ClaimProblem as problem:
+            return None, unresolvable(str(problem))
+        claims = PodClaims(named, _claim_of_extended_resources(pod, catalog))
+        if not len(claims):
+            return None, SKIP
+        for place in claims.to_allocate():
+            why = _why_not_to_allocate(claims[place], catalog)
+            if why:
+                return None, unresolvable(why)
+        decision = DeviceDecision(
+            catalog,
+            pod,
+            claims,
+            snapshot,
+            self._handle.random,
+            overdue=self._handle.wall() - self._binding_timeout,
+        )
+        state.write(_ATTEMPT, _Attempt(claims, decision))
+        return None, SUCCESS
 
     @override
     def filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
     ) -> Bits | None:
-        """See `FilterPlugin.filter`; not reached, as PreFilter skips or rejects every pod.
+        """See `FilterPlugin.filter`.
 
         Raises:
             LookupError: PreFilter did not run; upstream fails in the same case.
+            AllocationError: the claims cannot be satisfied on a node, for a reason that is no
+                matter of the node; upstream ends the attempt as well.
         """
-        _check_prepared(state)
-        return None
+        decision = _prepared(state).decision
+        if decision is None:
+            raise LookupError("it has reserved already")
+        bits = decision.bits(rows)
+        return bits if bits.any() else None
 
     @override
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
-        return ()
+        return _REASONS
 
     @override
     def post_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status]:
-        """There is nothing to deallocate.
+        """Free a claim of the pod that keeps it from nodes, so that it can be allocated anew.
 
         When PreFilter ended before this plugin upstream fails here, which keeps the plugins that
         come next, such as preemption, from trying.
         """
         if self.NAME in (state.get(NOT_REACHED) or ()):
             return None, error("not found")
-        return None, unschedulable("no new claims to deallocate")
+        attempt = state.get(_ATTEMPT)
+        if attempt is None or attempt.decision is None:
+            return None, unschedulable("no new claims to deallocate")
+        for place in sorted(attempt.decision.unavailable):
+            claim = attempt.claims[place]
+            if is_free_for(claim, pod):
+                result = PostFilterResult(writes=(writes.deallocating(claim),))
+                return result, unschedulable("deallocation of ResourceClaim completed")
+        extended = attempt.claims.extended
+        if extended is not None and extended.metadata.name != IN_MEMORY:
+            result = PostFilterResult(writes=writes.deleting(extended))
+            return result, unschedulable("deletion of ResourceClaim completed")
+        return None, unschedulable("still not schedulable")
 
     @override
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
-        """0 on every node.
+        """How early in prioritized lists the alternatives stand that the node gets.
 
         Raises:
             LookupError: PreFilter did not run; upstream fails in the same case.
         """
-        _check_prepared(state)
-        return np.zeros(count_of(rows, snapshot.table.size))
+        if self.NAME in (state.get(SKIPPED) or ()):
+            return np.zeros(count_of(rows, snapshot.table.size))
+        decision = _prepared(state).decision
+        if decision is None:
+            return np.zeros(count_of(rows, snapshot.table.size))
+        return decision.scores(rows)
+
+    @override
+    def normalize_score(self, state: CycleState, pod: PodInfo, scores: Scores) -> Scores:
+        highest = scores.max(initial=0.0)
+        return np.floor(scores * MAX_NODE_SCORE / highest) if highest else scores
+
+    @override
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Take the devices that the decision found for the node."""
+        attempt = state.get(_ATTEMPT)
+        if attempt is None or attempt.decision is None:
+            return SUCCESS
+        # Thousands of pods may wait for their devices; what was known of all nodes goes now.
+        decision, attempt.decision = attempt.decision, None
+        found = decision.on_node(node_name)
+        if found is None:
+            return error("claim allocation not found for node")
+        attempt.mappings = found.mappings
+        for place, claim, allocation in found.given:
+            attempt.allocations[place] = allocation
+            attempt.claims[place] = claim
+            self._catalog.begin(writes.reserved(claim, pod, allocation), allocation, pod.uid)
+        return SUCCESS
+
+    @override
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Sequence[Write] | None:
+        """Give the devices back; what was written stays, but for the reservation for the pod."""
+        attempt = state.get(_ATTEMPT)
+        if attempt is None:
+            return None
+        catalog = self._catalog
+        left: list[Write] = []
+        for place, claim in enumerate([*attempt.claims][: attempt.claims.own]):
+            if place in attempt.allocations:
+                catalog.give_up(claim.metadata.uid)
+            known = catalog.claims.get(claim.key)
+            if (
+                known is not None
+                and known.metadata.uid == claim.metadata.uid
+                and known.status.allocation is not None
+                and is_reserved_for(known, pod)
+            ):
+                left.append(writes.unreserving(known, pod))
+        if attempt.claims.extended is not None:
+            catalog.give_up(claim_in_memory(pod).metadata.uid)
+            made = catalog.claim_of_extended_resources(pod.uid)
+            left.extend(() if made is None else writes.deleting(made))
+        return left
+
+    @override
+    def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Skip pods that need no devices."""
+        return SKIP if state.get(_ATTEMPT) is None else SUCCESS
+
+    @override
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Write what was taken, and wait until the devices are ready."""
+        attempt = state.read(_ATTEMPT)
+        try:
+            for place, claim in enumerate(attempt.claims):
+                if not is_reserved_for(claim, pod):
+                    attempt.claims[place] = await self._bind(attempt, place, pod)
+            await self._until_ready(attempt, pod, node_name)
+        except (DeviceBindingError, SchedulerError) as problem:
+            return error(str(problem))
+        return SUCCESS
+
+    # --- writing ----------------------------------------------------------------------------------
+
+    async def _bind(self, attempt: _Attempt, place: int, pod: PodInfo) -> ResourceClaim:
+        """Allocate a claim as Reserve took it, and reserve it for the pod; the claim as written."""
+        claim, allocation = attempt.claims[place], attempt.allocations.get(place)
+        is_extended = place == attempt.claims.own
+        if is_extended:
+            if allocation is None:
+                return claim
+            claim = await self._create(pod, claim)
+        claim = await self._write(claim, allocation, pod)
+        if is_extended:
+            body = writes.status_of_extended_resources(pod, claim.metadata.name, attempt.mappings)
+            path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
+            await self._request(
+                "PATCH", path, body, f"update pod {pod.key} ExtendedResourceClaimStatus"
+            )
+        return claim
+
+    async def _create(self, pod: PodInfo, claim: ResourceClaim) -> ResourceClaim:
+        return writes.as_claim(
+            await self._request(
+                "POST",
+                writes.claims_path(pod.namespace),
+                body_of(pod, claim),
+                "create claim for extended resources",
+            )
+        )
+
+    async def _write(
+        self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo
+    ) -> ResourceClaim:
+        """Write once more with the claim as it is by now where another write came first."""
+        for tried in range(1, _TRIES + 1):
+            _check_as_decided(claim, allocation)
+            try:
+                return await self._write_once(claim, allocation, pod)
+            except ClaimWriteError as problem:
+                if tried == _TRIES or getattr(problem.__cause__, "status", 0) != CONFLICT:
+                    raise
+            await self._handle.api.until(lambda: False, _never_listening, _PAUSE_SECONDS)
+            told = f"get updated claim {claim.key} after conflict"
+            claim = writes.as_claim(await self._request("GET", writes.path_of(claim), None, told))
+        raise AssertionError("unreachable")
+
+    async def _write_once(
+        self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo
+    ) -> ResourceClaim:
+        told = f"add reservation to claim {claim.key}"
+        if allocation is not None:
+            told = f"add allocation and reservation to claim {claim.key}"
+            if writes.FINALIZER not in claim.metadata.finalizers:
+                body = writes.protecting(claim)
+                answer = await self._request(
+                    "PATCH", writes.path_of(claim), body, f"add finalizer to claim {claim.key}"
+                )
+                claim = writes.as_claim(answer)
+        body = writes.reserving(claim, pod, allocation, self._handle.wall())
+        return writes.as_claim(
+            await self._request("PATCH", writes.path_of(claim, "/status"), body, told)
+        )
+
+    async def _request(self, method: str, path: str, body: object, told: str) -> Any:
+        try:
+            return await self._handle.api.request(method, path, body)
+        except SchedulerError as problem:
+            raise ClaimWriteError(f"{told}: {problem}") from problem
+
+    # --- waiting ----------------------------------------------------------------------------------
+
+    async def _until_ready(self, attempt: _Attempt, pod: PodInfo, node_name: str) -> None:
+        """Wait until drivers have made all devices ready.
+
+        Raises:
+            DeviceBindingError: one never will be, or time is over.
+        """
+        if not any(map(has_binding_conditions, attempt.claims)):
+            return
+        self._handle.tell(
+            pod,
+            "Normal",
+            "BindingConditionsPending",
+            f"waiting for binding conditions for device on node {node_name}",
+        )
+        ends = [self._ends(claim) for claim in attempt.claims if has_binding_conditions(claim)]
+        seconds = max(0.0, min(ends) - self._handle.wall())
+        listen = partial(self._catalog.listen, [claim.key for claim in attempt.claims])
+        if not await self._handle.api.until(lambda: self._are_ready(attempt), listen, seconds):
+            late = min(zip(ends, filter(has_binding_conditions, attempt.claims), strict=True))[1]
+            raise DeviceBindingError(f"device binding timeout: claim={late.metadata.name}")
+
+    def _are_ready(self, attempt: _Attempt) -> bool:
+        """Whether all claims, as the watch shows them, are ready; the first that is not decides."""
+        for written in attempt.claims:
+            claim = self._catalog.claims.get(written.key)
+            if claim is None:
+                raise DeviceBindingError(f'could not find ResourceClaim "{written.key}"')
+            if not is_ready(claim):
+                return False
+        return True
+
+    def _ends(self, claim: ResourceClaim) -> float:
+        """When it is too late for a claim to be made ready, in seconds since 1970."""
+        allocation, now = claim.status.allocation, self._handle.wall()
+        began = None if allocation is None else writes.seconds_of(allocation.allocation_timestamp)
+        return (now if began is None else min(began, now)) + self._binding_timeout
 
 
-def _check_prepared(state: CycleState) -> None:
-    if not state.get(_PREPARED):
+def _prepared(state: CycleState) -> _Attempt:
+    attempt = state.get(_ATTEMPT)
+    if attempt is None:
         raise LookupError("its PreFilter did not run")
+    return attempt
+
+
+def _claim_of_extended_resources(pod: PodInfo, catalog: ClaimCatalog) -> ResourceClaim | None:
+    """The claim for the pod's extended resources, if a class stands for one of them."""
+    class_of = catalog.class_names.class_of
+    if not any(class_of(name) is not None for name in resources_asked(pod)):
+        return None
+    return catalog.claim_of_extended_resources(pod.uid) or claim_in_memory(pod)
+
+
+def _why_not_to_allocate(claim: ResourceClaim, catalog: ClaimCatalog) -> str:
+    """Why a claim cannot be allocated now, whatever the node; empty when it can."""
+    if claim.metadata.uid in catalog.in_flight:
+        return f"resource claim {claim.key} is in the process of being allocated"
+    for request in claim.spec.devices.requests:
+        asked = (
+            [(request.name, request.exactly)]
+            if request.exactly is not None
+            else [
+                (f"{request.name}/{alternative.name}", alternative)
+                for alternative in request.first_available
+            ]
+        )
+        if not asked:
+            return f"resource claim {claim.key}, request {request.name}: unknown request type"
+        for name, each in asked:
+            if each.device_class_name not in catalog.devices.classes:
+                return f"request {name}: device class {each.device_class_name} does not exist"
+    return ""
+
+
+def _check_as_decided(claim: ResourceClaim, allocation: AllocationResult | None) -> None:
+    if claim.metadata.deletion_timestamp is not None:
+        raise ClaimWriteError(f"claim {claim.key} got deleted in the meantime")
+    if allocation is not None and claim.status.allocation is not None:
+        raise ClaimWriteError(f"claim {claim.key} got allocated elsewhere in the meantime")
+    if allocation is None and claim.status.allocation is None:
+        raise ClaimWriteError(f"claim {claim.key} got deallocated elsewhere in the meantime")
+
+
+def _never_listening(_: Any) -> Any:
+    return lambda: None

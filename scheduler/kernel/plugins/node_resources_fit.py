@@ -1,13 +1,12 @@
 """NodeResourcesFit: a node must have room for what the pod requests; scores by the room left.
 
 Extension points: PreFilter, Filter, PreScore, Score.
-Events: a pod is deleted or takes less than before; a node is added or its allocatable changes.
+Events: a pod is deleted or takes less than before; a node is added or its allocatable changes; a
+device class stands for a resource that it did not stand for.
 Source: pkg/scheduler/framework/plugins/noderesources/fit.go, resource_allocation.go (v1.36).
-Differs: extended resources that a DeviceClass stands for are not left to dynamic resource
-allocation, which Stowage does not have; so changes of DeviceClasses wake no pod.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import ClassVar, Final
 
 import msgspec
@@ -16,6 +15,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from scheduler.api.devices import DeviceClass
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
 from scheduler.api.quantity import int64
@@ -31,12 +31,15 @@ from scheduler.api.resources import (
     whole_units,
 )
 from scheduler.config.args import NodeResourcesFitArgs
+from scheduler.kernel.devices.claim_catalog import ClaimCatalog
+from scheduler.kernel.devices.class_names import names_of
 from scheduler.kernel.framework.cycle_state import CycleState, StateKey
 from scheduler.kernel.framework.events import (
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
     EventResource,
+    ObjectKind,
     QueueingHint,
 )
 from scheduler.kernel.framework.handle import Handle
@@ -61,6 +64,7 @@ from scheduler.kernel.framework.types import Excess
 from scheduler.kernel.plugins.columns import Mask
 from scheduler.kernel.plugins.resource_columns import ResourceColumns, is_counted
 from scheduler.kernel.plugins.resource_scores import Weights, strategy_of
+from scheduler.kernel.plugins.resources_of_devices import ResourcesOfDevices
 from scheduler.kernel.snapshot import Rows, Snapshot
 from scheduler.kernel.snapshot.interning import Interner
 from scheduler.kernel.snapshot.pod_kinds import OtherPods
@@ -83,12 +87,14 @@ class FitState(msgspec.Struct, frozen=True, eq=False):
     Attributes:
         names: the resources that are looked at.
         columns: those of them that some node offers.
+        of_devices: those of them that devices may serve where a node offers none.
         combinations: for a pod that asks for more resources than an answer has bits: the sets of
             reasons found so far, by answer; the first is no reason at all.
     """
 
     names: tuple[str, ...]
     columns: ResourceColumns
+    of_devices: frozenset[str]
     combinations: Interner[bytes] | None
 
     @property
@@ -98,8 +104,20 @@ class FitState(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def lacks_column(self) -> bool:
-        """Whether no node offers some of what is asked for."""
-        return len(self.columns.names) < len(self.names)
+        """Whether no node offers some of what is asked for, nor can devices serve it."""
+        if not self.of_devices:
+            return len(self.columns.names) < len(self.names)
+        return not self.of_devices.union(self.columns.names).issuperset(self.names)
+
+    def is_checked(self, allocatable: NDArray[np.float64]) -> NDArray[np.bool_] | None:
+        """By column and row, whether what is asked for must fit; None where it always must.
+
+        What a device class stands for is no matter of nodes that offer none of it.
+        """
+        if self.of_devices.isdisjoint(self.columns.names):
+            return None
+        is_of_devices = [[name in self.of_devices] for name in self.columns.names]
+        return ~np.array(is_of_devices) | (allocatable > 0)
 
     def answers(self, is_full: Mask, is_short: NDArray[np.bool_], is_hopeless: Mask) -> Bits:
         """The reasons by row: no place, too little of which offered resource, no hope."""
@@ -139,8 +157,13 @@ class _Room(Counting):
         self._fit = fit
         free = allocatable - fit.columns.requested(table, rows)
         places = table.max_pods[rows] - table.pod_count[rows]
-        self._most = np.vstack((places - 1, free - fit.columns.amounts))
-        self._is_hopeless: Mask = np.any(fit.columns.amounts > allocatable, axis=0)
+        exceeds, rest = fit.columns.amounts > allocatable, free - fit.columns.amounts
+        checked = fit.is_checked(allocatable)
+        if checked is not None:
+            exceeds &= checked
+            rest[~checked] = np.inf
+        self._most = np.vstack((places - 1, rest))
+        self._is_hopeless: Mask = np.any(exceeds, axis=0)
         self._is_hopeless |= fit.lacks_column
         taken = [others.column(("occupied", name), _taker(name)) for name in fit.columns.names]
         self.weights = np.array([np.ones(len(others)), *taken])
@@ -173,11 +196,13 @@ class NodeResourcesFit(
     NAME: ClassVar[str] = "NodeResourcesFit"
     ARGS: ClassVar[type] = NodeResourcesFitArgs
     READS: ClassVar[Reads] = Reads.SUMS
+    WATCHES: ClassVar[tuple[ObjectKind, ...]] = ClaimCatalog.WATCHES
 
     def __init__(
         self, args: NodeResourcesFitArgs = DEFAULT_ARGS, handle: Handle | None = None
     ) -> None:
         super().__init__(args, handle)
+        self._of_devices = ResourcesOfDevices(handle)
         self._ignored_resources = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._strategy = strategy_of(args.scoring_strategy)
@@ -194,9 +219,17 @@ class NodeResourcesFit(
                 ClusterEvent(EventResource.POD, pod_changes), is_schedulable_after_pod_event
             ),
             ClusterEventWithHint(
-                ClusterEvent(EventResource.NODE, node_changes), is_schedulable_after_node_change
+                ClusterEvent(EventResource.NODE, node_changes),
+                self._after_node_change,
+            ),
+            ClusterEventWithHint(
+                ClusterEvent(EventResource.DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE),
+                is_schedulable_after_class_change,
             ),
         )
+
+    def _after_node_change(self, pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
+        return is_schedulable_after_node_change(pod, old, new, self._of_devices.of(pod))
 
     @override
     def sign(self, pod: PodInfo) -> Hashable | None:
@@ -204,7 +237,14 @@ class NodeResourcesFit(
         shape = pod.shape
         if len(shape.requests) > _MAX_BITS - 2:
             return None
-        return frozenset(shape.requests.items()), frozenset(shape.scoring_requests.items())
+        asked = frozenset(shape.requests.items()), frozenset(shape.scoring_requests.items())
+        of_devices = self._of_devices.of(pod)
+        return (*asked, of_devices) if of_devices else asked
+
+    @override
+    def signs_under(self) -> Hashable:
+        """Which device classes stand for which resources."""
+        return self._of_devices.version
 
     @override
     def pre_filter(
@@ -213,7 +253,8 @@ class NodeResourcesFit(
         """Find the columns of what is requested; never skips, as pods are counted as well."""
         requests = pod.shape.requests
         names = [name for name in _in_order(requests) if requests[name] > 0 and self._checks(name)]
-        _prepare_fit(state, pod, snapshot, tuple(names))
+        of_devices = self._of_devices.of(pod).intersection(names)
+        _prepare_fit(state, pod, snapshot, tuple(names), of_devices)
         return None, SUCCESS
 
     @override
@@ -223,11 +264,14 @@ class NodeResourcesFit(
         fit = state.read(_FIT)
         table = snapshot.table
         if fit.columns.layout is not table.layout:
-            fit = _prepare_fit(state, pod, snapshot, fit.names)
+            fit = _prepare_fit(state, pod, snapshot, fit.names, fit.of_devices)
         columns = fit.columns
         is_full = table.pod_count[rows] >= table.max_pods[rows]
         allocatable = columns.allocatable(table, rows)
         is_short = columns.amounts > allocatable - columns.requested(table, rows)
+        checked = fit.is_checked(allocatable)
+        if checked is not None:
+            is_short &= checked
         oversized = list(columns.oversized_cells(table, rows)) if table.has_oversized else ()
         for line, position, has, taken in oversized:
             asked = pod.shape.requests[columns.names[line]]
@@ -237,6 +281,8 @@ class NodeResourcesFit(
         exceeds = columns.amounts > allocatable
         for line, position, has, _ in oversized:
             exceeds[line, position] = pod.shape.requests[columns.names[line]] > has
+        if checked is not None:
+            exceeds &= checked
         is_hopeless: Mask = np.any(exceeds, axis=0)
         is_hopeless |= fit.lacks_column
         return fit.answers(is_full, is_short, is_hopeless)
@@ -252,7 +298,7 @@ class NodeResourcesFit(
     ) -> Counting:
         fit = state.read(_FIT)
         if fit.columns.layout is not snapshot.table.layout:
-            fit = _prepare_fit(state, pod, snapshot, fit.names)
+            fit = _prepare_fit(state, pod, snapshot, fit.names, fit.of_devices)
         return _Room(fit, snapshot, rows, others)
 
     @override
@@ -309,7 +355,12 @@ class NodeResourcesFit(
             (PODS, 1, places, places - table.pod_count[rows]),
             *((n, pod.shape.requests[n], *offered.get(n, (nothing, nothing))) for n in fit.names),
         ]
-        found = (_obstacle(*each, snapshot, rows) for each in wanted)
+        found = (
+            _obstacle(*each, snapshot, rows)
+            for each in wanted
+            # Devices say themselves what is in the way.
+            if each[0] not in fit.of_devices
+        )
         return [each for each in found if each is not None]
 
     @override
@@ -320,6 +371,7 @@ class NodeResourcesFit(
             return None
         requests = pod.shape.requests
         offered = set(columns.names)
+        offered |= fit.of_devices
         missing = next((name for name in fit.names if name not in offered), None)
         if missing is not None:
             return Excess(missing, requests[missing])
@@ -327,6 +379,7 @@ class NodeResourcesFit(
             return None
         allocatable = columns.allocatable(table, table.all_rows)
         beyond = columns.amounts[:, 0] > allocatable.max(axis=1)
+        beyond &= np.array([name not in fit.of_devices for name in columns.names])
         if not beyond.any():
             return None
         name = columns.names[int(beyond.argmax())]
@@ -388,13 +441,32 @@ def is_schedulable_after_pod_event(pod: PodInfo, old: PodInfo, new: PodInfo | No
     return QueueingHint.QUEUE if frees else QueueingHint.SKIP
 
 
-def is_schedulable_after_node_change(pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
-    """The pod fits the node while that is empty, and the node is new or has more to give."""
+def is_schedulable_after_class_change(
+    pod: PodInfo, old: DeviceClass | None, new: DeviceClass
+) -> QueueingHint:
+    """The class is new, or stands for another resource, and the pod asks for it."""
+    names = set(names_of(new))
+    if old is not None:
+        names.difference_update(names_of(old))
+    helps = not names.isdisjoint(pod.shape.requests)
+    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+
+
+def is_schedulable_after_node_change(
+    pod: PodInfo, old: Node | None, new: Node, of_devices: Collection[str] = ()
+) -> QueueingHint:
+    """The pod fits the node while that is empty, and the node is new or has more to give.
+
+    Of the resources that devices may serve, a node need offer none.
+    """
     requests = {name: a for name, a in pod.shape.requests.items() if a and is_counted(name)}
     now = whole_units(new.status.allocatable)
-    if now.get(PODS, 0) < 1 or any(a > now.get(name, 0) for name, a in requests.items()):
+    served = {name for name in of_devices if name in requests and not now.get(name)}
+    if now.get(PODS, 0) < 1 or any(
+        a > now.get(name, 0) for name, a in requests.items() if name not in served
+    ):
         return QueueingHint.SKIP
-    if old is None:
+    if old is None or served:
         return QueueingHint.QUEUE
     before = whole_units(old.status.allocatable)
     has_more = any(now.get(name, 0) > before.get(name, 0) for name in (PODS, *requests))
@@ -431,14 +503,18 @@ def _in_order(requests: Requests) -> Iterable[str]:
 
 
 def _prepare_fit(
-    state: CycleState, pod: PodInfo, snapshot: Snapshot, names: tuple[str, ...]
+    state: CycleState,
+    pod: PodInfo,
+    snapshot: Snapshot,
+    names: tuple[str, ...],
+    of_devices: frozenset[str],
 ) -> FitState:
     known = state.get(_FIT)
     combinations = None if known is None else known.combinations
     if combinations is None and len(names) + 2 > _MAX_BITS:
         combinations = Interner((bytes((len(names) + 2 + 7) // 8),))
     columns = ResourceColumns(snapshot.table, names, pod.shape.requests)
-    prepared = FitState(names, columns, combinations)
+    prepared = FitState(names, columns, of_devices, combinations)
     state.write(_FIT, prepared)
     return prepared
 

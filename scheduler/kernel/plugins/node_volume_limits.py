@@ -13,7 +13,7 @@ import numpy as np
 from typing_extensions import override
 
 from scheduler.api.objects import Volume
-from scheduler.api.pods import PodInfo
+from scheduler.api.pods import VOLUMES, PodInfo
 from scheduler.api.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
 from scheduler.kernel.framework.cycle_state import CycleState, StateKey
 from scheduler.kernel.framework.events import (
@@ -71,7 +71,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
 
     NAME: ClassVar[str] = "NodeVolumeLimits"
     READS: ClassVar[Reads] = Reads.CLUSTER
-    NEEDS_VOLUMES: ClassVar[bool] = True
+    NEEDS: ClassVar[int] = VOLUMES
     WATCHES: ClassVar[tuple[ObjectKind, ...]] = VolumeCatalog.WATCHES
 
     def __init__(self, args: None, handle: Handle) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from typing_extensions import override
 
 from scheduler.api.objects import ObjectMeta
-from scheduler.api.pods import PodInfo
+from scheduler.api.pods import VOLUMES, PodInfo
 from scheduler.config.args import VolumeBindingArgs
 from scheduler.errors import SchedulerError
 from scheduler.kernel.framework.cycle_state import CycleState, StateKey
@@ -100,7 +100,7 @@ class VolumeBinding(
     NAME: ClassVar[str] = "VolumeBinding"
     ARGS: ClassVar[type] = VolumeBindingArgs
     READS: ClassVar[Reads] = Reads.CLUSTER
-    NEEDS_VOLUMES: ClassVar[bool] = True
+    NEEDS: ClassVar[int] = VOLUMES
     WATCHES: ClassVar[tuple[ObjectKind, ...]] = VolumeCatalog.WATCHES
 
     def __init__(self, args: VolumeBindingArgs, handle: Handle) -> None:

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 import numpy as np
 from typing_extensions import override
 
-from scheduler.api.pods import PodInfo
+from scheduler.api.pods import VOLUMES, PodInfo
 from scheduler.api.storage import READ_WRITE_ONCE_POD, PersistentVolumeClaim
 from scheduler.kernel.framework.cycle_state import CycleState, StateKey
 from scheduler.kernel.framework.events import (
@@ -85,7 +85,7 @@ class VolumeRestrictions(
 
     NAME: ClassVar[str] = "VolumeRestrictions"
     READS: ClassVar[Reads] = Reads.CLUSTER
-    NEEDS_VOLUMES: ClassVar[bool] = True
+    NEEDS: ClassVar[int] = VOLUMES
     WATCHES: ClassVar[tuple[ObjectKind, ...]] = VolumeCatalog.WATCHES
 
     def __init__(self, args: None, handle: Handle) -> None:

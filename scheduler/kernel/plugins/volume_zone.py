@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 import numpy as np
 from typing_extensions import override
 
-from scheduler.api.pods import PodInfo
+from scheduler.api.pods import VOLUMES, PodInfo
 from scheduler.api.storage import (
     WAIT_FOR_FIRST_CONSUMER,
     PersistentVolume,
@@ -57,7 +57,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin, S
 
     NAME: ClassVar[str] = "VolumeZone"
     READS: ClassVar[Reads] = Reads.CLUSTER
-    NEEDS_VOLUMES: ClassVar[bool] = True
+    NEEDS: ClassVar[int] = VOLUMES
     WATCHES: ClassVar[tuple[ObjectKind, ...]] = VolumeCatalog.WATCHES
 
     def __init__(self, args: None, handle: Handle) -> None:

@@ -239,7 +239,8 @@ class Plodding(Shortcuts):
     """Says nothing beforehand."""
 
     # Said again here, for the plugin it is put before has `Shortcuts` among its bases, too.
-    NEEDS_VOLUMES = Shortcuts.NEEDS_VOLUMES
+    NEEDS = Shortcuts.NEEDS
+    COSTS_BY_ROW = Shortcuts.COSTS_BY_ROW
     ONLY_BINDS = Shortcuts.ONLY_BINDS
     skips_score = Shortcuts.skips_score
     score_by_domain = Shortcuts.score_by_domain

@@ -16,6 +16,7 @@ from scheduler.kernel.framework.events import (
     ClusterEvent,
     QueueingHint,
 )
+from scheduler.kernel.framework.interface import Write
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.status import Code, Status
@@ -100,7 +101,9 @@ def place(trial: Trial) -> None:
         ask(asyncio.run, framework.run_bind_plugins(state, pod, "a")),
     ]
     assert all(status is None or type(status) is Status for status in statuses)
-    trial.reported += framework.run_unreserve_plugins(state, pod, "a")
+    failures, writes = framework.run_unreserve_plugins(state, pod, "a")
+    trial.reported += failures
+    assert all(type(write) is Write for write in writes)
     trial.reported += framework.run_post_bind_plugins(state, pod, "a")
 
 

@@ -20,7 +20,7 @@ from scheduler.api.objects import Namespace, Node
 from scheduler.clock import SystemClock
 from scheduler.daemon.informers.informer import Informer, InformerOptions
 from scheduler.daemon.informers.informers import Informers
-from scheduler.daemon.informers.kinds import NAMESPACES, NODES, PODS, Kind
+from scheduler.daemon.informers.kinds import NAMESPACES, NODES, PODS, RESOURCE_CLAIMS, Kind
 from scheduler.daemon.informers.states import State
 from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.instruments import Instruments
@@ -736,5 +736,28 @@ def test_all_kinds_are_synced_when_each_is() -> None:
             assert list(namespaces.store) == ["x"]
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+
+    run(scenario)
+
+
+def test_a_kind_that_the_server_does_not_serve_has_no_objects() -> None:
+    """The daemon starts all the same; kinds that every server has are waited for."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return status_answer(404, "NotFound")
+
+    async def scenario() -> None:
+        async with (
+            serving(answer) as (_, session),
+            Watched(session, QUICK, RESOURCE_CLAIMS) as claims,
+            Watched(session, QUICK) as nodes,
+        ):
+            await until(lambda: claims.informer.has_synced)
+            await until(lambda: nodes.restarts.get("failed", 0) > 1)
+
+            assert not claims.names
+            assert claims.restarts == {}
+            assert not claims.informer.is_blind(SystemClock().monotonic() + 1000.0)
+            assert not nodes.informer.has_synced
 
     run(scenario)

@@ -1,64 +1,863 @@
-"""DynamicResources: pods without claims pass, pods with claims wait for a version that can."""
+"""DynamicResources: claims are looked up, judged, taken, written and given back.
 
+Which devices a claim gets is the matter of `scheduler.kernel.devices`; here is what becomes of it.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+
+import msgspec
 import pytest
 
-from scheduler.api.objects import PodResourceClaim, PodSpec
+from scheduler.api.devices import DeviceClass, ResourceClaim, ResourceSlice
+from scheduler.api.objects import Pod
 from scheduler.api.pods import PodInfo, pod_info
+from scheduler.config.args import DynamicResourcesArgs
+from scheduler.errors import SchedulerError
+from scheduler.kernel.devices.claim_catalog import CLAIM, CLASS, SLICE, ClaimCatalog
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.events import ActionType, EventResource, ObjectKind, QueueingHint
+from scheduler.kernel.framework.interface import Write
 from scheduler.kernel.framework.runtime import Framework, PluginError
-from scheduler.kernel.framework.status import unresolvable
+from scheduler.kernel.framework.status import SKIP, SUCCESS, Code, Status, unresolvable
 from scheduler.kernel.plugins.dynamic_resources import DynamicResources
-from tests.support.builders import make_pod, make_pod_info
-from tests.support.fake_plugins import make_framework, make_snapshot
+from tests.support.builders import make_node, make_pod_info, make_snapshot
+from tests.support.fake_plugins import make_framework
+from tests.support.handles import make_handle
+from tests.support.plugin_answers import statuses
 
-REASON = "pods with resource claims are not supported by this scheduler"
+GPU = "example.com/gpu"
+NOW = 1_800_000_000.0
+LONG_AGO = "2020-01-01T00:00:00Z"
+JUST_NOW = "2027-01-15T08:00:00Z"
+NOT_ALLOCATED = unresolvable("cannot allocate all claims")
+ELSEWHERE = unresolvable("resourceclaim not available on the node")
+
+Object = dict[str, Any]
 
 
-def claiming() -> PodInfo:
-    pod = make_pod("p")
-    spec = PodSpec(containers=pod.spec.containers, resource_claims=(PodResourceClaim("gpu"),))
-    return pod_info(type(pod)(pod.metadata, spec, pod.status))
+class ConflictError(SchedulerError):
+    """Another client was faster."""
+
+    status = 409
+
+
+class FakeApi:
+    """Takes requests, and answers with the objects as they are afterwards.
+
+    Attributes:
+        sent: method, path and body of each.
+        claims: by path, what claims are at the server.
+        failures: what the next requests raise.
+        waited: for how long was waited at most.
+    """
+
+    def __init__(self, catalog: ClaimCatalog) -> None:
+        self.sent: list[tuple[str, str, Any]] = []
+        self.failures: list[SchedulerError | None] = []
+        self.waited: list[float] = []
+        self.meanwhile: Callable[[], None] = lambda: None
+        self._catalog = catalog
+
+    async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
+        raise AssertionError("not its job")
+
+    async def request(self, method: str, path: str, body: Any = None) -> Any:
+        self.sent.append((method, path, msgspec.json.decode(msgspec.json.encode(body))))
+        problem = self.failures.pop(0) if self.failures else None
+        if problem is not None:
+            raise problem
+        if "/pods/" in path:
+            return {"kind": "Pod"}
+        return self._claim(method, path, self.sent[-1][2])
+
+    async def until(
+        self, holds: Callable[[], bool], listen: Callable[[Any], Any], seconds: float
+    ) -> bool:
+        self.waited.append(seconds)
+        if holds():
+            return True
+        self.meanwhile()
+        return holds()
+
+    def _claim(self, method: str, path: str, body: Any) -> Any:
+        name = path.partition("/resourceclaims/")[2].partition("/")[0]
+        if method == "POST":
+            return {**body, "metadata": {**body["metadata"], "name": "made", "uid": "made"}}
+        known = self._catalog.claims.get(f"default/{name}")
+        claim = {"metadata": {"name": name, "namespace": "default", "uid": name}}
+        if known is not None:
+            claim = msgspec.json.decode(msgspec.json.encode(known))
+        for key, value in (body or {}).items():
+            claim[key] = {**claim.get(key, {}), **value}
+        return claim
+
+
+class World:
+    """Devices, claims and the plugin.
+
+    Attributes:
+        catalog: what the plugin knows.
+        api: the API server.
+        told: events.
+    """
+
+    def __init__(self, *nodes: str, **args: Any) -> None:
+        self.catalog = ClaimCatalog()
+        self.api = FakeApi(self.catalog)
+        self.told: list[tuple[str, str, str]] = []
+        handle = make_handle(
+            {ClaimCatalog: self.catalog},
+            api=self.api,
+            epoch=NOW,
+            random=Random(0),
+            tell=lambda _, *what: self.told.append(what),
+        )
+        self.plugin = DynamicResources(DynamicResourcesArgs(**args), handle)
+        self.snapshot = make_snapshot([make_node(name) for name in nodes or ("a", "b")])
+        self.tell(CLASS, device_class())
+
+    def tell(self, kind: ObjectKind, new: Any, old: Any = None) -> None:
+        """Tell of an object."""
+        if kind is CLAIM and old is None:
+            old = self.catalog.claims.get(new.key)
+        self.catalog.on_event(kind, old, new)
+
+    def devices(self, node: str, *names: str, **device: Any) -> None:
+        """A node has devices."""
+        self.tell(SLICE, resource_slice(node, *names, **device))
+
+    def claim(self, name: str, **more: Any) -> ResourceClaim:
+        """A claim is there, or is now like this."""
+        new = make_claim(name, **more)
+        self.tell(CLAIM, new)
+        return new
+
+    def attempt(self, pod: PodInfo) -> tuple[CycleState, Status]:
+        """PreFilter."""
+        state = CycleState()
+        _, status = self.plugin.pre_filter(state, pod, self.snapshot)
+        return state, status
+
+    def on_nodes(self, state: CycleState, pod: PodInfo) -> dict[str, Status]:
+        """Filter."""
+        return statuses(self.plugin, state, pod, self.snapshot)
+
+    def reserved(self, pod: PodInfo, node: str = "a") -> CycleState:
+        """A pod that has its devices."""
+        state, status = self.attempt(pod)
+        assert status == SUCCESS
+        assert self.on_nodes(state, pod)[node] == SUCCESS
+        assert self.plugin.reserve(state, pod, node) == SUCCESS
+        return state
+
+    def pre_bind(self, state: CycleState, pod: PodInfo, node: str = "a") -> Status:
+        return asyncio.run(self.plugin.pre_bind(state, pod, node))
+
+
+def device_class(name: str = "gpu", resource: str | None = None) -> DeviceClass:
+    spec = {"selectors": [{"cel": {"expression": "true"}}], "extendedResourceName": resource}
+    return read(DeviceClass, {"metadata": {"name": name}, "spec": spec})
+
+
+def resource_slice(node: str, *names: str, **device: Any) -> ResourceSlice:
+    spec = {
+        "driver": "gpu.example.com",
+        "nodeName": node,
+        "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+        "devices": [{"name": name, **device} for name in names],
+    }
+    return read(ResourceSlice, {"metadata": {"name": node}, "spec": spec})
+
+
+def make_claim(
+    name: str,
+    *,
+    on: str = "",
+    users: tuple[str, ...] = (),
+    owner: str = "",
+    conditions: tuple[str, ...] = (),
+    since: str = JUST_NOW,
+    requests: list[Object] | None = None,
+    devices: list[Object] | None = None,
+    **metadata: Any,
+) -> ResourceClaim:
+    """A claim for a GPU; allocated if it says on which node."""
+    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
+    status: Object = {"reservedFor": [{"resource": "pods", "name": u, "uid": u} for u in users]}
+    if on:
+        result = {"request": "r", "driver": "gpu.example.com", "pool": on, "device": "gpu-0"}
+        if conditions:
+            result["bindingConditions"] = [*conditions]
+            result["bindingFailureConditions"] = ["Failed"]
+        field = {"key": "metadata.name", "operator": "In", "values": [on]}
+        status["allocation"] = {
+            "devices": {"results": [result]},
+            "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [field]}]},
+            "allocationTimestamp": since,
+        }
+    if devices is not None:
+        status["devices"] = devices
+    owners = [{"kind": "Pod", "name": owner, "uid": owner, "controller": True}] if owner else []
+    return read(
+        ResourceClaim,
+        {
+            "metadata": {
+                "name": name,
+                "namespace": "default",
+                "uid": name,
+                "resourceVersion": "7",
+                "ownerReferences": owners,
+                **metadata,
+            },
+            "spec": {"devices": {"requests": requests or [{"name": "r", "exactly": exactly}]}},
+            "status": status,
+        },
+    )
+
+
+def read(kind: Any, raw: Object) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(raw), type=kind)
+
+
+def pod_of(*claims: str, name: str = "p", statuses: Object | None = None, **more: Any) -> PodInfo:
+    """A pod with claims; those of templates begin with `template:`."""
+    wanted = []
+    for each in claims:
+        source, _, template = each.partition(":")
+        called = {"name": template or each}
+        wanted.append(
+            {**called, "resourceClaimTemplateName": template}
+            if template
+            else {**called, "resourceClaimName": source}
+        )
+    raw = {
+        "metadata": {"name": name, "namespace": "default", "uid": name},
+        "spec": {"containers": [{"name": "c"}], "resourceClaims": wanted, **more},
+        "status": {
+            "resourceClaimStatuses": [
+                {"name": each, "resourceClaimName": found}
+                for each, found in (statuses or {}).items()
+            ]
+        },
+    }
+    return pod_info(read(Pod, raw))
+
+
+# --- before nodes are looked at -------------------------------------------------------------------
 
 
 def test_pods_without_claims_are_not_filtered_and_score_nothing() -> None:
     """As upstream: it is among the scores, as 0."""
-    framework = make_framework(DynamicResources())
-    snapshot = make_snapshot("a", "b")
-    pod = make_pod_info("p")
-    found = framework.find_nodes_that_fit(pod, snapshot)
+    world = World()
+    framework = make_framework(world.plugin)
+    pod = make_pod_info("p", requests={"cpu": 1})
+    found = framework.find_nodes_that_fit(pod, world.snapshot)
 
-    table = framework.score_table(found, pod, snapshot, found.feasible_rows())
+    table = framework.score_table(found, pod, world.snapshot, found.feasible_rows())
 
+    assert world.attempt(pod)[1] == SKIP
     assert [(name, column.tolist()) for name, _, column in table] == [
         ("DynamicResources", [0.0, 0.0])
     ]
 
 
-def test_pods_with_claims_are_rejected_as_a_whole() -> None:
-    """With one clear reason, also after a pod without claims was judged; nothing wakes them."""
-    framework = make_framework(DynamicResources())
-    snapshot = make_snapshot("a")
-    framework.find_nodes_that_fit(make_pod_info("q"), snapshot)
+def test_pods_that_need_no_devices_are_not_asked_about() -> None:
+    """They pay nothing: no extension point but PreEnqueue and Unreserve is called for them."""
+    calls: list[str] = []
 
-    found = framework.find_nodes_that_fit(claiming(), snapshot)
+    class Counted(DynamicResources):
+        def pre_filter(self, *args: Any) -> Any:
+            calls.append("pre_filter")
+            return super().pre_filter(*args)
 
-    assert found.pre_filter == unresolvable(REASON).by("DynamicResources")
-    assert found.diagnosis(snapshot).message() == f"0/1 nodes are available: {REASON}."
-    assert make_framework(DynamicResources()).events_to_register() == {"DynamicResources": ()}
+        def filter(self, *args: Any) -> Any:
+            calls.append("filter")
+            return super().filter(*args)
+
+        def score(self, *args: Any) -> Any:
+            calls.append("score")
+            return super().score(*args)
+
+        def reserve(self, *args: Any) -> Any:
+            calls.append("reserve")
+            return super().reserve(*args)
+
+        def pre_bind_pre_flight(self, *args: Any) -> Any:
+            calls.append("pre_bind_pre_flight")
+            return super().pre_bind_pre_flight(*args)
+
+    world = World()
+    world.devices("a", "gpu-0")
+    world.claim("c")
+    handle = make_handle({ClaimCatalog: world.catalog}, random=Random(0))
+    framework = make_framework(Counted(DynamicResourcesArgs(), handle))
+
+    def go(pod: PodInfo) -> list[str]:
+        calls.clear()
+        found = framework.find_nodes_that_fit(pod, world.snapshot)
+        framework.best_nodes(found, pod, world.snapshot)
+        framework.run_reserve_plugins(found.state, pod, "a")
+        framework.needs_pre_bind(found.state, pod, "a")
+        return [*calls]
+
+    assert go(make_pod_info("p", requests={"cpu": 1})) == []
+    assert go(pod_of("c")) == ["pre_filter", "filter", "reserve", "pre_bind_pre_flight"]
+
+
+@pytest.mark.parametrize(
+    ("pod", "claims", "problem"),
+    [
+        (
+            pod_of("template:t"),
+            [],
+            'pod "default/p": ResourceClaim not created yet',
+        ),
+        (pod_of("c"), [], 'could not find ResourceClaim "default/c"'),
+        (
+            pod_of("c"),
+            [make_claim("c", deletionTimestamp=LONG_AGO)],
+            'resourceclaim "c" is being deleted',
+        ),
+        (
+            pod_of("template:t", statuses={"t": "c"}),
+            [make_claim("c", owner="q")],
+            "ResourceClaim default/c was not created for Pod default/p (Pod is not owner)",
+        ),
+        (pod_of("template:t", statuses={"t": "c"}), [make_claim("c", owner="p")], ""),
+        (pod_of("template:t", statuses={"t": None}), [], ""),
+        (pod_of("c"), [make_claim("c")], ""),
+    ],
+)
+def test_a_pod_is_held_until_its_claims_are_there(
+    pod: PodInfo, claims: list[ResourceClaim], problem: str
+) -> None:
+    """In upstream's words; a pod that was let go all the same is rejected with them."""
+    world = World()
+    for claim in claims:
+        world.tell(CLAIM, claim)
+
+    expected = unresolvable(problem) if problem else SUCCESS
+    assert world.plugin.pre_enqueue(pod) == expected
+    if problem:
+        assert world.attempt(pod)[1] == expected
+
+
+@pytest.mark.parametrize(
+    ("request_", "problem"),
+    [
+        (
+            {"name": "r", "exactly": {"deviceClassName": "x", "allocationMode": "All"}},
+            "request r: device class x does not exist",
+        ),
+        (
+            {"name": "r", "firstAvailable": [{"name": "s", "deviceClassName": "x"}]},
+            "request r/s: device class x does not exist",
+        ),
+        ({"name": "r"}, "resource claim default/c, request r: unknown request type"),
+    ],
+)
+def test_a_claim_that_cannot_be_allocated_anywhere_is_said_so(
+    request_: Object, problem: str
+) -> None:
+    """Before any node is looked at."""
+    world = World()
+    world.claim("c", requests=[request_])
+
+    assert world.attempt(pod_of("c"))[1] == unresolvable(problem)
+
+
+def test_a_claim_that_another_pod_is_about_to_allocate_is_waited_for() -> None:
+    """Two pods must not allocate it twice."""
+    world = World()
+    world.devices("a", "gpu-0", "gpu-1")
+    world.claim("c")
+    world.reserved(pod_of("c"))
+
+    assert world.attempt(pod_of("c", name="q"))[1] == unresolvable(
+        "resource claim default/c is in the process of being allocated"
+    )
+
+
+# --- nodes ----------------------------------------------------------------------------------------
+
+
+def test_nodes_without_devices_are_rejected() -> None:
+    """What one pod has taken is not there for the next, until it gives it back."""
+    world = World()
+    world.devices("a", "gpu-0")
+    world.claim("c")
+    world.claim("d")
+    state, _ = world.attempt(pod_of("c"))
+    assert world.on_nodes(state, pod_of("c")) == {"a": SUCCESS, "b": NOT_ALLOCATED}
+
+    taken = world.reserved(pod_of("c"))
+    other, _ = world.attempt(pod_of("d", name="q"))
+    assert set(world.on_nodes(other, pod_of("d", name="q")).values()) == {NOT_ALLOCATED}
+
+    world.plugin.unreserve(taken, pod_of("c"), "a")
+    again, _ = world.attempt(pod_of("d", name="q"))
+    assert world.on_nodes(again, pod_of("d", name="q"))["a"] == SUCCESS
+
+
+def test_an_allocated_claim_holds_the_pod_to_its_nodes() -> None:
+    """What the second claim lacks counts first, and is no matter of the first."""
+    world = World()
+    world.devices("b", "gpu-1")
+    world.claim("c", on="a")
+    world.claim("d")
+
+    state, _ = world.attempt(pod_of("c"))
+    assert world.on_nodes(state, pod_of("c")) == {"a": SUCCESS, "b": ELSEWHERE}
+    both, _ = world.attempt(pod_of("c", "d"))
+    assert world.on_nodes(both, pod_of("c", "d")) == {"a": NOT_ALLOCATED, "b": ELSEWHERE}
+
+
+def test_a_fault_of_a_claim_ends_the_attempt() -> None:
+    """In upstream's words; nodes that another filter rejects do not count."""
+    world = World()
+    world.devices("a", "gpu-0")
+    many = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 33}
+    world.claim("c", requests=[{"name": "r", "exactly": many}])
+    framework = make_framework(world.plugin)
+
+    with pytest.raises(PluginError, match="number of requested devices 33 exceeds the claim limit"):
+        framework.find_nodes_that_fit(pod_of("c"), world.snapshot)
 
 
 @pytest.mark.parametrize("point", ["Filter", "Score"])
 def test_without_prefilter_it_fails_as_upstream(point: str) -> None:
     """Where a profile switches PreFilter off and leaves the rest on."""
-    framework = make_framework(DynamicResources())
+    world = World()
+    framework = make_framework(world.plugin)
     framework.plugins.pre_filter.clear()
     if point == "Score":
         framework.plugins.filter.clear()
     framework = Framework(framework.plugins)
-    pod, snapshot = make_pod_info("p"), make_snapshot("a")
+    pod = make_pod_info("p")
 
     def attempt() -> None:
-        found = framework.find_nodes_that_fit(pod, snapshot)
-        framework.totals(found, pod, snapshot, found.feasible_rows())
+        found = framework.find_nodes_that_fit(pod, world.snapshot)
+        framework.totals(found, pod, world.snapshot, found.feasible_rows())
 
     with pytest.raises(PluginError, match=rf'running {point} plugin "DynamicRes.*PreFilter'):
         attempt()
+
+
+def test_earlier_alternatives_score_more() -> None:
+    """Whether they are allocated now or were before; normalised as upstream does."""
+    world = World("a", "b")
+    world.devices("a", "gpu-0")
+    world.devices("b", "gpu-0", "gpu-1")
+    alternatives = [
+        {"name": name, "deviceClassName": "gpu", "allocationMode": "ExactCount", "count": count}
+        for name, count in (("two", 2), ("one", 1))
+    ]
+    world.claim("c", requests=[{"name": "r", "firstAvailable": alternatives}])
+    framework = make_framework(world.plugin)
+    found = framework.find_nodes_that_fit(pod_of("c"), world.snapshot)
+
+    [(_, _, scores)] = framework.score_table(
+        found, pod_of("c"), world.snapshot, found.feasible_rows()
+    )
+
+    assert scores.tolist() == [87.0, 100.0]
+
+
+# --- binding conditions ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("conditions", "since", "expected"),
+    [
+        ([{"type": "Ready", "status": "True"}], LONG_AGO, SUCCESS),
+        ([], JUST_NOW, SUCCESS),
+        ([], LONG_AGO, ELSEWHERE),
+        ([{"type": "Failed", "status": "True"}], JUST_NOW, ELSEWHERE),
+    ],
+)
+def test_devices_that_will_not_be_ready_are_not_waited_for(
+    conditions: list[Object], since: str, expected: Status
+) -> None:
+    """They failed, or are late, counted from their allocation, also over restarts."""
+    world = World("a")
+    status = {"driver": "gpu.example.com", "pool": "a", "device": "gpu-0"}
+    world.claim(
+        "c",
+        on="a",
+        conditions=("Ready",),
+        since=since,
+        devices=[{**status, "conditions": conditions}],
+    )
+    state, _ = world.attempt(pod_of("c"))
+
+    assert world.on_nodes(state, pod_of("c")) == {"a": expected}
+
+
+def test_prebind_waits_until_devices_are_ready() -> None:
+    """With an event; for no longer than is left since the allocation."""
+    world = World("a", binding_timeout_seconds=60.0)
+    waiting = world.claim("c", on="a", conditions=("Ready",), users=("p",))
+    state = world.reserved(pod_of("c"))
+    status = {"driver": "gpu.example.com", "pool": "a", "device": "gpu-0"}
+    ready = [{"type": "Ready", "status": "True"}]
+    world.api.meanwhile = lambda: world.tell(
+        CLAIM,
+        make_claim(
+            "c",
+            on="a",
+            conditions=("Ready",),
+            users=("p",),
+            devices=[{**status, "conditions": ready}],
+        ),
+        waiting,
+    )
+
+    assert world.pre_bind(state, pod_of("c")) == SUCCESS
+    assert world.told == [
+        (
+            "Normal",
+            "BindingConditionsPending",
+            "waiting for binding conditions for device on node a",
+        )
+    ]
+    assert world.api.waited == [60.0]
+    assert world.api.sent == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "problem"),
+    [
+        (None, "device binding timeout: claim=c"),
+        (
+            {"type": "Failed", "status": "True", "reason": "Broken", "message": "no link"},
+            'device binding failed: claim=c, reason=Broken, message="no link"',
+        ),
+    ],
+)
+def test_devices_that_do_not_get_ready_fail_the_binding(
+    condition: Object | None, problem: str
+) -> None:
+    """In upstream's words."""
+    world = World("a")
+    world.claim("c", on="a", conditions=("Ready",), users=("p",))
+    state = world.reserved(pod_of("c"))
+    status = {"driver": "gpu.example.com", "pool": "a", "device": "gpu-0"}
+    told = [{**status, "conditions": [condition]}] if condition else None
+    changed = make_claim("c", on="a", conditions=("Ready",), users=("p",), devices=told)
+    world.api.meanwhile = lambda: world.tell(CLAIM, changed)
+
+    assert world.pre_bind(state, pod_of("c")) == Status(Code.ERROR, (problem,))
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def test_the_finalizer_comes_before_the_allocation() -> None:
+    """Both bound to the version that was decided on; then the claim is in flight no more."""
+    world = World()
+    world.devices("a", "gpu-0")
+    world.claim("c")
+    pod = pod_of("c")
+    state = world.reserved(pod)
+
+    assert world.plugin.pre_bind_pre_flight(state, pod, "a") == SUCCESS
+    assert world.pre_bind(state, pod) == SUCCESS
+
+    path = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/c"
+    identity = {"uid": "c", "resourceVersion": "7"}
+    finalizers = ["resource.kubernetes.io/delete-protection"]
+    (first, second) = world.api.sent
+    assert first == ("PATCH", path, {"metadata": {**identity, "finalizers": finalizers}})
+    assert second[:2] == ("PATCH", f"{path}/status")
+    assert second[2]["status"]["reservedFor"] == [{"resource": "pods", "name": "p", "uid": "p"}]
+    allocation = second[2]["status"]["allocation"]
+    assert allocation["devices"]["results"] == [
+        {"request": "r", "driver": "gpu.example.com", "pool": "a", "device": "gpu-0"}
+    ]
+    assert allocation["allocationTimestamp"] == JUST_NOW
+    assert set(world.catalog.in_flight) == {"c"}
+    world.claim("c", on="a", users=("p",))
+    assert not world.catalog.in_flight
+    assert set(world.catalog.devices.usage.allocations) == {"c"}
+
+
+def test_an_allocated_claim_is_only_reserved() -> None:
+    """And not even that where it is reserved already, as after a restart."""
+    world = World()
+    world.claim("c", on="a", users=("q",))
+    world.claim("d", on="a", users=("p",))
+    pod = pod_of("c", "d")
+    state = world.reserved(pod)
+
+    assert world.pre_bind(state, pod) == SUCCESS
+
+    [(_, path, body)] = world.api.sent
+    assert path.endswith("/resourceclaims/c/status")
+    assert body["status"] == {"reservedFor": [{"resource": "pods", "name": "p", "uid": "p"}]}
+
+
+@pytest.mark.parametrize(
+    ("now", "problem"),
+    [
+        (make_claim("c"), ""),
+        (make_claim("c", deletionTimestamp=LONG_AGO), "got deleted in the meantime"),
+        (make_claim("c", on="b"), "got allocated elsewhere in the meantime"),
+    ],
+)
+def test_a_conflict_is_met_with_the_claim_as_it_is(now: ResourceClaim, problem: str) -> None:
+    """It is read again; it may be another pod's by now."""
+    world = World()
+    world.devices("a", "gpu-0")
+    world.claim("c")
+    pod = pod_of("c")
+    state = world.reserved(pod)
+    world.api.failures = [ConflictError("409")]
+    world.tell(CLAIM, now)
+
+    status = world.pre_bind(state, pod)
+
+    assert [method for method, *_ in world.api.sent][:2] == ["PATCH", "GET"]
+    assert status.is_success is not bool(problem)
+    assert status.message.endswith(problem)
+
+
+def test_conflicts_without_end_fail_the_binding() -> None:
+    """After five tries, with the reason of the last."""
+    world = World()
+    world.devices("a", "gpu-0")
+    world.claim("c")
+    state = world.reserved(pod_of("c"))
+    world.api.failures = [ConflictError("409"), None] * 5
+
+    status = world.pre_bind(state, pod_of("c"))
+
+    assert status == Status(Code.ERROR, ("add finalizer to claim default/c: 409",))
+    assert [method for method, *_ in world.api.sent].count("PATCH") == 5
+
+
+def test_what_is_given_back_is_free_at_once() -> None:
+    """The reservation of a claim that was written is taken back; the allocation stays."""
+    world = World()
+    world.devices("a", "gpu-0")
+    world.claim("c")
+    pod = pod_of("c")
+    state = world.reserved(pod)
+    assert world.plugin.unreserve(state, pod, "a") == []
+    assert not world.catalog.devices.usage.allocations
+
+    again = world.reserved(pod)
+    world.claim("c", on="a", users=("p", "q"))
+    left = world.plugin.unreserve(again, pod, "a")
+
+    assert left == [
+        Write(
+            "PATCH",
+            "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/c/status",
+            {
+                "metadata": {"uid": "c"},
+                "status": {"reservedFor": [{"$patch": "delete", "uid": "p"}]},
+            },
+        )
+    ]
+    assert set(world.catalog.devices.usage.allocations) == {"c"}
+
+
+# --- PostFilter -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("users", "reason"),
+    [
+        ((), "deallocation of ResourceClaim completed"),
+        (("p",), "deallocation of ResourceClaim completed"),
+        (("q",), "still not schedulable"),
+    ],
+)
+def test_a_claim_that_is_in_the_way_is_freed(users: tuple[str, ...], reason: str) -> None:
+    """Unless another pod uses it."""
+    world = World("a")
+    world.claim("c", on="gone", users=users)
+    pod = pod_of("c")
+    framework = make_framework(world.plugin)
+    found = framework.find_nodes_that_fit(pod, world.snapshot)
+
+    result, status = framework.run_post_filter_plugins(
+        found.state, pod, world.snapshot, found.diagnosis(world.snapshot)
+    )
+
+    assert status.reasons == (reason,)
+    writes = () if result is None else result.writes
+    assert [write.body for write in writes] == (
+        []
+        if users == ("q",)
+        else [
+            {
+                "metadata": {"uid": "c", "resourceVersion": "7"},
+                "status": {"allocation": None, "reservedFor": None, "devices": None},
+            }
+        ]
+    )
+
+
+# --- extended resources ---------------------------------------------------------------------------
+
+
+def extended(world: World, count: int = 2) -> PodInfo:
+    """A pod that asks for GPUs as an extended resource, for which a class stands."""
+    world.tell(CLASS, device_class("gpu", GPU), world.catalog.devices.classes["gpu"])
+    return make_pod_info("p", requests={"cpu": 1, GPU: count})
+
+
+def test_an_extended_resource_gets_a_claim_of_its_own() -> None:
+    """It is made, allocated, and named in the pod's status."""
+    world = World()
+    world.devices("a", "gpu-0", "gpu-1")
+    pod = extended(world)
+    state = world.reserved(pod)
+    assert len(world.catalog.in_flight) == 1
+
+    assert world.pre_bind(state, pod) == SUCCESS
+
+    made, finalizer, status, of_pod = world.api.sent
+    assert made[0] == "POST"
+    assert made[2]["metadata"]["annotations"] == {
+        "resource.kubernetes.io/extended-resource-claim": "true"
+    }
+    [asked] = made[2]["spec"]["devices"]["requests"]
+    assert asked == {
+        "name": "container-0-request-1",
+        "exactly": {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 2},
+    }
+    assert finalizer[1].endswith("/resourceclaims/made")
+    assert len(status[2]["status"]["allocation"]["devices"]["results"]) == 2
+    assert of_pod[1] == f"/api/v1/namespaces/{pod.namespace}/pods/p/status"
+    assert of_pod[2]["status"]["extendedResourceClaimStatus"] == {
+        "resourceClaimName": "made",
+        "requestMappings": [
+            {
+                "containerName": pod.spec.containers[0].name,
+                "resourceName": GPU,
+                "requestName": "container-0-request-1",
+            }
+        ],
+    }
+
+
+def test_nodes_that_have_the_resource_themselves_need_no_claim() -> None:
+    """Devices serve it on the others only."""
+    world = World()
+    world.snapshot = make_snapshot(
+        [make_node("a"), make_node("b", allocatable={GPU: 2}), make_node("c")]
+    )
+    world.devices("a", "gpu-0", "gpu-1")
+    pod = extended(world)
+    state, status = world.attempt(pod)
+
+    assert status == SUCCESS
+    assert world.on_nodes(state, pod) == {"a": SUCCESS, "b": SUCCESS, "c": NOT_ALLOCATED}
+    assert world.plugin.reserve(state, pod, "b") == SUCCESS
+    assert not world.catalog.in_flight
+    assert world.pre_bind(state, pod, "b") == SUCCESS
+    assert world.api.sent == []
+
+
+def test_a_claim_of_an_earlier_attempt_is_deleted() -> None:
+    """It may be for another node; upstream's way is to begin anew."""
+    world = World("a")
+    world.devices("a", "gpu-0", "gpu-1")
+    pod = extended(world)
+    annotations = {"resource.kubernetes.io/extended-resource-claim": "true"}
+    world.claim("old", owner=pod.uid, annotations=annotations)
+    framework = make_framework(world.plugin)
+    found = framework.find_nodes_that_fit(pod, world.snapshot)
+    diagnosis = found.diagnosis(world.snapshot)
+
+    result, status = framework.run_post_filter_plugins(found.state, pod, world.snapshot, diagnosis)
+
+    assert diagnosis.status_of("a").reasons == ("cannot schedule extended resource claim",)
+    assert status.reasons == ("deletion of ResourceClaim completed",)
+    assert result is not None
+    assert [(write.method, write.path.rpartition("/")[2]) for write in result.writes] == [
+        ("DELETE", "old")
+    ]
+
+
+def test_the_claim_that_the_watch_shows_takes_the_place_of_what_was_reserved() -> None:
+    """Its devices count once, before and after, and go with it."""
+    world = World("a")
+    world.devices("a", "gpu-0")
+    pod = extended(world, 1)
+    world.reserved(pod)
+    annotations = {"resource.kubernetes.io/extended-resource-claim": "true"}
+    world.claim("made", owner=pod.uid, annotations=annotations)
+    assert len(world.catalog.in_flight) == 1
+
+    claim = world.claim("made", on="a", owner=pod.uid, annotations=annotations)
+    assert not world.catalog.in_flight
+    assert set(world.catalog.devices.usage.allocations) == {"made"}
+
+    world.catalog.on_event(CLAIM, claim, None)
+    assert not world.catalog.devices.usage.allocations
+
+
+# --- hints ----------------------------------------------------------------------------------------
+
+
+def hint_of(world: World, resource: EventResource, action: ActionType) -> Any:
+    """The hint that the plugin has registered."""
+    [found] = [
+        registered
+        for registered in world.plugin.events_to_register()
+        if registered.event.resource is resource and registered.event.action & action
+    ]
+    return found.queueing_hint
+
+
+def histories() -> Iterator[Any]:
+    new, allocated = make_claim("c"), make_claim("c", on="a")
+    yield pytest.param(None, new, QueueingHint.QUEUE, id="its claim is new")
+    yield pytest.param(new, allocated, QueueingHint.QUEUE, id="its claim changes")
+    yield pytest.param(allocated, allocated, QueueingHint.SKIP, id="nothing that counts changes")
+    other, freed = make_claim("x", on="a"), make_claim("x")
+    yield pytest.param(other, freed, QueueingHint.QUEUE, id="another claim is freed")
+    yield pytest.param(freed, other, QueueingHint.SKIP, id="another claim is allocated")
+    yield pytest.param(None, freed, QueueingHint.SKIP, id="another claim is new")
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), [*histories()])
+def test_what_changes_of_claims_wake_a_pod(
+    old: ResourceClaim | None, new: ResourceClaim, expected: QueueingHint
+) -> None:
+    """Its own, and any that gives devices back; none while one of its own is missing."""
+    world = World()
+    hint = hint_of(world, EventResource.RESOURCE_CLAIM, ActionType.UPDATE)
+    world.claim("c")
+    world.tell(CLAIM, new)
+
+    assert hint(pod_of("c"), old, new) is expected
+    assert hint(pod_of("c", "missing"), old, new) is QueueingHint.SKIP
+
+
+def test_a_pod_whose_claims_are_named_is_woken() -> None:
+    """By its own change only."""
+    world = World()
+    hint = hint_of(world, EventResource.POD, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
+    waiting = pod_of("template:t")
+    named = pod_of("template:t", statuses={"t": "c"})
+    assert hint(waiting, waiting, named) is QueueingHint.SKIP
+    world.claim("c", owner="p")
+    assert hint(waiting, waiting, named) is QueueingHint.QUEUE
+    assert hint(pod_of("template:t", name="q"), waiting, named) is QueueingHint.SKIP
+
+
+def test_slices_classes_and_nodes_wake_whatever_they_say() -> None:
+    """As upstream."""
+    for resource in (
+        EventResource.RESOURCE_SLICE,
+        EventResource.DEVICE_CLASS,
+        EventResource.NODE,
+    ):
+        assert hint_of(World(), resource, ActionType.ADD) is None

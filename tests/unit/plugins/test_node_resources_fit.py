@@ -2,7 +2,8 @@
 
 import pytest
 
-from scheduler.api.objects import Container, Node, ResourceRequirements
+from scheduler.api.devices import DeviceClass, DeviceClassSpec
+from scheduler.api.objects import Container, Node, ObjectMeta, ResourceRequirements
 from scheduler.api.pods import PodInfo
 from scheduler.config.args import (
     NodeResourcesFitArgs,
@@ -12,15 +13,18 @@ from scheduler.config.args import (
     ScoringStrategyType,
     UtilizationShapePoint,
 )
+from scheduler.kernel.devices.claim_catalog import CLASS, ClaimCatalog
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from scheduler.kernel.framework.status import Code, Status
 from scheduler.kernel.plugins.node_resources_fit import (
     NodeResourcesFit,
+    is_schedulable_after_class_change,
     is_schedulable_after_node_change,
     is_schedulable_after_pod_event,
 )
 from tests.support.builders import make_node, make_pod_info, make_snapshot
+from tests.support.handles import make_handle
 from tests.support.plugin_answers import FITS, filter_answers, score_answers, statuses
 
 GPU = "example.com/gpu"
@@ -465,10 +469,10 @@ def test_a_larger_node_wakes_the_pod(old: Node | None, new: Node, expected: Queu
 
 
 def test_the_events_are_upstreams() -> None:
-    """Pods that go or shrink, nodes that come or change their allocatable."""
+    """Pods that go or shrink, nodes that come or change their allocatable, device classes."""
+    plugin = NodeResourcesFit()
     assert [
-        (registered.event, registered.queueing_hint)
-        for registered in NodeResourcesFit().events_to_register()
+        (registered.event, registered.queueing_hint) for registered in plugin.events_to_register()
     ] == [
         (
             ClusterEvent(EventResource.POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN),
@@ -476,6 +480,91 @@ def test_the_events_are_upstreams() -> None:
         ),
         (
             ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE),
-            is_schedulable_after_node_change,
+            plugin._after_node_change,
+        ),
+        (
+            ClusterEvent(EventResource.DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE),
+            is_schedulable_after_class_change,
         ),
     ]
+
+
+class OfDevices:
+    """The plugin where a device class stands for GPUs."""
+
+    def __init__(self) -> None:
+        self.catalog = ClaimCatalog()
+        self.set_class(GPU)
+        handle = make_handle({ClaimCatalog: self.catalog})
+        self.plugin = NodeResourcesFit(NodeResourcesFitArgs(), handle)
+
+    def set_class(self, resource: str | None) -> None:
+        """Let the class stand for a resource, or for none beside its own."""
+        old = self.catalog.devices.classes.get("gpu")
+        meta = ObjectMeta(name="gpu", creation_timestamp=str(self.catalog.class_names.version))
+        self.catalog.on_event(CLASS, old, DeviceClass(meta, DeviceClassSpec((), (), resource)))
+
+
+def test_what_devices_serve_need_not_be_offered() -> None:
+    """A node that offers some serves it from that; without a class it is missing everywhere."""
+    world = OfDevices()
+    nodes = [
+        make_node("none"),
+        make_node("one", allocatable={GPU: 1, "cpu": 4}),
+        make_node("two", allocatable={GPU: 2, "cpu": 4}),
+        make_node("zero", allocatable={GPU: 0, "cpu": 4}),
+    ]
+    snapshot = make_snapshot(nodes)
+    pod = make_pod_info("p", requests={GPU: 2})
+
+    found = filter_answers(world.plugin, pod, snapshot)
+    world.set_class(None)
+    without = filter_answers(world.plugin, pod, snapshot)
+
+    missing = hopeless(f"Insufficient {GPU}")
+    assert found == {"none": FITS, "one": missing, "two": FITS, "zero": FITS}
+    assert without == {"none": missing, "one": missing, "two": FITS, "zero": missing}
+
+
+def test_pods_are_signed_anew_when_a_class_stands_for_something_else() -> None:
+    """So what was remembered of the class of pods is not asked any more."""
+    world, pod = OfDevices(), make_pod_info("p", requests={GPU: 2})
+    before = world.plugin.sign(pod), world.plugin.signs_under()
+    world.set_class(None)
+
+    assert world.plugin.sign(pod) != before[0]
+    assert world.plugin.signs_under() != before[1]
+    plain = make_pod_info("p", requests={"cpu": 2})
+    assert world.plugin.sign(plain) == NodeResourcesFit().sign(plain)
+
+
+def test_a_node_without_the_resource_wakes_a_pod_that_devices_serve() -> None:
+    """It is new, or changed at all."""
+    pod, node = make_pod_info("p", requests={GPU: 2}), make_node()
+
+    assert is_schedulable_after_node_change(pod, None, node) is QueueingHint.SKIP
+    assert is_schedulable_after_node_change(pod, None, node, {GPU}) is QueueingHint.QUEUE
+    assert is_schedulable_after_node_change(pod, node, node, {GPU}) is QueueingHint.QUEUE
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (None, GPU, QueueingHint.QUEUE),
+        (None, NIC, QueueingHint.SKIP),
+        (NIC, GPU, QueueingHint.QUEUE),
+        (GPU, GPU, QueueingHint.SKIP),
+        (GPU, None, QueueingHint.SKIP),
+    ],
+)
+def test_a_class_wakes_pods_that_ask_for_what_it_stands_for_now(
+    before: str | None, after: str | None, expected: QueueingHint
+) -> None:
+    """And did not before."""
+    old, new = (
+        DeviceClass(ObjectMeta(name="gpu"), DeviceClassSpec((), (), name))
+        for name in (before, after)
+    )
+    pod = make_pod_info("p", requests={GPU: 2})
+
+    assert is_schedulable_after_class_change(pod, old if before else None, new) is expected

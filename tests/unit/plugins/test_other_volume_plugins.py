@@ -12,7 +12,7 @@ from scheduler.api.objects import (
     RBDVolumeSource,
     Volume,
 )
-from scheduler.api.pods import PodInfo
+from scheduler.api.pods import VOLUMES, PodInfo
 from scheduler.api.storage import READ_WRITE_ONCE_POD, CSISource
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Status, unresolvable
@@ -264,7 +264,7 @@ def test_plugins_about_volumes_are_not_even_asked_about_pods_without() -> None:
     found = framework.find_nodes_that_fit(make_pod_info("plain"), snapshot)
     framework.find_nodes_that_fit(disk, snapshot)
 
-    assert all(plugin.NEEDS_VOLUMES for plugin in plugins)
+    assert all(plugin.NEEDS == VOLUMES for plugin in plugins)
     assert len(found.feasible_rows()) == 1
     assert asked == ["disk"]
 
@@ -275,7 +275,7 @@ def test_plugins_about_volumes_have_nothing_to_do_for_pods_without() -> None:
     framework, snapshot = profiles.frameworks["default-scheduler"], cluster_of([make_node("n")])
     plain, state = make_pod_info("plain"), CycleState()
     plugins = framework.plugins
-    spared = {p.name for p in (*plugins.reserve, *plugins.pre_bind) if p.needs_volumes}
+    spared = {p.name for p in (*plugins.reserve, *plugins.pre_bind) if p.needs == VOLUMES}
 
     assert spared == {"VolumeBinding"}
     plugin = plugins.by_name["VolumeBinding"]
@@ -307,7 +307,7 @@ def test_plugins_about_volumes_are_reported_in_a_sampled_cycle_though_they_are_n
     framework.run_reserve_plugins(state, plain, "n")
     assert not framework.needs_pre_bind(state, plain, "n")
 
-    about = {plugin.name for plugin in framework.plugins.pre_filter if plugin.needs_volumes}
+    about = {plugin.name for plugin in framework.plugins.pre_filter if plugin.needs == VOLUMES}
     timed = framework.calls.metrics.plugin_execution_duration
     assert {key for key in timed if key[0] in about} == {
         *((name, "PreFilter", "Skip") for name in about),

@@ -23,6 +23,7 @@ from scheduler.kernel.framework.interface import (
     PreFilterResult,
     Reason,
     Scores,
+    Write,
 )
 from scheduler.kernel.framework.obstacles import Obstacle
 from scheduler.kernel.framework.status import REJECTIONS, SKIP, SUCCESS, Code, Status
@@ -111,6 +112,8 @@ def post_filter(answer: Any, _: Args) -> tuple[PostFilterResult | None, Status]:
         isinstance(result, PostFilterResult) and isinstance(name, str) and encodable(name) == name
     ):
         wrong(answer, "a PostFilterResult with the name of a node, or None")
+    if result is not None and result.writes:
+        writes(result.writes, ())
     return result, status(said, OK_OR_NOT)
 
 
@@ -197,6 +200,15 @@ def nothing(answer: Any, _: Args) -> None:
     """None: a coroutine, for instance, would never run."""
     if answer is not None:
         wrong(answer, "nothing")
+
+
+def writes(answer: Any, _: Args) -> Sequence[Write]:
+    """What to send to the API server; None for nothing."""
+    if answer is None:
+        return ()
+    if not isinstance(answer, Sequence) or not all(isinstance(each, Write) for each in answer):
+        wrong(answer, "a sequence of Write, or nothing")
+    return answer
 
 
 def hint(answer: Any, _: Args) -> QueueingHint:

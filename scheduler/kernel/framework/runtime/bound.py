@@ -240,13 +240,13 @@ class BoundPlugin(msgspec.Struct, Generic[F], frozen=True, eq=False):
     Attributes:
         name: the plugin's.
         call: its method there.
-        needs_volumes: see `Shortcuts`.
+        needs: see `Shortcuts.NEEDS`.
         is_row_local: whether what it says holds for all pods of a class.
     """
 
     name: str
     call: F
-    needs_volumes: bool = False
+    needs: int = 0
     is_row_local: bool = False
 
 
@@ -258,7 +258,7 @@ class BoundFilter(msgspec.Struct, frozen=True, eq=False):
         name: its name.
         reads: what its answer for a row depends on.
         is_trusted: whether the runtime may call it ahead, before a pod needs the answer.
-        is_by_node: whether each row costs a call of the plugin.
+        is_by_node: whether each row costs something, or fails, by itself.
         filter: see `FilterPlugin`; so are `reasons_in`, `obstacles` and `excess`.
         counting: see `CountingFilterPlugin`; None for a filter without that form.
         follow: `add_pod` and `remove_pod` of `PreFilterExtensions`; None for a filter without.
@@ -290,6 +290,7 @@ class BoundFilter(msgspec.Struct, frozen=True, eq=False):
         name, bases = plugin.NAME, type(plugin).__mro__
         is_by_node = NodeFilterPlugin in bases
         column = _NodeByNode(plugin) if is_by_node else plugin
+        is_by_node |= getattr(plugin, "COSTS_BY_ROW", False)
         bits = None if is_trusted else answers.bits
         return BoundFilter(
             index,
@@ -357,7 +358,7 @@ class BoundScore(msgspec.Struct, frozen=True, eq=False):
         weight: what each point counts.
         reads: what its score of a row depends on.
         is_trusted: see `BoundFilter`.
-        needs_volumes: see `Shortcuts`; so are `skips_score` and `score_by_domain`.
+        needs: see `Shortcuts.NEEDS`; so are `skips_score` and `score_by_domain`.
         score: gives the scores.
         normalize: makes them comparable; None where they are.
         pre_score: prepares scoring; None for a plugin that does not.
@@ -367,7 +368,7 @@ class BoundScore(msgspec.Struct, frozen=True, eq=False):
     weight: int
     reads: Reads
     is_trusted: bool
-    needs_volumes: bool
+    needs: int
     score: Callable[[CycleState, PodInfo, Snapshot, Rows], Scores]
     normalize: Callable[[CycleState, PodInfo, Scores], Scores] | None
     pre_score: Callable[[CycleState, PodInfo, Snapshot, Rows], Status] | None
@@ -410,7 +411,7 @@ class BoundScore(msgspec.Struct, frozen=True, eq=False):
             weight,
             column.READS,
             is_trusted,
-            needs_volumes(plugin),
+            needs_of(plugin),
             calls.bound(plugin, "Score", column.score, None if is_trusted else score),
             calls.bound(plugin, point, plugin.normalize_score, None if is_trusted else normalized)
             if is_relative
@@ -423,9 +424,9 @@ class BoundScore(msgspec.Struct, frozen=True, eq=False):
         )
 
 
-def needs_volumes(plugin: object) -> bool:
-    """Whether a plugin has no use for pods without volumes; see `Shortcuts`."""
-    return getattr(plugin, "NEEDS_VOLUMES", False)
+def needs_of(plugin: object) -> int:
+    """Without what of a pod the plugin has no use for it; see `Shortcuts`."""
+    return getattr(plugin, "NEEDS", 0)
 
 
 def is_row_local(plugin: object) -> bool:

@@ -6,15 +6,14 @@ evaluateNominatedNode) v1.36.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.api.pods import PodInfo
-from scheduler.kernel.framework.cycle_state import CycleState, StateKey
-from scheduler.kernel.framework.interface import NOT_REACHED
+from scheduler.api.pods import EVERY_NEED, PodInfo
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.interface import NOT_REACHED, SKIPPED
 from scheduler.kernel.framework.runtime.bound import BoundFilter
 from scheduler.kernel.framework.runtime.diagnosis import AttemptDiagnosis
 from scheduler.kernel.framework.runtime.judging import FilterAttempt, Reasons, judge
@@ -31,9 +30,6 @@ from scheduler.kernel.framework.runtime.verdicts import (
 )
 from scheduler.kernel.framework.status import SUCCESS, Code, Status, unresolvable
 from scheduler.kernel.snapshot import Snapshot
-
-_SKIPPED: Final[StateKey[frozenset[str]]] = StateKey("runtime/skipped")
-"""The plugins whose PreFilter skipped the pod: they neither filter nor hear of pods tried on."""
 
 
 class Feasibility(msgspec.Struct):
@@ -110,7 +106,10 @@ class Filtering:
 
     def __init__(self, plugins: ProfilePlugins, classes: PodClasses) -> None:
         self._pre_filter_names = [p.name for p in plugins.pre_filter]
-        self._need_volumes = [p.name for p in plugins.pre_filter if p.needs_volumes]
+        self._spared = [
+            [p.name for p in plugins.pre_filter if p.needs & ~needs]
+            for needs in range(EVERY_NEED + 1)
+        ]
         self._calls = plugins.calls
         self._classes = classes
         self._cluster_filters = [p for p in plugins.filter if not p.is_row_local]
@@ -258,7 +257,7 @@ class Filtering:
         return pod_class, state, self.pre_filter(state, pod, snapshot, pod_class)
 
     def _active_cluster_filters(self, state: CycleState) -> list[BoundFilter]:
-        skipped = state.read(_SKIPPED)
+        skipped = state.read(SKIPPED)
         return [f for f in self._cluster_filters if f.name not in skipped]
 
     def pre_filter(
@@ -274,13 +273,12 @@ class Filtering:
         """
         names: frozenset[str] | None = None
         restricting: set[str] = set()
-        asked, skipped = pod_class.asked, []
-        if not pod.pod.volumes:
-            asked, skipped = pod_class.asked_without_volumes, self._need_volumes.copy()
-            for name in skipped:
-                self._calls.spared(name, "PreFilter", Code.SKIP)
+        needs = pod.needs
+        skipped = self._spared[needs].copy()
+        for name in skipped:
+            self._calls.spared(name, "PreFilter", Code.SKIP)
         rejection = SUCCESS
-        for plugin in asked:
+        for plugin in pod_class.asked[needs]:
             known = pod_class.pre_filter.get(plugin.name)
             result, status = known or plugin.call(state, pod, snapshot)
             if status.code is Code.SKIP:
@@ -299,7 +297,7 @@ class Filtering:
             if not names:
                 self._end_pre_filter(state, plugin.name)
                 return PreFiltered(_nothing_left(restricting), names, frozenset(restricting))
-        state.write(_SKIPPED, pod_class.skipped.union(skipped))
+        state.write(SKIPPED, pod_class.skipped.union(skipped))
         return PreFiltered(rejection, names, frozenset(restricting))
 
     def _end_pre_filter(self, state: CycleState, last: str) -> None:

@@ -3,13 +3,15 @@
 Source: kubernetes pkg/scheduler/framework/runtime/framework.go v1.36.
 """
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ALL_EVENTS, ClusterEventWithHint, QueueingHint
-from scheduler.kernel.framework.interface import PostFilterResult
+from scheduler.kernel.framework.interface import PostFilterResult, Write
 from scheduler.kernel.framework.runtime.bound import PluginCalls, PluginError
 from scheduler.kernel.framework.runtime.diagnosis import AttemptDiagnosis
 from scheduler.kernel.framework.runtime.filtering import Filtering
@@ -173,14 +175,16 @@ class Framework:
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: AttemptDiagnosis
     ) -> tuple[PostFilterResult | None, Status]:
         result: PostFilterResult | None = None
+        writes: tuple[Write, ...] = ()
         reasons: list[str] = []
         for plugin in self.plugins.post_filter:
             found, status = plugin.call(state, pod, snapshot, diagnosis)
+            writes += () if found is None else found.writes
             if not status.is_rejection or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                return found, status.by(plugin.name)
+                return _with(writes, found), status.by(plugin.name)
             result = found or result
             reasons.extend(status.reasons)
-        return result, unschedulable(*reasons)
+        return _with(writes, result), unschedulable(*reasons)
 
     def places_together(self, pod: PodInfo) -> bool:
         """Whether a Permit plugin places a pod together with others.
@@ -199,9 +203,9 @@ class Framework:
             PluginError: a plugin failed; the caller must unreserve.
         """
         start = self.calls.now()
-        ended = SUCCESS
+        ended, needs = SUCCESS, pod.needs
         for plugin in self.plugins.reserve:
-            if plugin.needs_volumes and not pod.pod.volumes:
+            if plugin.needs & ~needs:
                 self.calls.spared(plugin.name, "Reserve", Code.SUCCESS)
                 continue
             ended = plugin.call(state, pod, node_name)
@@ -212,9 +216,15 @@ class Framework:
 
     def run_unreserve_plugins(
         self, state: CycleState, pod: PodInfo, node_name: str
-    ) -> list[PluginError]:
-        """Unreserve all, in reverse order; what failed is answered and stops no other."""
-        return self._tell_all(reversed(self.plugins.unreserve), state, pod, node_name)
+    ) -> tuple[list[PluginError], list[Write]]:
+        """Unreserve all, in reverse order; what failed is answered and stops no other.
+
+        Returns:
+            What failed, and what is to be written.
+        """
+        writes: list[Write] = []
+        plugins = reversed(self.plugins.unreserve)
+        return self._tell_all(plugins, state, pod, node_name, take=writes.extend), writes
 
     def run_permit_plugins(
         self, state: CycleState, pod: PodInfo, node_name: str
@@ -249,8 +259,9 @@ class Framework:
         Raises:
             PluginError: a plugin failed.
         """
+        needs = pod.needs
         for plugin in self.plugins.pre_flight:
-            if plugin.needs_volumes and not pod.pod.volumes:
+            if plugin.needs & ~needs:
                 self.calls.spared(plugin.name, "PreBindPreFlight", Code.SKIP)
             elif plugin.call(state, pod, node_name).code is not Code.SKIP:
                 return True
@@ -311,11 +322,20 @@ class Framework:
         return failures
 
     @staticmethod
-    def _tell_all(plugins: Iterable[OnNode[None]], *args: Any) -> list[PluginError]:
+    def _tell_all(
+        plugins: Iterable[OnNode[Any]],
+        *args: Any,
+        take: Callable[[Any], object] = lambda _: None,
+    ) -> list[PluginError]:
         failures: list[PluginError] = []
         for plugin in plugins:
             try:
-                plugin.call(*args)
+                take(plugin.call(*args))
             except PluginError as problem:
                 failures.append(problem)
         return failures
+
+
+def _with(writes: tuple[Write, ...], result: PostFilterResult | None) -> PostFilterResult | None:
+    """The result, with what all plugins want written."""
+    return replace(result or PostFilterResult(), writes=writes) if writes else result

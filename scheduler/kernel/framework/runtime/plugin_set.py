@@ -36,6 +36,7 @@ from scheduler.kernel.framework.interface import (
     ReservePlugin,
     ScorePlugin,
     SignPlugin,
+    Write,
 )
 from scheduler.kernel.framework.runtime import answers
 from scheduler.kernel.framework.runtime.answers import BIND, OK_OR_NOT, OK_OR_SKIP, Check, Codes
@@ -45,7 +46,7 @@ from scheduler.kernel.framework.runtime.bound import (
     BoundScore,
     PluginCalls,
     is_row_local,
-    needs_volumes,
+    needs_of,
 )
 from scheduler.kernel.framework.status import Status
 from scheduler.kernel.framework.types import QueuedPodInfo
@@ -93,6 +94,7 @@ class ProfilePlugins:
         by_name: every plugin of the profile, one instance each.
         places_together: those of Permit plugins that name pods which they place together.
         pre_flight: `pre_bind_pre_flight` of the plugins of `pre_bind`.
+        signs_under: what some of them read of the cluster when they sign.
         signs: those that say what of a pod the row-local ones read; None where one does not say.
         judges_alike: whether all that decides about a pod before it has a node is trusted, and so
             looks at no single pod.
@@ -152,8 +154,8 @@ class ProfilePlugins:
         ] = at("preScore", lambda p: p.pre_score, OK_OR_SKIP)
         self.score = self._scores()
         self.reserve: list[OnNode[Status]] = at("reserve", lambda p: p.reserve, OK_OR_NOT)
-        self.unreserve: list[OnNode[None]] = at(
-            "reserve", lambda p: p.unreserve, answers.nothing, label="Unreserve"
+        self.unreserve: list[OnNode[Sequence[Write]]] = at(
+            "reserve", lambda p: p.unreserve, answers.writes, label="Unreserve"
         )
         self.permit: list[OnNode[tuple[Status, float]]] = at(
             "permit", lambda p: p.permit, answers.permit
@@ -172,6 +174,11 @@ class ProfilePlugins:
         self.bind: list[OnNode[Awaitable[Status]]] = at("bind", lambda p: p.bind, BIND, bind=wait)
         self.post_bind: list[OnNode[None]] = at("postBind", lambda p: p.post_bind, answers.nothing)
         self.signs = self._signs()
+        self.signs_under = [
+            calls.guarded(plugin, "Sign", plugin.signs_under, answers.fragment)
+            for plugin in self.by_name.values()
+            if getattr(type(plugin), "signs_under", None) not in (None, SignPlugin.signs_under)
+        ]
         before = (self.pre_enqueue, self.pre_filter, self.filter, self.post_filter)
         self.judges_alike = all(plugin.name in trusted for point in before for plugin in point)
         self.are_trusted = all(name in trusted for name in self.by_name)
@@ -250,7 +257,7 @@ class ProfilePlugins:
                     if isinstance(check, frozenset)
                     else check,
                 ),
-                needs_volumes(plugin),
+                needs_of(plugin),
                 is_row_local(plugin),
             )
             for plugin in self._list(point)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.images import image_names
-from scheduler.api.pods import PodInfo, PodShape
+from scheduler.api.pods import EVERY_NEED, PodInfo, PodShape
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import PreFilterResult, Reads, Scores
 from scheduler.kernel.framework.runtime.bound import BoundFilter, BoundScore, PluginError
@@ -70,7 +70,7 @@ class PodClass:
         state: what row-local plugins remember about the class.
         pre_filter: their PreFilter answers by plugin name.
         asked: the PreFilter plugins to run for a pod: all but the row-local ones that skip the
-            class or allow every node for it. `asked_without_volumes`: for a pod without volumes.
+            class or allow every node for it; by `PodInfo.needs`.
         skipped: the row-local PreFilter plugins that skip.
         filters: the row-local filters that take part for this class, in order.
         first: by row, the index of the first row-local filter that rejects it, FEASIBLE or DEAD.
@@ -105,7 +105,6 @@ class PodClass:
         "_ranking",
         "_reads_sums",
         "asked",
-        "asked_without_volumes",
         "bits",
         "changed",
         "filters",
@@ -136,8 +135,8 @@ class PodClass:
         for each in plugins.pre_filter:
             if each.is_row_local:
                 self.pre_filter[each.name] = each.call(self.state, pod, snapshot)
-        self.asked = [p for p in plugins.pre_filter if not self._says_nothing(p.name)]
-        self.asked_without_volumes = [p for p in self.asked if not p.needs_volumes]
+        asked = [p for p in plugins.pre_filter if not self._says_nothing(p.name)]
+        self.asked = [[p for p in asked if not p.needs & ~needs] for needs in range(EVERY_NEED + 1)]
         self.skipped = frozenset(filter(self._skips, self.pre_filter))
         self._sort_filters(plugins)
         both = (*self._node_filters, *self._pod_filters)

@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from scheduler.api.pods import PodInfo, PodKind
+from scheduler.api.pods import DEVICES, PodInfo, PodKind
 from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
 from scheduler.kernel.framework.runtime.pod_class import PodClass
 from scheduler.kernel.snapshot import Snapshot
@@ -43,6 +43,7 @@ class PodClasses:
         self._signatures: _Signatures = WeakValueDictionary()
         self._classes: WeakKeyDictionary[Signature, PodClass] = WeakKeyDictionary()
         self._latest: PodClass | None = None
+        self._signed_under: tuple[Hashable, ...] = ()
         self.hits = 0
         self.misses = 0
 
@@ -80,6 +81,8 @@ class PodClasses:
         """The signature of a pod that shares its answers; plugins sign once for each kind."""
         if self._plugins.signs is None or not self._max_bytes:
             return None
+        if pod.needs & DEVICES:
+            self._look_around()
         found = pod.kind.signature
         if pod.pod.node_name:
             # The kind does not tell of it.
@@ -87,6 +90,14 @@ class PodClasses:
         elif not isinstance(found, Signature) or found.among is not self._signatures:
             found = pod.kind.signature = self._signed(pod)
         return found if found.is_shared else None
+
+    def _look_around(self) -> None:
+        """Forget all signatures when something changed that plugins read when they sign."""
+        under = tuple([ask() for ask in self._plugins.signs_under])
+        if under != self._signed_under:
+            self._signed_under = under
+            self._signatures, self._classes = WeakValueDictionary(), WeakKeyDictionary()
+            self._latest = None
 
     def _signed(self, pod: PodInfo) -> Signature:
         parts = tuple([sign(pod) for sign in self._plugins.signs or ()])

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.api.pods import PodInfo
+from scheduler.api.pods import EVERY_NEED, PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import Scores
 from scheduler.kernel.framework.runtime.bound import BoundScore
@@ -73,7 +73,12 @@ class Scoring:
         self._has_extenders = has_extenders
         self._all = plugins.score
         self._cluster = [scored for scored in plugins.score if not scored.is_row_local]
-        self._cluster_without_volumes = [each for each in self._cluster if not each.needs_volumes]
+        # What depends on its own PreFilter says so where the profile has none.
+        prepared = {plugin.name for plugin in plugins.pre_filter}
+        self._cluster_asked = [
+            [p for p in self._cluster if p.name not in prepared or not p.needs & ~needs]
+            for needs in range(EVERY_NEED + 1)
+        ]
         scoring = {scored.name for scored in plugins.score}
         self._only_preparing = [p for p in plugins.pre_score if p.name not in scoring]
         self._are_trusted = all(scored.is_trusted for scored in self._cluster)
@@ -182,7 +187,7 @@ class Scoring:
     def _asked(self, pod: PodInfo, snapshot: Snapshot) -> list[BoundScore]:
         """The plugins that add to what the class says, or the first where not all are trusted."""
         asked: list[BoundScore] = []
-        for scored in self._cluster if pod.pod.volumes else self._cluster_without_volumes:
+        for scored in self._cluster_asked[pod.needs]:
             if scored.skips_score is None or not scored.skips_score(pod, snapshot):
                 asked.append(scored)
                 if not self._are_trusted:

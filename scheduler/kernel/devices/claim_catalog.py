@@ -1,0 +1,204 @@
+"""All devices of the cluster: what slices publish, what claims ask for, and what is given away.
+
+Source: pkg/scheduler/framework/plugins/dynamicresources/dra_manager.go (claimTracker) v1.36.3.
+Differs: an allocation that is being written counts until the claim shows it, or the pod gives it
+up. Upstream lets it go with the answer to the write, and keeps the answer in a cache of its own.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ClassVar, Final, Self
+
+import msgspec
+from typing_extensions import override
+
+from scheduler.api.devices import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.cel import compile_expression
+from scheduler.kernel.devices.catalog import Devices
+from scheduler.kernel.devices.claim_writes import reserved
+from scheduler.kernel.devices.class_names import ClassNames
+from scheduler.kernel.devices.extended_resources import is_of_extended_resources
+from scheduler.kernel.devices.pod_claims import ClaimProblem, claims_of, is_reserved_for
+from scheduler.kernel.framework.events import ObjectKind
+from scheduler.kernel.framework.handle import SharedState, Wake
+
+_RESOURCE: Final = "resource.k8s.io/v1"
+CLAIM: Final = ObjectKind("ResourceClaim", _RESOURCE)
+SLICE: Final = ObjectKind("ResourceSlice", _RESOURCE)
+CLASS: Final = ObjectKind("DeviceClass", _RESOURCE)
+
+
+class InFlight(msgspec.Struct, frozen=True):
+    """A claim whose allocation is decided and not seen in the claim yet.
+
+    Attributes:
+        claim: as it is to be.
+        pod_uid: the pod that it is allocated for.
+    """
+
+    claim: ResourceClaim
+    pod_uid: str
+
+
+class ClaimCatalog(SharedState):
+    """What slices, classes and claims say, and what follows from it.
+
+    Attributes:
+        claims: by `namespace/name`.
+        devices: what is published and what is allocated, in flight included.
+        class_names: which class stands for which extended resource.
+        in_flight: by the claim's UID.
+    """
+
+    WATCHES: ClassVar[tuple[ObjectKind, ...]] = (CLAIM, SLICE, CLASS)
+
+    def __init__(self) -> None:
+        self.claims: dict[str, ResourceClaim] = {}
+        self.devices = Devices(compile_expression)  # type: ignore[arg-type]
+        self.class_names = ClassNames()
+        self.in_flight: dict[str, InFlight] = {}
+        self._of_extended: defaultdict[str, set[str]] = defaultdict(set)
+        """By the UID of a pod, the keys of the claims for its extended resources."""
+        self._listeners: defaultdict[str, list[Wake]] = defaultdict(list)
+        self._takers: dict[ObjectKind, Callable[[Any, Any], None]] = {
+            CLAIM: self._take_claim,
+            SLICE: self._take_slice,
+            CLASS: self._take_class,
+        }
+
+    # --- questions --------------------------------------------------------------------------------
+
+    def claim_of_extended_resources(self, pod_uid: str) -> ResourceClaim | None:
+        """The claim that was made for a pod's extended resources, if there is one."""
+        keys = self._of_extended.get(pod_uid)
+        return self.claims[min(keys)] if keys else None
+
+    def listen(self, claims: Iterable[str], listener: Wake) -> Wake:
+        """Call a function after every event about some claims, given by key.
+
+        Returns:
+            What ends it.
+        """
+        keys = frozenset(claims)
+        for key in keys:
+            self._listeners[key].append(listener)
+
+        def end() -> None:
+            for key in keys:
+                self._listeners[key].remove(listener)
+                if not self._listeners[key]:
+                    del self._listeners[key]
+
+        return end
+
+    def claims_in_flight(self, pod_uid: str) -> Iterator[ResourceClaim]:
+        """The claims that are being allocated for a pod."""
+        return (each.claim for each in self.in_flight.values() if each.pod_uid == pod_uid)
+
+    def to_reserve(self, pod: PodInfo) -> Iterator[ResourceClaim]:
+        """The allocated claims of a pod that are not reserved for it, as they are once they are."""
+        try:
+            claims = [claim for _, claim in claims_of(pod, self.claims)]
+        except ClaimProblem:
+            return
+        for claim in claims:
+            if claim.status.allocation is not None and not is_reserved_for(claim, pod):
+                yield reserved(claim, pod, None)
+
+    # --- allocations that are under way -----------------------------------------------------------
+
+    def begin(self, claim: ResourceClaim, allocation: AllocationResult, pod_uid: str) -> None:
+        """A claim is to have an allocation; from now on it counts."""
+        uid = claim.metadata.uid
+        self.in_flight[uid] = InFlight(claim, pod_uid)
+        self.devices.allocate(uid, allocation)
+
+    def give_up(self, uid: str) -> None:
+        """What was begun for a claim is not to be; nothing happens where the claim shows it."""
+        if self.in_flight.pop(uid, None) is not None:
+            self.devices.release(uid)
+
+    # --- events -----------------------------------------------------------------------------------
+
+    @override
+    def on_event(self, kind: ObjectKind, old: Any, new: Any) -> None:
+        """Take over what happened to a claim, a slice or a class."""
+        self._takers[kind](old, new)
+
+    @override
+    def fork(self) -> Self:
+        """The same devices, to be changed on their own."""
+        copy = type(self)()
+        copy.claims.update(self.claims)
+        copy.devices = self.devices.fork()
+        copy.class_names = self.class_names.fork()
+        copy.in_flight.update(self.in_flight)
+        for uid, keys in self._of_extended.items():
+            copy._of_extended[uid] = keys.copy()  # noqa: SLF001 - its own
+        return copy
+
+    def _take_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
+            self._forget(old)
+        if new is not None:
+            self.claims[new.key] = new
+            self._count(new)
+        either = old if new is None else new
+        if either is not None:
+            for wake in self._listeners.get(either.key, ()):
+                wake()
+
+    def _forget(self, claim: ResourceClaim) -> None:
+        uid = claim.metadata.uid
+        del self.claims[claim.key]
+        self.in_flight.pop(uid, None)
+        self.devices.release(uid)
+        pod_uid = pod_of_extended_resources(claim)
+        if pod_uid:
+            keys = self._of_extended[pod_uid]
+            keys.discard(claim.key)
+            if not keys:
+                del self._of_extended[pod_uid]
+
+    def _count(self, claim: ResourceClaim) -> None:
+        """What is allocated to the claim is as the claim says, or as it is to say soon."""
+        uid, allocation = claim.metadata.uid, claim.status.allocation
+        pod_uid = pod_of_extended_resources(claim)
+        if pod_uid:
+            self._of_extended[pod_uid].add(claim.key)
+        if allocation is None:
+            if uid not in self.in_flight:
+                self.devices.release(uid)
+            return
+        self.in_flight.pop(uid, None)
+        known = self.devices.usage.allocations.get(uid)
+        if known is None or known.devices.results != allocation.devices.results:
+            self.devices.release(uid)
+            self.devices.allocate(uid, allocation)
+        if pod_uid:
+            # It was decided before the claim had a UID.
+            for of_pod in [u for u, each in self.in_flight.items() if each.pod_uid == pod_uid]:
+                if is_of_extended_resources(self.in_flight[of_pod].claim):
+                    self.give_up(of_pod)
+
+    def _take_slice(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
+        if new is not None:
+            self.devices.set_slice(new)
+        elif old is not None:
+            self.devices.remove_slice(old.metadata.name)
+
+    def _take_class(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
+        if new is not None:
+            self.devices.set_class(new)
+        elif old is not None:
+            self.devices.remove_class(old.metadata.name)
+        self.class_names.changed(old, new)
+
+
+def pod_of_extended_resources(claim: ResourceClaim) -> str:
+    """The UID of the pod for whose extended resources a claim stands; empty if it does not."""
+    if not is_of_extended_resources(claim):
+        return ""
+    owners = claim.metadata.owner_references
+    return next((owner.uid for owner in owners if owner.controller), "")

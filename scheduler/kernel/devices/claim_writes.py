@@ -1,0 +1,120 @@
+"""What the scheduler writes into claims, as bodies of requests.
+
+Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go (bindClaim, PostFilter,
+Unreserve), extendeddynamicresources.go (deleteClaim, patchPodExtendedResourceClaimStatus) v1.36.3.
+Differs: what is written is a patch of what changes, bound to UID and version, instead of the whole
+object.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from scheduler.api.devices import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.devices.extended_resources import RequestMapping
+from scheduler.kernel.framework.interface import Write
+
+FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+_CLAIMS: Final = "/apis/resource.k8s.io/v1/namespaces"
+
+
+def as_claim(answer: Any) -> ResourceClaim:
+    """A claim as the API server answers it."""
+    return msgspec.json.decode(msgspec.json.encode(answer), type=ResourceClaim)
+
+
+def claims_path(namespace: str) -> str:
+    """Where claims are created."""
+    return f"{_CLAIMS}/{namespace}/resourceclaims"
+
+
+def path_of(claim: ResourceClaim, subresource: str = "") -> str:
+    """Where a claim is served."""
+    return f"{claims_path(claim.metadata.namespace)}/{claim.metadata.name}{subresource}"
+
+
+def protecting(claim: ResourceClaim) -> dict[str, Any]:
+    """What keeps a claim while it is allocated."""
+    return {"metadata": {**_unchanged(claim), "finalizers": [FINALIZER]}}
+
+
+def reserving(
+    claim: ResourceClaim, pod: PodInfo, allocation: AllocationResult | None, now: float
+) -> dict[str, Any]:
+    """What reserves a claim for a pod, and allocates it if it is not.
+
+    `now` is in seconds since 1970.
+    """
+    user = {"resource": "pods", "name": pod.name, "uid": pod.uid}
+    status: dict[str, Any] = {"reservedFor": [user]}
+    if allocation is not None:
+        stamped = replace(allocation, allocation_timestamp=time_text(now))
+        status["allocation"] = msgspec.Raw(msgspec.json.encode(stamped))
+    elif claim.status.allocation is not None and not claim.status.allocation.allocation_timestamp:
+        status["allocation"] = {"allocationTimestamp": time_text(now)}
+    return {"metadata": _unchanged(claim), "status": status}
+
+
+def reserved(
+    claim: ResourceClaim, pod: PodInfo, allocation: AllocationResult | None
+) -> ResourceClaim:
+    """The claim as it is once it is reserved for a pod."""
+    status = claim.status
+    user = ResourceClaimConsumerReference("pods", pod.name, pod.uid)
+    users = tuple(each for each in status.reserved_for if each.uid != pod.uid)
+    given = allocation or status.allocation
+    return replace(claim, status=replace(status, allocation=given, reserved_for=(*users, user)))
+
+
+def deallocating(claim: ResourceClaim) -> Write:
+    """Take back what a claim was allocated; it must be as it was looked at."""
+    status = {"allocation": None, "reservedFor": None, "devices": None}
+    body = {"metadata": _unchanged(claim), "status": status}
+    return Write("PATCH", path_of(claim, "/status"), body)
+
+
+def unreserving(claim: ResourceClaim, pod: PodInfo) -> Write:
+    """Take back what reserves a claim for a pod."""
+    status = {"reservedFor": [{"$patch": "delete", "uid": pod.uid}]}
+    body = {"metadata": {"uid": claim.metadata.uid}, "status": status}
+    return Write("PATCH", path_of(claim, "/status"), body)
+
+
+def deleting(claim: ResourceClaim) -> tuple[Write, ...]:
+    """Delete a claim that the scheduler has made; in whatever order these arrive."""
+    uid = claim.metadata.uid
+    unprotected = {"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [FINALIZER]}}
+    options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+    protected = (Write("PATCH", path_of(claim), unprotected),)
+    is_protected = FINALIZER in claim.metadata.finalizers
+    return (*(protected if is_protected else ()), Write("DELETE", path_of(claim), options))
+
+
+def status_of_extended_resources(
+    pod: PodInfo, claim_name: str, mappings: Sequence[RequestMapping]
+) -> dict[str, Any]:
+    """What tells the kubelet which devices serve which extended resource of a pod."""
+    told = {"resourceClaimName": claim_name, "requestMappings": msgspec.to_builtins(mappings)}
+    return {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": told}}
+
+
+def time_text(seconds: float) -> str:
+    """A time as objects carry it, from seconds since 1970."""
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def seconds_of(text: str | None) -> float | None:
+    """The seconds since 1970 of a time that an object carries; None where it is none."""
+    try:
+        return datetime.fromisoformat(text).timestamp() if text else None
+    except ValueError:
+        return None
+
+
+def _unchanged(claim: ResourceClaim) -> Mapping[str, Any]:
+    """Metadata that makes a patch fail unless the claim is what was looked at."""
+    return {"uid": claim.metadata.uid, "resourceVersion": claim.metadata.resource_version}

@@ -1,0 +1,73 @@
+"""Which device class stands for an extended resource.
+
+Source: k8s.io/dynamic-resource-allocation deviceclass/extendedresourcecache (v0.36.3).
+"""
+
+from typing import Final, Self
+
+from scheduler.api.devices import DeviceClass
+
+IMPLICIT_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
+"""Every class stands for the resource that has this prefix and the name of the class."""
+
+
+class ClassNames:
+    """Device classes by the extended resources that they stand for.
+
+    As upstream, an event about a class counts for nothing while another class, or the class itself,
+    holds the name that it gives explicitly, and is as new or newer; and the name is free once one
+    of its classes goes. So the answer depends on the order of events.
+
+    Attributes:
+        version: how often something changed.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._classes: dict[str, DeviceClass] = {}
+
+    def class_of(self, resource: str) -> DeviceClass | None:
+        """The class that stands for a resource, as it was when it was filed."""
+        return self._classes.get(resource)
+
+    def __bool__(self) -> bool:
+        return bool(self._classes)
+
+    def changed(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
+        """A class came (`old` is None), changed, or went (`new` is None)."""
+        if new is None:
+            self._remove(old)
+        elif not self._is_outdone(new):
+            self._remove(old)
+            for name in names_of(new):
+                self._classes[name] = new
+            self.version += 1
+
+    def fork(self) -> Self:
+        """A copy that changes by itself."""
+        copy = type(self)()
+        copy.version = self.version
+        copy._classes.update(self._classes)  # noqa: SLF001 - its own
+        return copy
+
+    def _is_outdone(self, new: DeviceClass) -> bool:
+        holder = self._classes.get(new.spec.extended_resource_name or "")
+        if holder is None:
+            return False
+        age, holders = new.metadata.creation_timestamp or "", holder.metadata.creation_timestamp
+        if age == (holders or ""):
+            return new.metadata.name >= holder.metadata.name
+        return age < (holders or "")
+
+    def _remove(self, old: DeviceClass | None) -> None:
+        if old is not None:
+            for name in names_of(old):
+                self._classes.pop(name, None)
+            self.version += 1
+
+
+def names_of(device_class: DeviceClass) -> tuple[str, ...]:
+    """The resources that a class stands for."""
+    explicit = device_class.spec.extended_resource_name
+    implicit = IMPLICIT_PREFIX + device_class.metadata.name
+    return (implicit,) if explicit is None else (explicit, implicit)

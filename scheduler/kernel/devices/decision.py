@@ -1,0 +1,342 @@
+"""On which nodes the claims of a pod can be satisfied, and with which devices.
+
+Source: pkg/scheduler/framework/plugins/dynamicresources (Filter, filterExtendedResources,
+computeScore) v1.36.3.
+"""
+
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.devices import AllocationResult, ResourceClaim, ResourceSliceSpec
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.devices.allocator import (
+    ALLOCATABLE,
+    CANNOT_ALLOCATE,
+    FAILED,
+    INVALID_POOLS,
+    INVALID_POOLS_SEEN,
+    TIMED_OUT,
+    Allocator,
+)
+from scheduler.kernel.devices.claim_catalog import ClaimCatalog
+from scheduler.kernel.devices.claim_writes import seconds_of
+from scheduler.kernel.devices.conditions import EVERYWHERE, NodeCondition, condition_of
+from scheduler.kernel.devices.extended_resources import (
+    RequestMapping,
+    claim_of,
+    requests_and_mappings,
+    resources_asked,
+)
+from scheduler.kernel.devices.pod_claims import (
+    DeviceBindingError,
+    PodClaims,
+    has_binding_conditions,
+    is_ready,
+)
+from scheduler.kernel.devices.results import alternatives_score
+from scheduler.kernel.devices.search import AllocationError, OutOfStepsError
+from scheduler.kernel.framework.interface import Bits, Scores
+from scheduler.kernel.snapshot import Rows, Snapshot
+
+REASONS: Final = (
+    "resourceclaim not available on the node",
+    "cannot schedule extended resource claim",
+    "cannot fit resource",
+    CANNOT_ALLOCATE,
+    INVALID_POOLS_SEEN,
+)
+_NOT_AVAILABLE, _STALE, _CANNOT_FIT, _CANNOT_ALLOCATE, _INVALID = (
+    np.uint64(1 << place) for place in range(len(REASONS))
+)
+
+
+class TimedOutError(AllocationError):
+    """The search for devices took too long; the message is upstream's."""
+
+
+class Given(NamedTuple):
+    """What a claim gets on a node.
+
+    Attributes:
+        place: of the claim among those of the pod.
+        claim: with what is asked for on this node.
+        allocation: what it gets.
+    """
+
+    place: int
+    claim: ResourceClaim
+    allocation: AllocationResult
+
+
+class OnNode(NamedTuple):
+    """What a pod gets on a node.
+
+    Attributes:
+        given: by claim, those that are allocated already left out.
+        mappings: which container gets what for extended resources.
+    """
+
+    given: tuple[Given, ...]
+    mappings: tuple[RequestMapping, ...]
+
+
+class _Case:
+    """The claims to be allocated on nodes on which devices serve the same extended resources."""
+
+    def __init__(
+        self,
+        claims: Sequence[tuple[int, ResourceClaim]],
+        mappings: tuple[RequestMapping, ...],
+        allocator: Allocator | None,
+    ) -> None:
+        self.claims = claims
+        self.mappings = mappings
+        self.allocator = allocator
+
+
+class DeviceDecision:
+    """Answers by row; what has been asked once is kept.
+
+    Attributes:
+        unavailable: the places of the allocated claims that cannot be used on a node that was asked
+            about.
+    """
+
+    def __init__(
+        self,
+        catalog: ClaimCatalog,
+        pod: PodInfo,
+        claims: PodClaims,
+        snapshot: Snapshot,
+        random: Random,
+        *,
+        overdue: float,
+    ) -> None:
+        """Look at nothing yet.
+
+        Args:
+            catalog: the devices.
+            pod: the pod.
+            claims: its claims.
+            snapshot: the cluster; forks with the same nodes may be asked about as well.
+            random: chance, for the names of shares.
+            overdue: allocations before this time, in seconds since 1970, are too old to be waited
+                for.
+        """
+        size = snapshot.table.size
+        self._catalog = catalog
+        self._pod = pod
+        self._claims = claims
+        self._snapshot = snapshot
+        self._random = random
+        self._known = np.zeros(size, np.bool_)
+        self._bits = np.zeros(size, np.uint64)
+        self._scores = np.zeros(size)
+        self._case_of = np.zeros(size, np.intp)
+        self._cases: list[_Case] = []
+        self._by_resources: dict[frozenset[str], int] = {}
+        self.unavailable: set[int] = set()
+        self._to_allocate = claims.to_allocate()
+        self._unusable = {
+            place for place, claim in enumerate(claims) if _is_unusable(claim, overdue)
+        }
+
+    def bits(self, rows: Rows) -> Bits:
+        """Per given row the reasons that reject it, as of `REASONS`.
+
+        Raises:
+            AllocationError: something is wrong with the claims, whatever the node.
+        """
+        asked = np.arange(len(self._known))[rows]
+        new = asked[~self._known[asked]]
+        if len(new):
+            self._judge(new)
+            self._known[new] = True
+        return self._bits[asked]
+
+    def scores(self, rows: Rows) -> Scores:
+        """Per given row what the chosen alternatives of prioritized lists are worth."""
+        self.bits(rows)
+        return self._scores[rows]
+
+    def on_node(self, node_name: str) -> OnNode | None:
+        """What the pod gets on a node; None where it cannot be satisfied.
+
+        Raises:
+            AllocationError: something is wrong with the claims, whatever the node.
+        """
+        row = self._snapshot.table.row_of[node_name]
+        if self.bits(np.array([row], np.intp))[0]:
+            return None
+        case = self._cases[self._case_of[row]]
+        if case.allocator is None:
+            return OnNode((), ())
+        found = self._allocate(case, row, node_name)
+        if found is None:
+            return None
+        given = (
+            Given(place, claim, allocation)
+            for (place, claim), allocation in zip(case.claims, found, strict=True)
+            # A claim for extended resources that devices serve nowhere on the node.
+            if claim.spec.devices.requests or place < self._claims.own
+        )
+        return OnNode(tuple(given), case.mappings)
+
+    def named(self, on_node: OnNode) -> Iterator[tuple[str, Given]]:
+        """What is given, by the names that the pod has for its claims; empty for that of none."""
+        for given in on_node.given:
+            is_own = given.place < self._claims.own
+            yield self._claims.names[given.place] if is_own else "", given
+
+    def _judge(self, rows: NDArray[np.intp]) -> None:
+        extended = self._claims.extended
+        if extended is not None and extended.spec.devices.requests:
+            self._bits[rows] = _STALE
+            return
+        for resources, group in self._by_extended_resources(rows):
+            if resources is None:
+                self._bits[group] = _CANNOT_FIT
+            else:
+                self._judge_case(self._case(resources), group)
+
+    def _judge_case(self, number: int, rows: NDArray[np.intp]) -> None:
+        case = self._cases[number]
+        self._case_of[rows] = number
+        if case.allocator is not None:
+            codes, scores = case.allocator.judge()
+            codes = codes[rows]
+            for code in (FAILED, TIMED_OUT):
+                failed = rows[codes == code]
+                if len(failed):
+                    self._fail(case, int(failed[0]), code)
+            self._bits[rows[codes != ALLOCATABLE]] = _CANNOT_ALLOCATE
+            self._bits[rows[codes == INVALID_POOLS]] = _INVALID
+            allocated = (self._claims[i] for i in range(len(self._claims)))
+            self._scores[rows] = scores[rows] + sum(
+                alternatives_score(claim, claim.status.allocation.devices.results)
+                for claim in allocated
+                if claim.status.allocation is not None
+            )
+            rows = rows[codes == ALLOCATABLE]
+        if not case.claims and not self._claims.own:
+            return
+        for place, claim in enumerate(self._claims):
+            allocation = claim.status.allocation
+            if allocation is None:
+                continue
+            elsewhere = rows
+            if place not in self._unusable:
+                where = _where(allocation)
+                elsewhere = rows[~where.matches(self._snapshot, rows)]
+            if len(elsewhere):
+                self.unavailable.add(place)
+                self._bits[elsewhere] = _NOT_AVAILABLE
+
+    def _fail(self, case: _Case, row: int, code: int) -> None:
+        """Say what is wrong, in upstream's words.
+
+        Raises:
+            AllocationError: always.
+        """
+        node_name = self._snapshot.table.names[row]
+        if code == FAILED:
+            self._allocate(case, row, node_name)
+        raise TimedOutError(f"node {node_name}: timed out trying to allocate devices")
+
+    def _allocate(self, case: _Case, row: int, node_name: str) -> Sequence[AllocationResult] | None:
+        if case.allocator is None:
+            return ()
+        claims = [claim for _, claim in case.claims]
+        try:
+            return case.allocator.allocate(row, claims, node_name, self._new_share_id)
+        except OutOfStepsError:
+            raise TimedOutError(f"node {node_name}: timed out trying to allocate devices") from None
+
+    def _new_share_id(self) -> str:
+        return str(UUID(int=self._random.getrandbits(128), version=4))
+
+    # --- extended resources -----------------------------------------------------------------------
+
+    def _by_extended_resources(
+        self, rows: NDArray[np.intp]
+    ) -> Iterator[tuple[frozenset[str] | None, NDArray[np.intp]]]:
+        """The rows by the extended resources that devices serve there; None where nothing does."""
+        if self._claims.extended is None:
+            yield frozenset(), rows
+            return
+        class_of, table = self._catalog.class_names.class_of, self._snapshot.table
+        served = np.zeros(len(rows), np.int64)
+        lacks = np.zeros(len(rows), np.bool_)
+        asked = resources_asked(self._pod)
+        for place, name in enumerate(asked):
+            column = table.resources.get(name)
+            offers = np.zeros(len(rows), np.bool_)
+            if column is not None:
+                offers = table.allocatable[column, rows] > 0
+            if class_of(name) is not None:
+                served |= np.where(offers, 0, 1 << place)
+            else:
+                lacks |= ~offers & ~self._names(name, rows, offers)
+        if lacks.any():
+            yield None, rows[lacks]
+        for pattern in np.unique(served[~lacks]).tolist():
+            names = frozenset(n for place, n in enumerate(asked) if pattern >> place & 1)
+            yield names, rows[(served == pattern) & ~lacks]
+
+    def _names(
+        self, name: str, rows: NDArray[np.intp], offers: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Whether the nodes name a resource of which they have nothing; rarely asked."""
+        found = np.zeros(len(rows), np.bool_)
+        for place in np.flatnonzero(~offers).tolist():
+            node = self._snapshot.info(int(rows[place])).node
+            found[place] = node is not None and name in node.status.allocatable
+        return found
+
+    def _case(self, resources: frozenset[str]) -> int:
+        number = self._by_resources.get(resources)
+        if number is None:
+            number = self._by_resources[resources] = len(self._cases)
+            self._cases.append(self._new_case(resources))
+        return number
+
+    def _new_case(self, resources: frozenset[str]) -> _Case:
+        claims = [(place, self._claims[place]) for place in self._to_allocate]
+        mappings: tuple[RequestMapping, ...] = ()
+        if self._claims.extended is not None and self._to_allocate[-1:] == [self._claims.own]:
+            requests, mappings = requests_and_mappings(
+                self._pod.spec, resources, self._catalog.class_names
+            )
+            claims[-1] = (self._claims.own, claim_of(self._claims.extended, requests))
+            if not requests:
+                claims.pop()
+        if not claims:
+            return _Case((), (), None)
+        allocator = self._catalog.devices.allocator([claim for _, claim in claims], self._snapshot)
+        return _Case(claims, mappings, allocator)
+
+
+def _where(allocation: AllocationResult) -> NodeCondition:
+    """The nodes on which an allocation can be used."""
+    if allocation.node_selector is None:
+        return EVERYWHERE
+    return condition_of(ResourceSliceSpec(node_selector=allocation.node_selector))
+
+
+def _is_unusable(claim: ResourceClaim, overdue: float) -> bool:
+    """Whether the devices of an allocated claim will not be ready, or not in time."""
+    allocation = claim.status.allocation
+    if allocation is None or not has_binding_conditions(claim):
+        return False
+    try:
+        if is_ready(claim):
+            return False
+    except DeviceBindingError:
+        return True
+    began = seconds_of(allocation.allocation_timestamp)
+    return began is not None and began < overdue

@@ -1,0 +1,234 @@
+"""Pods with resource claims, from the template to the device, in the whole daemon."""
+
+from collections import Counter
+from typing import Any, Final
+
+from apistub import Settings
+from tests.scenario.world import Object, World, play
+
+API: Final = "resource.k8s.io/v1"
+CLAIMS: Final = "resourceclaims.resource.k8s.io"
+DRIVER: Final = "gpu.example.com"
+CONTROLLED: Final = Settings(run_workloads=True)
+
+
+def device_class(name: str = "gpu", **spec: Any) -> Object:
+    selectors = [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]
+    return {
+        "apiVersion": API,
+        "kind": "DeviceClass",
+        "metadata": {"name": name},
+        "spec": {"selectors": selectors, **spec},
+    }
+
+
+def resource_slice(node: str, *devices: str, generation: int = 1, **device: Any) -> Object:
+    """The devices of a node."""
+    return {
+        "apiVersion": API,
+        "kind": "ResourceSlice",
+        "metadata": {"name": f"{node}-{generation}"},
+        "spec": {
+            "driver": DRIVER,
+            "nodeName": node,
+            "pool": {"name": node, "generation": generation, "resourceSliceCount": 1},
+            "devices": [{"name": name, **device} for name in devices],
+        },
+    }
+
+
+def request(count: int = 1, **more: Any) -> Object:
+    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": count, **more}
+    return {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}
+
+
+def template(name: str = "one", count: int = 1) -> Object:
+    return {
+        "apiVersion": API,
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": name},
+        "spec": {"spec": request(count)},
+    }
+
+
+def claim(name: str = "shared", **more: Any) -> Object:
+    metadata = {"name": name}
+    return {
+        "apiVersion": API,
+        "kind": "ResourceClaim",
+        "metadata": metadata,
+        "spec": request(**more),
+    }
+
+
+def from_template(name: str = "one") -> list[Object]:
+    return [{"name": "gpu", "resourceClaimTemplateName": name}]
+
+
+def named(name: str = "shared") -> list[Object]:
+    return [{"name": "gpu", "resourceClaimName": name}]
+
+
+def devices_of(found: Object) -> list[str]:
+    """What a claim was allocated, as node/device."""
+    allocation = found.get("status", {}).get("allocation") or {}
+    results = allocation.get("devices", {}).get("results", [])
+    return [f"{result['pool']}/{result['device']}" for result in results]
+
+
+def given(world: World) -> list[str]:
+    """All devices that claims have."""
+    return sorted(name for found in world.sandbox.list(CLAIMS) for name in devices_of(found))
+
+
+def test_claims_of_templates_are_written_before_their_pods_are_bound() -> None:
+    """Each pod gets a device of its own on its node; the next waits until one is free."""
+
+    async def story(world: World) -> None:
+        for node in ("a", "b"):
+            world.node(node)
+            world.sandbox.create(resource_slice(node, "gpu-0"))
+        world.sandbox.create(device_class(), template())
+        await world.start_daemon()
+
+        for name in ("p", "q"):
+            world.pod(name, resourceClaims=from_template())
+        nodes = await world.bound("p", "q")
+
+        assert sorted(nodes) == ["a", "b"]
+        assert given(world) == ["a/gpu-0", "b/gpu-0"]
+        for found in world.sandbox.list(CLAIMS):
+            pod = world.sandbox.get("pods", found["metadata"]["ownerReferences"][0]["name"])
+            allocation = found["status"]["allocation"]
+            node = pod["spec"]["nodeName"]
+            assert devices_of(found) == [f"{node}/gpu-0"]
+            assert allocation["nodeSelector"] == {
+                "nodeSelectorTerms": [
+                    {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+                ]
+            }
+            assert allocation["allocationTimestamp"].endswith("Z")
+            assert found["metadata"]["finalizers"] == ["resource.kubernetes.io/delete-protection"]
+            assert found["status"]["reservedFor"] == [
+                {"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
+            ]
+        await world.settled()
+        count = world.sandbox.requests.count
+        assert count(verb="patch", resource="resourceclaims", subresource="status") == 2
+
+        world.pod("r", resourceClaims=from_template())
+        await world.rejected("r")
+        condition = world.condition("r")
+        assert condition is not None
+        assert condition["message"].startswith(
+            "0/2 nodes are available: 2 cannot allocate all claims. still not schedulable, "
+        )
+        world.sandbox.delete("pods", "q", grace_seconds=0)
+        assert await world.bound("r") == [nodes[1]]
+
+    play(story, CONTROLLED)
+
+
+def test_two_replicas_give_no_device_twice() -> None:
+    """One leads at a time; the other goes on where it was ended without a word."""
+
+    async def story(world: World) -> None:
+        for node in ("a", "b", "c"):
+            world.node(node)
+            world.sandbox.create(resource_slice(node, *(f"gpu-{i}" for i in range(8))))
+        world.sandbox.create(device_class(), template(), template("two", 2))
+        election = {
+            "leaderElection": {
+                "leaderElect": True,
+                "leaseDuration": "1500ms",
+                "renewDeadline": "1s",
+                "retryPeriod": "200ms",
+                "resourceNamespace": "default",
+            }
+        }
+        first = await world.start_daemon(election, synced=False)
+        names = [f"p{i}" for i in range(16)]
+        for i, name in enumerate(names[:8]):
+            world.pod(name, resourceClaims=from_template(("one", "two")[i % 2]))
+        await world.until(lambda: sum(map(bool, map(world.node_of, names))) >= 3, "a beginning")
+        await world.kill_daemon()
+        await world.start_daemon(election, synced=False)
+        for i, name in enumerate(names[8:]):
+            world.pod(name, resourceClaims=from_template(("one", "two")[i % 2]))
+
+        await world.bound(*names)
+
+        assert first is not world.daemon
+        assert len(given(world)) == 24
+        assert max(Counter(given(world)).values()) == 1
+        for found in world.sandbox.list(CLAIMS):
+            [user] = found["status"]["reservedFor"]
+            node = world.node_of(user["name"])
+            assert all(name.startswith(f"{node}/") for name in devices_of(found))
+
+    play(story, CONTROLLED)
+
+
+def test_a_shared_claim_holds_its_pods_to_one_node() -> None:
+    """The first pod allocates it, the second follows; a pod that finds no room there waits."""
+
+    async def story(world: World) -> None:
+        world.node("a", cpu="4")
+        world.node("b", cpu="4")
+        world.sandbox.create(resource_slice("a", "gpu-0"), device_class(), claim())
+        await world.start_daemon()
+
+        world.pod("p", cpu="2", resourceClaims=named())
+        world.pod("q", cpu="2", resourceClaims=named())
+        assert await world.bound("p", "q") == ["a", "a"]
+        found = world.sandbox.get(CLAIMS, "shared")
+        assert [user["name"] for user in found["status"]["reservedFor"]] == ["p", "q"]
+
+        world.pod("r", cpu="2", resourceClaims=named())
+        await world.rejected("r")
+        condition = world.condition("r")
+        assert condition is not None
+        assert condition["message"].startswith(
+            "0/2 nodes are available: 1 Insufficient cpu, 1 resourceclaim not available on the node"
+        )
+
+    play(story, CONTROLLED)
+
+
+def test_a_pod_waits_for_its_claim_without_an_attempt() -> None:
+    """As upstream: PreEnqueue holds it, and the claim lets it go."""
+
+    async def story(world: World) -> None:
+        world.node("a")
+        world.sandbox.create(resource_slice("a", "gpu-0"), device_class())
+        await world.start_daemon()
+
+        world.pod("p", resourceClaims=named())
+        await world.until(
+            lambda: world.daemon.driver.engine.core.queue.counts().gated == 1, "the gate"
+        )
+        assert world.condition("p") is None
+        world.sandbox.create(claim())
+
+        assert await world.bound("p") == ["a"]
+
+    play(story)
+
+
+def test_another_writer_of_the_claim_is_met_with_another_try() -> None:
+    """The write is bound to the version that was decided on, and follows the new one."""
+
+    async def story(world: World) -> None:
+        world.node("a")
+        world.sandbox.create(resource_slice("a", "gpu-0"), device_class(), claim())
+        await world.start_daemon()
+        world.sandbox.faults.answer(409, verb="patch", path="*/resourceclaims/*", times=2)
+
+        world.pod("p", resourceClaims=named())
+
+        assert await world.bound("p") == ["a"]
+        count = world.sandbox.requests.count
+        assert count(verb="get", resource="resourceclaims") == 2
+        assert devices_of(world.sandbox.get(CLAIMS, "shared")) == ["a/gpu-0"]
+
+    play(story)
