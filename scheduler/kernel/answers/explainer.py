@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.assumed import assumed_on
 from scheduler.kernel.answers.cluster_changes import nodes_for_all
+from scheduler.kernel.answers.devices import devices_taken
 from scheduler.kernel.answers.edits import AddNodes
 from scheduler.kernel.answers.extender_results import Asker, ExtenderResults
 from scheduler.kernel.answers.judgement import (
@@ -63,7 +64,7 @@ class _Asked(msgspec.Struct, frozen=True):
 class Explainer:
     """Judges pods, changing nothing: waiting ones, and those with a node as if they had none."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what differs between a daemon and a command
         self,
         engine: Engine,
         framework_of: Callable[[PodInfo], Framework],
@@ -72,6 +73,7 @@ class Explainer:
         preempts: bool = False,
         asker: Asker | None = None,
         asks_permit: bool = False,
+        tells_devices: bool = False,
         unserved: Callable[[PodInfo], Unserved | None] = lambda _: None,
     ) -> None:
         """Take what is to be judged.
@@ -85,6 +87,7 @@ class Explainer:
             asker: asks extenders; None leaves them out.
             asks_permit: say what Permit plugins would do. They may let held pods go, which a
                 running scheduler must not be made to do by a question.
+            tells_devices: name the devices that claims would get, node by node.
             unserved: says for pods of other schedulers that none is known to serve them.
         """
         self._core = engine.core
@@ -93,6 +96,7 @@ class Explainer:
         self._preempts = preempts
         self._asker = asker
         self._asks_permit = asks_permit
+        self._tells_devices = tells_devices
         self._unserved = unserved
         self._asked: _Asked | None = None
         self._whys = Whys()
@@ -199,6 +203,7 @@ class Explainer:
         if found.verdicts is None:
             return Judgement(replace(summary, pre_filter=rejection_of(found.pre_filter)))
         scored = results.scored(_scored(framework, found, pod, snapshot, rows), snapshot)
+        scored = self._with_devices(scored, framework, found, snapshot)
         judgement = judgement_of(
             summary,
             snapshot,
@@ -212,6 +217,13 @@ class Explainer:
             permit = self._permit(framework, pod, found, judgement)
             return replace(judgement, summary=replace(judgement.summary, permit=permit))
         return replace(judgement, summary=replace(summary, placed=_placed(judgement, node_name)))
+
+    def _with_devices(
+        self, scored: Scored, framework: Framework, found: Feasibility, snapshot: Snapshot
+    ) -> Scored:
+        if not self._tells_devices:
+            return scored
+        return replace(scored, devices=devices_taken(framework, found, snapshot, scored.rows))
 
     def _permit(
         self, framework: Framework, pod: PodInfo, found: Feasibility, judgement: Judgement

@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from scheduler.kernel.answers.model import (
+    DeviceTaken,
     FeasibleNode,
     NodeCounts,
     PluginRejection,
@@ -90,11 +91,13 @@ class Scored(msgspec.Struct, frozen=True):
         rows: of the nodes.
         columns: name, weight and normalised scores of every plugin that takes part.
         totals: the weighted sums.
+        devices: what the claims of the pod would get there; empty where that was not asked.
     """
 
     rows: NDArray[np.intp] = msgspec.field(default_factory=_no_rows)
     columns: Sequence[tuple[str, int, Scores]] = ()
     totals: Scores = msgspec.field(default_factory=lambda: np.zeros(0))
+    devices: Sequence[dict[str, tuple[DeviceTaken, ...]]] = ()
 
     def about(self, position: int, name: str = "") -> FeasibleNode:
         """What is said about one of the nodes."""
@@ -102,10 +105,16 @@ class Scored(msgspec.Struct, frozen=True):
             plugin: PluginScore(int(column[position]), int(column[position]) * weight)
             for plugin, weight, column in self.columns
         }
-        return FeasibleNode(name, scores, int(self.totals[position]))
+        devices = (self.devices[position] if self.devices else {}) or UNSET
+        return FeasibleNode(name, scores, int(self.totals[position]), devices=devices)
 
     def verdicts(self) -> Iterator[_About]:
         """Distinct combinations of scores, each with the rows it is about."""
+        if self.devices:
+            # Names of devices differ from node to node.
+            for position in range(len(self.rows)):
+                yield self.about(position), self.rows[position : position + 1]
+            return
         positions_of: dict[tuple[float, ...], list[int]] = {}
         columns = (self.totals.tolist(), *(column.tolist() for _, _, column in self.columns))
         for position, combination in enumerate(zip(*columns, strict=True)):

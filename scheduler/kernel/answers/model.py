@@ -41,13 +41,29 @@ class PluginScore(Wire, frozen=True):
     weighted: int
 
 
+class DeviceTaken(Wire, frozen=True, omit_defaults=True):
+    """A device that a claim would get; `consumedCapacity` of one that is shared."""
+
+    request: str
+    driver: str
+    pool: str
+    device: str
+    admin_access: bool = False
+    consumed_capacity: dict[str, str | int | float] = {}
+
+
 class FeasibleNode(Wire, frozen=True):
-    """A node that can take the pod, with the scores of every plugin that takes part."""
+    """A node that can take the pod, with the scores of every plugin that takes part.
+
+    `devices` is there for pods that need devices: what each claim would get, by its name in the
+    pod.
+    """
 
     node: str
     scores: dict[str, PluginScore]
     total: int
     feasible: bool = True
+    devices: dict[str, tuple[DeviceTaken, ...]] | UnsetType = UNSET
 
 
 class RejectedNode(Wire, frozen=True):

@@ -141,6 +141,7 @@ def explain(  # noqa: PLR0913 - one argument per option
         preempts=preempts,
         asker=asked.cluster.asker,
         asks_permit=True,
+        tells_devices=True,
         unserved=asked.unserved,
     )
     write = {"json": print_json, "text": print_text, "html": print_pages}[output]

@@ -27,7 +27,11 @@ def answer_case(
 def _answer(line: str, feature_gates: Collection[str], *, preempts: bool) -> Answer:
     profiles, cluster = load_case(msgspec.json.decode(line), feature_gates, preempts=preempts)
     explainer = Explainer(
-        cluster.engine, profiles.framework_of, preempts=preempts, asker=cluster.asker
+        cluster.engine,
+        profiles.framework_of,
+        preempts=preempts,
+        asker=cluster.asker,
+        tells_devices=True,
     )
     return Answer(tuple(explainer.explain(pod) for pod in cluster.waiting))
 

@@ -11,7 +11,9 @@ from scheduler.kernel.engine.events import (
     PreBound,
 )
 from scheduler.kernel.engine.instructions import Ask, Bind, Evict, Instruction, RunPreBind
+from scheduler.kernel.framework.interface import Write
 from scheduler.tools.offline.asking import Asker
+from scheduler.tools.offline.resource_claims import carried_out, freed, written
 
 
 class Driving:
@@ -35,13 +37,16 @@ class Driving:
     def carry_out(self, instruction: Instruction) -> None:
         """Do one thing; what people would be told is nothing."""
         if isinstance(instruction, RunPreBind):
-            self.handle(PreBound(instruction.attempt))
+            self.prepare(instruction)
         elif isinstance(instruction, Bind):
             self.bind(instruction)
         elif isinstance(instruction, Evict):
             self.evict(instruction)
         elif isinstance(instruction, Ask):
             self.ask(instruction)
+        elif isinstance(instruction, Write):
+            for event in carried_out(self.engine, instruction):
+                self.handle(event)
 
     def ask(self, ask: Ask) -> None:
         """Ask an extender, and wait for its answer."""
@@ -49,6 +54,14 @@ class Driving:
         if found is not None and self._asker is not None:
             question, pod = found
             self.handle(Answered(ask.question, self._asker.ask(question, pod.uid)))
+
+    def prepare(self, run: RunPreBind) -> None:
+        """Claims are as PreBind would leave them."""
+        attempt = self.engine.attempts.get(run.attempt)
+        for pod in () if attempt is None else attempt.placed:
+            for event in written(self.engine, pod):
+                self.handle(event)
+        self.handle(PreBound(run.attempt))
 
     def bind(self, bind: Bind) -> None:
         """Bind the pod, and report it as the watch would: pods that wait for such a pod wake up."""
@@ -62,3 +75,5 @@ class Driving:
         """The victim is gone at once."""
         self.handle(Evicted(evict.uid))
         self.handle(ObjectGone("pods", evict.namespace, evict.name, evict.uid))
+        for event in freed(self.engine, evict.uid):
+            self.handle(event)

@@ -20,6 +20,7 @@ from scheduler.tools.offline import input_errors
 from scheduler.tools.offline.admission import KINDS, Admission, is_complete
 from scheduler.tools.offline.defaults import completed_pod, in_namespace
 from scheduler.tools.offline.documents import InputError, documents_from_text, items_of
+from scheduler.tools.offline.resource_claims import claims_of_templates, completed_claim
 from scheduler.tools.offline.strictness import missing_nodes, unknown_fields, unknown_kind
 from scheduler.tools.offline.workloads import WorkloadError, is_workload, pods_of
 
@@ -37,12 +38,17 @@ CLUSTER_WIDE: Final = frozenset(
         "VolumeAttachment",
         "PriorityClass",
         "RuntimeClass",
+        "DeviceClass",
+        "ResourceSlice",
     }
 )
 """Kinds without namespaces."""
 _ADMITTED: Final = frozenset({"Pod", "PersistentVolumeClaim"})
 """Kinds that admission completes: from all other objects, so they are read last."""
 _CORE: Final = "v1"
+_CLAIM: Final = "ResourceClaim"
+_TEMPLATE: Final = "ResourceClaimTemplate"
+_RESOURCE: Final = "resource.k8s.io/v1"
 
 Written: TypeAlias = bytes | Mapping[str, Any]
 """An object as an API server or a file has it."""
@@ -117,7 +123,9 @@ class _Collector:
             "Node": self._take_node,
             "Pod": self._take_pod,
             "Namespace": self._take_namespace,
+            _TEMPLATE: self._take_template,
         }
+        self._templates: dict[tuple[str, str], Mapping[str, Any]] = {}
 
     def take(self, raw: Mapping[str, Any], place: str) -> None:
         """Add one object; kinds that scheduling does not read are left out, unknown ones told.
@@ -168,6 +176,10 @@ class _Collector:
         if self._admission is not None and not is_complete(raw):
             named = {**raw, "kind": kind}
             raw = self._admission.completed(named, lambda problem: self._warn(place, problem))
+        if kind == "Pod" and self._templates:
+            raw, made = claims_of_templates(completed_pod(raw), self._templates)
+            for claim in made:
+                self._decode(claim, _CLAIM, place)
         self._decode(raw, kind, place)
 
     def _decode(self, raw: Mapping[str, Any], kind: str, place: str) -> None:
@@ -269,7 +281,13 @@ class _Collector:
         namespace = msgspec.convert(raw, Namespace)
         self._namespaces[namespace.metadata.name] = namespace
 
+    def _take_template(self, raw: dict[str, Any]) -> None:
+        metadata = raw["metadata"]
+        self._templates[metadata["namespace"], metadata["name"]] = raw
+
     def _take_watched(self, kind: str, raw: Mapping[str, Any]) -> None:
+        if kind == _CLAIM:
+            raw = completed_claim(raw)
         found = FOR_PLUGINS[_WATCHED[kind]].convert(raw)
         self._watched[kind, found.metadata.namespace, found.metadata.name] = found
 
@@ -311,6 +329,8 @@ def _is_core(api_version: str) -> bool:
 
 
 def _api_version(kind: str) -> str:
+    if kind == _TEMPLATE:
+        return _RESOURCE
     if kind in KINDS:
         return KINDS[kind].api_version
     return _WATCHED[kind].api_version if kind in _WATCHED else _CORE

@@ -30,15 +30,10 @@ class _Known(msgspec.Struct, frozen=True):
 _FIELDS: Final = "fields.json"
 _NAMED: Final = 3
 _GROUPS: Final = "pod groups"
-_CLAIMS: Final = "resource claims"
 _NOT_SUPPORTED: Final[Mapping[str, str]] = {
     "Workload": _GROUPS,
     "PodGroup": _GROUPS,
     "CompositePodGroup": _GROUPS,
-    "ResourceClaim": _CLAIMS,
-    "ResourceClaimTemplate": _CLAIMS,
-    "ResourceSlice": _CLAIMS,
-    "DeviceClass": _CLAIMS,
 }
 """Kinds that kube-scheduler decides by and that are not read here."""
 

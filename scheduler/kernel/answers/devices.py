@@ -1,0 +1,51 @@
+"""What explanations say about devices."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.kernel.answers.model import DeviceTaken
+from scheduler.kernel.devices.search import AllocationError
+from scheduler.kernel.framework.runtime import Feasibility, Framework
+from scheduler.kernel.plugins.dynamic_resources import DynamicResources
+from scheduler.kernel.snapshot import Snapshot
+
+EXTENDED_RESOURCES: Final = "<extended-resources>"
+"""How the claim for extended resources is called: it has no name in the pod."""
+
+
+def devices_taken(
+    framework: Framework, found: Feasibility, snapshot: Snapshot, rows: NDArray[np.intp]
+) -> Sequence[dict[str, tuple[DeviceTaken, ...]]]:
+    """By row what each claim of the pod would get there, or has; empty for pods without claims.
+
+    Cost: a search per row.
+    """
+    decision = DynamicResources.decision_of(found.state)
+    if decision is None or DynamicResources.NAME not in framework.plugins.by_name:
+        return ()
+    taken = []
+    for row in rows.tolist():
+        try:
+            on_node = decision.on_node(snapshot.table.names[row])
+        except AllocationError:
+            on_node = None
+        taken.append(
+            {
+                name or EXTENDED_RESOURCES: tuple(
+                    DeviceTaken(
+                        result.request,
+                        result.driver,
+                        result.pool,
+                        result.device,
+                        bool(result.admin_access),
+                        dict(result.consumed_capacity),
+                    )
+                    for result in given.allocation.devices.results
+                )
+                for name, given in (() if on_node is None else decision.named(on_node))
+            }
+        )
+    return taken
