@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 import msgspec
 from typing_extensions import override
 
-from scheduler.api.devices import DeviceClass, ResourceClaim, ResourceSlice
+from scheduler.api.devices import DeviceClass, ResourceClaim, ResourceSlice, checked_slice
 from scheduler.api.disruption_budgets import DisruptionBudget, disruption_budget
 from scheduler.api.nodes import checked_node
 from scheduler.api.nulls import without_nulls
@@ -232,7 +232,7 @@ _FOR_PLUGINS: Final[tuple[Kind[Any], ...]] = (
     RESOURCE_CLAIMS,
     _DeviceKind[DeviceClass]("deviceclasses", ObjectKind("DeviceClass", _RESOURCE), DeviceClass),
     _DeviceKind[ResourceSlice](
-        "resourceslices", ObjectKind("ResourceSlice", _RESOURCE), ResourceSlice
+        "resourceslices", ObjectKind("ResourceSlice", _RESOURCE), ResourceSlice, checked_slice
     ),
 )
 

@@ -55,7 +55,7 @@ class ClaimCatalog(SharedState):
 
     def __init__(self) -> None:
         self.claims: dict[str, ResourceClaim] = {}
-        self.devices = Devices(compile_expression)  # type: ignore[arg-type]
+        self.devices = Devices(compile_expression)
         self.class_names = ClassNames()
         self.in_flight: dict[str, InFlight] = {}
         self._of_extended: defaultdict[str, set[str]] = defaultdict(set)

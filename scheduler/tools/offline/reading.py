@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
+from scheduler.api.devices import InvalidDeviceError
 from scheduler.api.nodes import InvalidNodeError, checked_node
 from scheduler.api.nulls import without_nulls
 from scheduler.api.objects import Namespace, Node, Pod, is_terminal
@@ -46,6 +47,7 @@ CLUSTER_WIDE: Final = frozenset(
 _ADMITTED: Final = frozenset({"Pod", "PersistentVolumeClaim"})
 """Kinds that admission completes: from all other objects, so they are read last."""
 _CORE: Final = "v1"
+_INVALID: Final = (InvalidPodError, InvalidNodeError, InvalidStorageError, InvalidDeviceError)
 _CLAIM: Final = "ResourceClaim"
 _TEMPLATE: Final = "ResourceClaimTemplate"
 _RESOURCE: Final = "resource.k8s.io/v1"
@@ -194,7 +196,7 @@ class _Collector:
             raise InputError(f"{place}: {input_errors.of_type(problem, raw)}") from problem
         except _FieldError as problem:
             raise InputError(f"{place}: {problem}") from problem
-        except (InvalidPodError, InvalidNodeError, InvalidStorageError) as problem:
+        except _INVALID as problem:
             cause = problem.__cause__
             told = cause if isinstance(cause, ValueError) else problem
             raise InputError(f"{place}: {input_errors.of_value(told, raw)}") from problem

@@ -268,8 +268,8 @@ def test_the_claim_that_keeps_a_pod_from_nodes_is_named(tmp_path: Path) -> None:
         pytest.param([node_manifest("n")], "No pod waits for a node."),
         pytest.param(
             [node_manifest("n"), pod_manifest("p", resourceClaims=[{"name": "gpu"}])],
-            "Rejected by DynamicResources on all 1 nodes at once: 0/1 nodes are available: pods "
-            "with resource claims are not supported by this scheduler.",
+            'Held back by DynamicResources before any node is looked at: pod "default/p", '
+            'spec.resourceClaim "gpu": none of the supported fields are set',
         ),
         pytest.param(
             [node_manifest("n"), pod_manifest("p", schedulingGroup={"podGroupName": "train"})],

@@ -10,6 +10,7 @@ from scheduler.api.objects import Service, ServiceSpec
 from scheduler.api.pods import PodInfo
 from scheduler.config.load import load_object
 from scheduler.daemon.bootstrap import FrameworkBuilder, PluginLoadError
+from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.framework.events import EventResource, ObjectKind
 from scheduler.kernel.framework.handle import Handle, HandleError, Lister, SharedState
 from scheduler.kernel.framework.interface import PermitPlugin, Plugin, PostBindPlugin
@@ -133,6 +134,7 @@ def test_the_kinds_to_watch_are_those_of_the_plugins() -> None:
         *Workloads.WATCHES,
         *VolumeCatalog.WATCHES,
         *DefaultPreemption.WATCHES,
+        *ClaimCatalog.WATCHES,
     }
     assert set(kinds_to_watch([framework, framework])) == expected
 

@@ -125,10 +125,10 @@ def test_nothing_is_said_about_what_is_right() -> None:
         ),
         pytest.param(
             "ResourceClaimTemplate",
-            "resource.k8s.io/v1",
-            "f: ResourceClaimTemplate: resource claims are not supported by this scheduler: "
-            "left out",
-            id="template of claims",
+            "resource.k8s.io/v1beta1",
+            "f: ResourceClaimTemplate: apiVersion: expected resource.k8s.io/v1, got "
+            "resource.k8s.io/v1beta1: left out",
+            id="template of claims of an older version",
         ),
         pytest.param("Event", "events.k8s.io/v1", "", id="of two groups"),
     ],

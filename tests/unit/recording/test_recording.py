@@ -84,6 +84,7 @@ from scheduler.kernel.engine.instructions import (
 from scheduler.kernel.extender import Filtered, MetaVictims, NoAnswer, Preempted, Prioritized, Verb
 from tests.support.builders import make_node, make_pod, make_pod_info
 from tests.support.recordings import make_header
+from tests.support.ugly import WHOLE
 
 HEADER = make_header(configuration={"a": 1})
 TELL = RecordEvent(
@@ -266,6 +267,9 @@ AS_THEY_COME: dict[str, dict[str, Any]] = {
         "spec": {"selector": SELECTOR, "minAvailable": 1},
         "status": {"disruptionsAllowed": 2, "disruptedPods": {"p": "2026-01-31T00:00:00Z"}},
     },
+    "resourceclaims": WHOLE["resourceclaims"],
+    "deviceclasses": WHOLE["deviceclasses"],
+    "resourceslices": WHOLE["resourceslices"],
 }
 
 
