@@ -10,7 +10,12 @@ from typing import Final
 import msgspec
 from msgspec.structs import force_setattr
 
-from scheduler.api.objects import PodAffinityTerm, PodSpec, WeightedPodAffinityTerm
+from scheduler.api.objects import (
+    PodAffinitySpec,
+    PodAffinityTerm,
+    PodSpec,
+    WeightedPodAffinityTerm,
+)
 from scheduler.api.selectors import NOTHING, Selector, selector_from_label_selector
 
 _NO_NAMES: Final[frozenset[str]] = frozenset()
@@ -33,6 +38,12 @@ class AffinityTerm(msgspec.Struct, frozen=True, gc=False):
         """Whether neither names nor a selector of namespaces are given."""
         return not self.namespaces and self.namespace_selector.nothing
 
+    @property
+    def selects_namespaces(self) -> bool:
+        """Whether labels of namespaces decide which are meant."""
+        selector = self.namespace_selector
+        return not (selector.nothing or selector.matches({}))
+
     def in_namespace(self, namespace: str) -> "AffinityTerm":
         """The term as a pod of this namespace means it."""
         if not self.means_own_namespace:
@@ -48,12 +59,17 @@ class WeightedAffinityTerm(msgspec.Struct, frozen=True, gc=False):
 
 
 class AffinityTerms(msgspec.Struct, frozen=True, gc=False):
-    """All pod (anti-)affinity terms of a shape."""
+    """All pod (anti-)affinity terms of a shape.
+
+    Attributes:
+        selects_namespaces: whether the labels of namespaces decide which a term means.
+    """
 
     required: tuple[AffinityTerm, ...] = ()
     required_anti: tuple[AffinityTerm, ...] = ()
     preferred: tuple[WeightedAffinityTerm, ...] = ()
     preferred_anti: tuple[WeightedAffinityTerm, ...] = ()
+    selects_namespaces: bool = False
 
 
 def affinity_terms_of(spec: PodSpec) -> AffinityTerms | None:
@@ -65,19 +81,15 @@ def affinity_terms_of(spec: PodSpec) -> AffinityTerms | None:
     affinity = spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return None
-    near, far = affinity.pod_affinity, affinity.pod_anti_affinity
-    return AffinityTerms(
-        required=_terms(near.required_during_scheduling_ignored_during_execution if near else ()),
-        required_anti=_terms(
-            far.required_during_scheduling_ignored_during_execution if far else ()
-        ),
-        preferred=_weighted(
-            near.preferred_during_scheduling_ignored_during_execution if near else ()
-        ),
-        preferred_anti=_weighted(
-            far.preferred_during_scheduling_ignored_during_execution if far else ()
-        ),
-    )
+    near = affinity.pod_affinity or PodAffinitySpec()
+    far = affinity.pod_anti_affinity or PodAffinitySpec()
+    required = _terms(near.required_during_scheduling_ignored_during_execution)
+    required_anti = _terms(far.required_during_scheduling_ignored_during_execution)
+    preferred = _weighted(near.preferred_during_scheduling_ignored_during_execution)
+    preferred_anti = _weighted(far.preferred_during_scheduling_ignored_during_execution)
+    weighted = (each.term for each in (*preferred, *preferred_anti))
+    selects = any(term.selects_namespaces for term in (*required, *required_anti, *weighted))
+    return AffinityTerms(required, required_anti, preferred, preferred_anti, selects)
 
 
 def _terms(terms: tuple[PodAffinityTerm, ...]) -> tuple[AffinityTerm, ...]:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from scheduler.api.affinity import AffinityTerms, affinity_terms_of
-from scheduler.api.objects import OwnerReference, Pod, PodSpec, PodStatus, Volume
+from scheduler.api.objects import ObjectMeta, OwnerReference, Pod, PodSpec, PodStatus, Volume
 from scheduler.api.quantity import QuantityError
 from scheduler.api.resources import (
     PODS,
@@ -259,6 +259,12 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
         pod, kind = self.pod, self.kind
         other = Pod(pod.metadata, spec, pod.status, pod.node_name, pod.volumes)
         return PodInfo(other, PodKind(PodShape(other), kind.namespace, kind.labels, kind.owners))
+
+
+def pod_of(kind: PodKind) -> PodInfo:
+    """A pod of a kind, without a name."""
+    meta = ObjectMeta(namespace=kind.namespace, labels=kind.labels, owner_references=kind.owners)
+    return PodInfo(Pod(meta, kind.shape.spec), kind)
 
 
 def occupied_by(pods: Iterable[PodInfo]) -> dict[str, str]:

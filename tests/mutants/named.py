@@ -485,6 +485,13 @@ FAULTS: Final = (
         _BUDGETS + "test_a_changed_status_compares_nothing_again",
     ),
     NamedFault(
+        "preemption never ends once all pods that it ranked have changed",
+        "kernel/preemption/importance",
+        "np.zeros((3, max(_MIN_PODS, len(self._pods))), np.int64)",
+        "np.zeros_like(self._columns)",
+        "tests/unit/preemption/test_importance.py::test_all_that_was_ranked_may_have_changed",
+    ),
+    NamedFault(
         "one preemption compares all budgets with all label sets",
         "kernel/preemption/budgets",
         "            left = MAX_COMPARED // len(unknown)\n",

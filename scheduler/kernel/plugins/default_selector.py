@@ -10,6 +10,7 @@ GetPodServices.
 
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final, TypeAlias
+from weakref import WeakKeyDictionary
 
 from typing_extensions import override
 
@@ -24,10 +25,6 @@ from scheduler.api.selectors import (
 )
 from scheduler.kernel.framework.events import ObjectKind
 from scheduler.kernel.framework.handle import SharedState
-
-_MAX_REMEMBERED: Final = 50_000
-"""Answers kept over all namespaces."""
-
 
 SERVICE: Final = ObjectKind("Service")
 REPLICATION_CONTROLLER: Final = ObjectKind("ReplicationController")
@@ -99,7 +96,7 @@ class _Namespace:
     def __init__(self, services: _Services, controllers: dict[_Owner, Selector]) -> None:
         self.services = services
         self.controllers = controllers
-        self.remembered: dict[PodKind, Selector] = {}
+        self.remembered: WeakKeyDictionary[PodKind, Selector] = WeakKeyDictionary()
 
     @property
     def is_empty(self) -> bool:
@@ -123,7 +120,6 @@ class Workloads(SharedState):
     def __init__(self) -> None:
         self._namespaces: dict[str, _Namespace] = {}
         self._owned: set[str] = set()
-        self._remembered = 0
 
     @override
     def on_event(self, kind: ObjectKind, old: Any, new: Any) -> None:
@@ -136,7 +132,6 @@ class Workloads(SharedState):
     def fork(self) -> "Workloads":
         copy = Workloads()
         copy._namespaces = self._namespaces.copy()
-        copy._remembered = self._remembered
         self._owned.clear()
         return copy
 
@@ -147,9 +142,6 @@ class Workloads(SharedState):
             return Selector()
         selector = namespace.remembered.get(pod.kind)
         if selector is None:
-            if self._remembered >= _MAX_REMEMBERED:
-                self._forget_everything()
-            self._remembered += 1
             selector = namespace.remembered[pod.kind] = _combined_selector(namespace, pod.kind)
         return selector
 
@@ -163,7 +155,7 @@ class Workloads(SharedState):
             changed = namespace.controllers.get(owner) != selector
             namespace.controllers[owner] = selector
         if changed:
-            self._forget_answers(namespace)
+            namespace.remembered.clear()
 
     def _remove(self, kind: ObjectKind, workload: Service | Workload) -> None:
         metadata = workload.metadata
@@ -176,7 +168,7 @@ class Workloads(SharedState):
             changed = namespace.controllers.pop((kind, metadata.name), None) is not None
         is_empty = not namespace.services and not namespace.controllers
         if changed or is_empty:
-            self._forget_answers(namespace)
+            namespace.remembered.clear()
         if is_empty:
             del self._namespaces[metadata.namespace]
             self._owned.discard(metadata.namespace)
@@ -187,23 +179,10 @@ class Workloads(SharedState):
         if namespace is None:
             namespace = self._namespaces[name] = _Namespace(_Services(), {})
         elif name not in self._owned:
-            shared, namespace = (
-                namespace,
-                _Namespace(namespace.services.copy(), namespace.controllers.copy()),
-            )
+            namespace = _Namespace(namespace.services.copy(), namespace.controllers.copy())
             self._namespaces[name] = namespace
-            self._remembered -= len(shared.remembered)
         self._owned.add(name)
         return namespace
-
-    def _forget_answers(self, namespace: _Namespace) -> None:
-        self._remembered -= len(namespace.remembered)
-        namespace.remembered.clear()
-
-    def _forget_everything(self) -> None:
-        for namespace in self._namespaces.values():
-            namespace.remembered.clear()
-        self._remembered = 0
 
 
 def _combined_selector(namespace: _Namespace, kind: PodKind) -> Selector:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from scheduler.api.pods import PodInfo
+from scheduler.api.pods import PodInfo, PodKind
 from scheduler.kernel.framework.interface import Bits, Counting
 from scheduler.kernel.plugins.own_affinity_terms import OwnTerms, speaks_of
 from scheduler.kernel.snapshot import Rows, Snapshot
@@ -126,9 +126,9 @@ def first_reason(bits: NDArray[U]) -> NDArray[U]:
 
 
 def _weights_of(
-    other: PodInfo, own: OwnTerms, pod: PodInfo, snapshot: Snapshot
+    other: PodKind, own: OwnTerms, pod: PodInfo, snapshot: Snapshot
 ) -> Counter[_Counter]:
-    """What another pod adds to each counter."""
+    """What another pod of a kind adds to each counter."""
     namespaces = snapshot.namespaces
     counts: Counter[_Counter] = Counter()
     if own.near is not None and speaks_of(own.near, other, namespaces):

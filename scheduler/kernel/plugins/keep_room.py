@@ -12,8 +12,8 @@ Extension points: PostFilter, Reserve.
 Events: none; the plugin rejects no pod.
 """
 
-from collections import OrderedDict
 from typing import ClassVar, Final, cast
+from weakref import WeakKeyDictionary
 
 import msgspec
 import numpy as np
@@ -41,7 +41,6 @@ NODES_TRIED: Final = 256
 """Of more nodes that may help, so many are looked at, from anywhere on."""
 FORGOTTEN_AFTER_SECONDS: Final = 400.0
 """Pods that were not tried for so long are gone: after five minutes all that wait are tried."""
-_MAX_KINDS: Final = 10_000
 
 
 class _Wait(msgspec.Struct):
@@ -61,7 +60,7 @@ class KeepRoom(PostFilterPlugin, ReservePlugin, EnqueueExtensions):
         self._handle = handle
         self._after = args.after_seconds
         self._importance = Importance()
-        self._waits: OrderedDict[PodKind, _Wait] = OrderedDict()
+        self._waits: WeakKeyDictionary[PodKind, _Wait] = WeakKeyDictionary()
         """Those that wait longest first."""
         self._kept = ("", "")
         """The UID of the pod for which room is kept, and its node."""
@@ -110,10 +109,9 @@ class KeepRoom(PostFilterPlugin, ReservePlugin, EnqueueExtensions):
         if wait is not None and now - wait.last <= FORGOTTEN_AFTER_SECONDS:
             wait.last = now
             return
+        # Anew, and so the last.
+        self._waits.pop(kind, None)
         self._waits[kind] = _Wait(now, now)
-        self._waits.move_to_end(kind)
-        if len(self._waits) > _MAX_KINDS:
-            self._waits.popitem(last=False)
 
     def _is_its_turn(self, pod: PodInfo) -> bool:
         """Whether room is kept for this pod, or it is the next one for which it is to be."""

@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from scheduler.api.devices import DeviceClass
 from scheduler.api.objects import Node
-from scheduler.api.pods import PodInfo
+from scheduler.api.pods import PodInfo, PodKind
 from scheduler.api.quantity import int64
 from scheduler.api.resources import (
     CPU,
@@ -492,8 +492,8 @@ def _obstacle(
     return ResourceObstacle(name, len(is_short), asked, int(least), nearest, hopeless)
 
 
-def _taker(name: str) -> Callable[[PodInfo], float]:
-    return lambda pod: pod.shape.occupied.get(name, 0)
+def _taker(name: str) -> Callable[[PodKind], float]:
+    return lambda kind: kind.shape.occupied.get(name, 0)
 
 
 def _in_order(requests: Requests) -> Iterable[str]:

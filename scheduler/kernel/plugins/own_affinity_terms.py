@@ -13,13 +13,11 @@ from typing import Final
 import msgspec
 
 from scheduler.api.affinity import AffinityTerm, AffinityTerms
-from scheduler.api.pods import PodInfo, PodShape
+from scheduler.api.kind_memo import KindMemo
+from scheduler.api.pods import PodInfo, PodKind, PodShape
 from scheduler.api.selectors import EVERYTHING, NOTHING
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.kernel.snapshot.pod_selectors import NamespaceLabels, PodSelector
-
-_MAX_SHAPES: Final = 4096
-_MAX_NAMESPACES_PER_SHAPE: Final = 1024
 
 
 class OwnTerm(msgspec.Struct, frozen=True, gc=False):
@@ -39,14 +37,12 @@ class OwnTerms(msgspec.Struct, frozen=True):
         near: the pods that satisfy all required affinity terms; only such pods count.
         away: required anti-affinity.
         preferred: both kinds of preferred terms.
-        namespace_epoch: when namespaces were looked at; None when no term selects namespaces.
     """
 
     affinity_keys: tuple[str, ...] = ()
     near: PodSelector | None = None
     away: tuple[OwnTerm, ...] = ()
     preferred: tuple[OwnTerm, ...] = ()
-    namespace_epoch: int | None = None
 
     @property
     def has_required(self) -> bool:
@@ -61,28 +57,24 @@ class OwnTermsCache:
     """Resolves the terms of pods once per shape and namespace."""
 
     def __init__(self) -> None:
-        self._shapes: dict[PodShape, dict[str, OwnTerms]] = {}
+        self._known: KindMemo[tuple[PodShape, str, int | None], OwnTerms] = KindMemo()
 
     def terms_of(self, pod: PodInfo, snapshot: Snapshot) -> OwnTerms:
         """The terms of a pod, for the namespaces as they are now."""
-        affinity = pod.shape.affinity
+        kind = pod.kind
+        affinity = kind.shape.affinity
         if affinity is None:
             return NO_TERMS
-        by_namespace = self._shapes.get(pod.shape)
-        if by_namespace is None:
-            if len(self._shapes) >= _MAX_SHAPES:
-                self._shapes.clear()
-            by_namespace = self._shapes[pod.shape] = {}
-        found = by_namespace.get(pod.namespace)
-        if found is None or found.namespace_epoch not in (None, snapshot.namespace_epoch):
-            if len(by_namespace) >= _MAX_NAMESPACES_PER_SHAPE:
-                by_namespace.clear()
-            found = by_namespace[pod.namespace] = _resolved(affinity, pod.namespace, snapshot)
-        return found
+        epoch = snapshot.namespace_epoch if affinity.selects_namespaces else None
+        return self._known.value(
+            kind,
+            (kind.shape, kind.namespace, epoch),
+            lambda: _resolved(affinity, kind.namespace, snapshot),
+        )
 
 
-def speaks_of(pods: PodSelector, pod: PodInfo, namespaces: NamespaceLabels) -> bool:
-    """Whether a pod is among the selected ones."""
+def speaks_of(pods: PodSelector, pod: PodInfo | PodKind, namespaces: NamespaceLabels) -> bool:
+    """Whether a pod, or each of a kind, is among the selected ones."""
     return pods.matches_namespace(pod.namespace, namespaces) and pods.selector.matches(pod.labels)
 
 
@@ -95,11 +87,6 @@ def _resolved(affinity: AffinityTerms, namespace: str, snapshot: Snapshot) -> Ow
     near = [_pods(term, namespace, snapshot.namespaces) for term in affinity.required]
     preferred = [(weighted.term, weighted.weight) for weighted in affinity.preferred]
     preferred.extend((weighted.term, -weighted.weight) for weighted in affinity.preferred_anti)
-    every_term = (
-        *affinity.required,
-        *affinity.required_anti,
-        *(term for term, _ in preferred),
-    )
     return OwnTerms(
         affinity_keys=tuple(term.topology_key for term in affinity.required),
         near=_intersection(near) if near else None,
@@ -108,14 +95,6 @@ def _resolved(affinity: AffinityTerms, namespace: str, snapshot: Snapshot) -> Ow
             OwnTerm(term.topology_key, _pods(term, namespace, snapshot.namespaces), weight)
             for term, weight in preferred
         ),
-        namespace_epoch=snapshot.namespace_epoch if _select_namespaces(every_term) else None,
-    )
-
-
-def _select_namespaces(terms: Iterable[AffinityTerm]) -> bool:
-    return any(
-        not (term.namespace_selector.nothing or term.namespace_selector.matches({}))
-        for term in terms
     )
 
 

@@ -9,8 +9,9 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from scheduler.api.objects import TopologySpreadConstraint
-from scheduler.api.pods import PodInfo, PodShape
+from scheduler.api.kind_memo import KindMemo
+from scheduler.api.objects import PodSpec, TopologySpreadConstraint
+from scheduler.api.pods import PodInfo, PodKind, PodShape
 from scheduler.api.selectors import (
     Operator,
     Requirement,
@@ -36,9 +37,6 @@ SYSTEM_DEFAULTS: Final = (
 
 _IGNORE: Final = "Ignore"
 _HONOR: Final = "Honor"
-
-_MAX_SHAPES: Final = 1024
-_MAX_PLANS_PER_SHAPE: Final = 1024
 
 
 class SpreadConstraint(msgspec.Struct, frozen=True, gc=False):
@@ -75,24 +73,12 @@ class SpreadPlan(msgspec.Struct, frozen=True):
     soft_scope: TopologyScope
 
 
-_VariantKey: TypeAlias = tuple[str, Selector | tuple[str | None, ...]]
-"""Namespace, and either the deduced selector or the values of the pod's matchLabelKeys."""
-
-
-class _ShapePlans:
-    """The plans of one pod shape, by what else they depend on."""
-
-    __slots__ = ("constraints", "label_keys", "plans")
-
-    def __init__(self, shape: PodShape) -> None:
-        self.constraints = shape.spec.topology_spread_constraints
-        keys = (key for c in self.constraints for key in c.match_label_keys)
-        self.label_keys = tuple(dict.fromkeys(keys))
-        self.plans: dict[_VariantKey, SpreadPlan] = {}
+_Key: TypeAlias = tuple[PodShape, str, Selector | tuple[str | None, ...]]
+"""Shape, namespace, and either the deduced selector or the values of the pod's matchLabelKeys."""
 
 
 class SpreadPlans:
-    """Finds the plan of a pod, and remembers it by the pod's shape.
+    """Finds the plan of a pod, and remembers it with the pod's kind.
 
     Args:
         defaults: constraints of pods that have none of their own.
@@ -112,7 +98,7 @@ class SpreadPlans:
         self._defaults = tuple(defaults)
         self._selector_of = selector_of
         self._defaults_require_all_keys = requires_all_keys
-        self._shapes: dict[PodShape, _ShapePlans] = {}
+        self._plans: KindMemo[_Key, SpreadPlan] = KindMemo()
         self._scopes = TopologyScopes()
 
     def plan_of(self, pod: PodInfo) -> SpreadPlan | None:
@@ -121,66 +107,50 @@ class SpreadPlans:
         Raises:
             SelectorError: a selector of the pod cannot be read.
         """
-        shape = self._shapes.get(pod.shape)
-        if shape is None:
-            shape = self._new_shape(pod.shape)
-        if shape.constraints:
-            labels = pod.labels
-            values = tuple(labels.get(key) for key in shape.label_keys)
-            key: _VariantKey = (pod.namespace, values)
-            return shape.plans.get(key) or self._own_plan(shape, pod, key)
+        kind = pod.kind
+        own, labels = kind.shape.spec.topology_spread_constraints, kind.labels
+        if own:
+            values = tuple([labels.get(key) for each in own for key in each.match_label_keys])
+            return self._plans.value(
+                kind,
+                (kind.shape, kind.namespace, values),
+                lambda: self._plan(kind, [(c, _own_selector(c, labels)) for c in own]),
+            )
         if not self._defaults:
             return None
         selector = self._selector_of(pod)
         if selector.is_everything:
             return None
-        key = (pod.namespace, selector)
-        return shape.plans.get(key) or self._default_plan(shape, pod, key, selector)
-
-    def _new_shape(self, shape: PodShape) -> _ShapePlans:
-        if len(self._shapes) >= _MAX_SHAPES:
-            self._shapes.clear()
-            self._scopes.clear()
-        plans = self._shapes[shape] = _ShapePlans(shape)
-        return plans
-
-    def _own_plan(self, shape: _ShapePlans, pod: PodInfo, key: _VariantKey) -> SpreadPlan:
-        selectors = [_own_selector(c, pod.labels) for c in shape.constraints]
-        constraints = list(zip(shape.constraints, selectors, strict=True))
-        return self._remember(shape, pod, key, constraints, requires_all_keys=True)
-
-    def _default_plan(
-        self, shape: _ShapePlans, pod: PodInfo, key: _VariantKey, selector: Selector
-    ) -> SpreadPlan:
-        constraints = [(constraint, selector) for constraint in self._defaults]
-        return self._remember(
-            shape, pod, key, constraints, requires_all_keys=self._defaults_require_all_keys
+        return self._plans.value(
+            kind,
+            (kind.shape, kind.namespace, selector),
+            lambda: self._plan(
+                kind,
+                [(c, selector) for c in self._defaults],
+                requires_all_keys=self._defaults_require_all_keys,
+            ),
         )
 
-    def _remember(
+    def _plan(
         self,
-        shape: _ShapePlans,
-        pod: PodInfo,
-        key: _VariantKey,
+        kind: PodKind,
         constraints: Sequence[tuple[TopologySpreadConstraint, Selector]],
         *,
-        requires_all_keys: bool,
+        requires_all_keys: bool = True,
     ) -> SpreadPlan:
-        if len(shape.plans) >= _MAX_PLANS_PER_SHAPE:
-            shape.plans.clear()
         hard = [pair for pair in constraints if pair[0].when_unsatisfiable == HARD]
         soft = [pair for pair in constraints if pair[0].when_unsatisfiable == SOFT]
-        plan = shape.plans[key] = SpreadPlan(
-            tuple(_constraint(c, selector, pod.namespace) for c, selector in hard),
-            tuple(_constraint(c, selector, pod.namespace) for c, selector in soft),
-            self._scope(pod, (c for c, _ in hard), requires_all_keys=True),
-            self._scope(pod, (c for c, _ in soft), requires_all_keys=requires_all_keys),
+        spec, namespace = kind.shape.spec, kind.namespace
+        return SpreadPlan(
+            tuple(_constraint(c, selector, namespace) for c, selector in hard),
+            tuple(_constraint(c, selector, namespace) for c, selector in soft),
+            self._scope(spec, (c for c, _ in hard), requires_all_keys=True),
+            self._scope(spec, (c for c, _ in soft), requires_all_keys=requires_all_keys),
         )
-        return plan
 
     def _scope(
         self,
-        pod: PodInfo,
+        spec: PodSpec,
         constraints: Iterable[TopologySpreadConstraint],
         *,
         requires_all_keys: bool,
@@ -193,9 +163,9 @@ class SpreadPlans:
             )
             for c in constraints
         )
-        affinity = required_node_affinity_of(pod.spec)
+        affinity = required_node_affinity_of(spec)
         return self._scopes.scope(
-            keys, affinity, pod.spec.tolerations, requires_all_keys=requires_all_keys
+            keys, affinity, spec.tolerations, requires_all_keys=requires_all_keys
         )
 
 

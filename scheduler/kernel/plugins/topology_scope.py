@@ -4,7 +4,9 @@ Source: kubernetes pkg/scheduler/framework/plugins/podtopologyspread/common.go (
 matchNodeInclusionPolicies, nodeLabelsMatchSpreadConstraints.
 """
 
+from collections.abc import Hashable
 from typing import Final
+from weakref import WeakValueDictionary
 
 import msgspec
 import numpy as np
@@ -18,8 +20,6 @@ from scheduler.kernel.snapshot.label_columns import ABSENT
 from scheduler.kernel.snapshot.row_counts import RowCounts
 from scheduler.kernel.snapshot.row_log import RowLog
 from scheduler.kernel.snapshot.topology import Topology
-
-_MAX_SCOPES: Final = 1024
 
 NO_PODS: Final = RowCounts()
 """Counts of pods that do not exist."""
@@ -109,6 +109,7 @@ class TopologyScope:
     """
 
     __slots__ = (
+        "__weakref__",
         "_affinity",
         "_log",
         "_position",
@@ -170,10 +171,10 @@ class TopologyScope:
 
 
 class TopologyScopes:
-    """Shares scopes between pods that look at the same nodes."""
+    """Shares scopes between plans that look at the same nodes, as long as these are there."""
 
     def __init__(self) -> None:
-        self._scopes: dict[object, TopologyScope] = {}
+        self._scopes: WeakValueDictionary[Hashable, TopologyScope] = WeakValueDictionary()
 
     def scope(
         self,
@@ -191,13 +192,7 @@ class TopologyScopes:
         shared = (keys, affinity, tolerations, requires_all_keys)
         found = self._scopes.get(shared)
         if found is None:
-            if len(self._scopes) >= _MAX_SCOPES:
-                self._scopes.clear()
             found = self._scopes[shared] = TopologyScope(
                 keys, affinity, tolerations, requires_all_keys=requires_all_keys
             )
         return found
-
-    def clear(self) -> None:
-        """Forget all scopes."""
-        self._scopes.clear()

@@ -9,6 +9,7 @@ against one of them; so does a pod whose budgets are not known yet, as there are
 from collections import Counter
 from collections.abc import Iterable
 from typing import Final, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +28,6 @@ MAX_FILED: Final = 5_000
 """Selectors of new budgets that one decision files, at most: some 40 ms. The next goes on."""
 _KIND_COST: Final = 16
 """What looking for the budgets of a kind costs beside comparisons, in comparisons."""
-_MAX_FOUND: Final = 50_000
-"""Kinds whose budgets are remembered."""
 
 
 class _Filed:
@@ -64,7 +63,7 @@ class Budgets:
         self._filed: dict[tuple[str, str], _Filed] = {}
         self._index: SelectorIndex[_Filed] = SelectorIndex()
         self._in_namespace: Counter[str] = Counter()
-        self._found: dict[PodKind, _Found] = {}
+        self._found: WeakKeyDictionary[PodKind, _Found] = WeakKeyDictionary()
         self._behind: set[str] = set()
         """Namespaces with budgets that are not filed yet."""
 
@@ -102,9 +101,8 @@ class Budgets:
             changed.add(filed.budget.namespace)
             self._take_out(filed)
         if changed:
-            self._found = {
-                kind: found for kind, found in self._found.items() if kind.namespace not in changed
-            }
+            for kind in [kind for kind in self._found if kind.namespace in changed]:
+                del self._found[kind]
 
     def _file(self, budget: DisruptionBudget) -> _Filed:
         filed = _Filed(budget)
@@ -175,9 +173,7 @@ class Budgets:
 
     def _speaking_of(self, others: OtherPods) -> list[_Found]:
         """The budgets that speak of each kind; of some it may not be known yet."""
-        kinds = [pod.kind for pod in others]
-        if len(self._found) > _MAX_FOUND:
-            self._found.clear()
+        kinds = [*others]
         unknown: dict[str, list[PodKind]] = {}
         for kind in kinds:
             namespace = kind.namespace

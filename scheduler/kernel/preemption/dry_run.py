@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler.api.pods import pod_of
 from scheduler.kernel.framework.interface import Candidate
 from scheduler.kernel.framework.runtime.changed_rows import ChangedRows, PodsOf
 from scheduler.kernel.framework.runtime.diagnosis import AttemptDiagnosis
@@ -164,7 +165,7 @@ class DryRun:
         judge = self._places_together
         if judge is None:
             return np.zeros(len(kinds), np.bool_)
-        found: NDArray[np.bool_] = others.column(judge, judge)[kinds] > 0
+        found: NDArray[np.bool_] = others.column(judge, lambda kind: judge(pod_of(kind)))[kinds] > 0
         return found
 
     def helps(self, candidates: Sequence[Candidate]) -> NDArray[np.bool_]:

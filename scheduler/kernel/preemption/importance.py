@@ -260,8 +260,10 @@ class Importance:
         self._starts[rows] = first + np.cumsum(lengths) - lengths
         new, number_of = self._pods[first:], snapshot.kinds.number_of
         self._used += len(new)
-        while len(self._pods) > self._columns.shape[1]:
-            self._columns = np.hstack((self._columns, np.zeros_like(self._columns)))
+        if len(self._pods) > self._columns.shape[1]:
+            # Room for as many again; after `_compact` there may be no column at all.
+            more = np.zeros((3, max(_MIN_PODS, len(self._pods))), np.int64)
+            self._columns = np.hstack((self._columns, more))
         self._columns[:, first : len(self._pods)] = (
             [pod.priority for pod in new],
             [*map(number_of, new)],

@@ -7,50 +7,58 @@ weight is found once per kind and gathered for pods by the number of their kind.
 
 from collections.abc import Callable, Hashable, Iterator
 from typing import Final
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo, PodKind
 
-_MAX_KINDS: Final = 50_000
+_FEW_GONE: Final = 1024
+"""So many numbers of kinds without pods are not worth numbering anew."""
 
 
 class PodKinds:
     """Numbers for kinds of pods, and what is known of each kind.
 
     Attributes:
-        pods: a pod of each kind, by number.
         epoch: grows when all numbers become void.
     """
 
     def __init__(self) -> None:
-        self.pods: list[PodInfo] = []
         self.epoch = 0
-        self._numbers: dict[PodKind, int] = {}
+        self._kinds: list[ref[PodKind]] = []
+        """By number."""
+        self._numbers: WeakKeyDictionary[PodKind, int] = WeakKeyDictionary()
         self._columns: dict[Hashable, NDArray[np.float64]] = {}
 
     def number_of(self, pod: PodInfo) -> int:
         """The number of the pod's kind."""
-        found = self._numbers.get(pod.kind)
+        kind = pod.kind
+        found = self._numbers.get(kind)
         if found is None:
-            found = self._numbers[pod.kind] = len(self.pods)
-            self.pods.append(pod)
+            found = self._numbers[kind] = len(self._kinds)
+            self._kinds.append(ref(kind))
         return found
 
-    def column(self, key: Hashable, judge: Callable[[PodInfo], float]) -> NDArray[np.float64]:
+    def kind(self, number: int) -> PodKind | None:
+        """The kind of a number; None once it has no pod."""
+        return self._kinds[number]()
+
+    def column(self, key: Hashable, judge: Callable[[PodKind], float]) -> NDArray[np.float64]:
         """What `judge` says of each kind, remembered under `key`. Not to be written to."""
         known = self._columns.get(key)
         start = 0 if known is None else len(known)
-        if known is None or start < len(self.pods):
-            new = np.array([judge(pod) for pod in self.pods[start:]], np.float64)
+        if known is None or start < len(self._kinds):
+            kinds = [each() for each in self._kinds[start:]]
+            new = np.array([0 if kind is None else judge(kind) for kind in kinds], np.float64)
             known = self._columns[key] = new if known is None else np.concatenate((known, new))
         return known
 
     def trim(self) -> None:
-        """Forget everything once too many kinds have come and gone; between decisions only."""
-        if len(self.pods) > _MAX_KINDS:
-            self.pods.clear()
+        """Forget everything once most kinds have no pods any more; between decisions only."""
+        if len(self._kinds) > 2 * len(self._numbers) + _FEW_GONE:
+            self._kinds.clear()
             self._numbers.clear()
             self._columns.clear()
             self.epoch += 1
@@ -72,12 +80,12 @@ class OtherPods:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def __iter__(self) -> Iterator[PodInfo]:
-        """A pod of each kind."""
-        pods = self._kinds.pods
-        return (pods[number] for number in self.numbers.tolist())
+    def __iter__(self) -> Iterator[PodKind]:
+        """The kinds, all of which have pods."""
+        found = map(self._kinds.kind, self.numbers.tolist())
+        return (kind for kind in found if kind is not None)
 
-    def column(self, key: Hashable, judge: Callable[[PodInfo], float]) -> NDArray[np.float64]:
+    def column(self, key: Hashable, judge: Callable[[PodKind], float]) -> NDArray[np.float64]:
         """What `judge` says of each; remembered, so it must depend on the kind only."""
         return self._kinds.column(key, judge)[self.numbers]
 

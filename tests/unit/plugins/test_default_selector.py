@@ -16,7 +16,6 @@ from scheduler.api.objects import (
 )
 from scheduler.api.pods import PodInfo
 from scheduler.api.selectors import Operator, Requirement, Selector, selector_from_labels
-from scheduler.kernel.plugins import default_selector
 from scheduler.kernel.plugins.default_selector import (
     REPLICA_SET,
     REPLICATION_CONTROLLER,
@@ -171,22 +170,21 @@ def test_unknown_objects_can_be_removed() -> None:
     assert workloads.selector_of(WEB_POD) == NOTHING_KNOWN
 
 
-def test_memory_of_answers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answers are forgotten, never wrong."""
-    monkeypatch.setattr(default_selector, "_MAX_REMEMBERED", 5)
+def test_an_answer_goes_with_the_last_pod_of_its_kind() -> None:
+    """However many kinds of pods have come and gone."""
     workloads = Workloads()
     workloads.on_event(SERVICE, None, service(app="web"))
     pods = [make_pod_info(labels={"app": "web", "index": str(i)}) for i in range(12)]
 
     found = {workloads.selector_of(pod) for pod in pods * 2}
+    del pods[1:]
 
     assert found == {selector_from_labels({"app": "web"})}
-    assert workloads._remembered <= 5
+    assert [*workloads._namespaces["default"].remembered] == [pods[0].kind]
 
 
-def test_random_changes_lead_where_a_fresh_start_leads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answers never outlive what they were deduced from, however few are remembered."""
-    monkeypatch.setattr(default_selector, "_MAX_REMEMBERED", 5)
+def test_random_changes_lead_where_a_fresh_start_leads() -> None:
+    """Answers never outlive what they were deduced from."""
     draw = random.Random(7)
     workloads, present = Workloads(), {}
     pods = [
@@ -219,4 +217,4 @@ def test_random_changes_lead_where_a_fresh_start_leads(monkeypatch: pytest.Monke
 
         assert [workloads.selector_of(p) for p in pods] == [fresh.selector_of(p) for p in pods]
 
-    assert workloads._remembered <= 5
+    assert all(len(each.remembered) <= len(pods) for each in workloads._namespaces.values())

@@ -464,10 +464,8 @@ def test_domains_follow_the_labels_of_nodes() -> None:
     assert judge(plugin, pod, snapshot, None).rejected == {"a": ANTI_AFFINITY, "b": ANTI_AFFINITY}
 
 
-def test_memory_of_shapes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Terms of shapes and namespaces are forgotten, never wrong."""
-    monkeypatch.setattr("scheduler.kernel.plugins.own_affinity_terms._MAX_SHAPES", 2)
-    monkeypatch.setattr("scheduler.kernel.plugins.own_affinity_terms._MAX_NAMESPACES_PER_SHAPE", 2)
+def test_what_is_known_of_pods_goes_with_them() -> None:
+    """Of their shapes, of variants of a shape, and of what they look at; and it is never wrong."""
     cluster = make_zones("a", "b")
     run(cluster, "a", make_web_pod("w"))
     snapshot, plugin = cluster.snapshot(), make_plugin()
@@ -479,7 +477,9 @@ def test_memory_of_shapes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
             expected = {"a": ANTI_AFFINITY} if hit else {}
             assert judge(plugin, pod, snapshot, None).rejected == expected
 
-    assert len(plugin._own_terms._shapes) <= 2
+        assert len(plugin._own_terms._known) == 1
+    del pod
+    assert len(plugin._own_terms._known) == 0
 
 
 # --- queueing hints -------------------------------------------------------------------------------

@@ -527,11 +527,8 @@ def test_one_plugin_serves_several_snapshots() -> None:
     assert answers == [{"a": SKEWED}, {"b": SKEWED}, {}]
 
 
-def test_memory_of_shapes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plans of shapes, of variants of a shape, and scopes are forgotten, never wrong."""
-    monkeypatch.setattr("scheduler.kernel.plugins.spread_constraints._MAX_SHAPES", 2)
-    monkeypatch.setattr("scheduler.kernel.plugins.spread_constraints._MAX_PLANS_PER_SHAPE", 2)
-    monkeypatch.setattr("scheduler.kernel.plugins.topology_scope._MAX_SCOPES", 2)
+def test_what_is_known_of_pods_goes_with_them() -> None:
+    """Of their shapes, of variants of a shape, and of what they look at; and it is never wrong."""
     plugin, snapshot = make_plugin(), make_zones(a=1, b=0).snapshot()
 
     for max_skew in (1, 2, 3, 1):
@@ -540,7 +537,9 @@ def test_memory_of_shapes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
             expected = {"a": SKEWED} if (max_skew, namespace) == (1, "default") else {}
             assert judge(plugin, pod, snapshot, None).rejected == expected
 
-    assert len(plugin._plans._shapes) <= 2
+        assert len(plugin._plans._plans) == 1
+    del pod
+    assert len(plugin._plans._plans) == 0
 
 
 # --- queueing hints -------------------------------------------------------------------------------

@@ -146,3 +146,29 @@ def test_what_was_read_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
         history.check(known, history.snapshot)
 
     assert read.pods() == before
+
+
+def test_all_that_was_ranked_may_have_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then nothing of it is kept, and there is room for the rows that are ranked next."""
+    monkeypatch.setattr("scheduler.kernel.preemption.importance._MIN_PODS", 4)
+    cache, snapshot, known = Cache(), Snapshot(), Importance()
+    pods = [make_pod_info(f"p{i}", node_name=f"n{i}") for i in range(8)]
+    for pod in pods:
+        cache.set_node(make_node(pod.node_name))
+        cache.add_pod(pod)
+    cache.update_snapshot(snapshot)
+    rows = snapshot.table.live_rows()
+
+    known.ranked(snapshot, rows)
+    for pod in pods:
+        cache.remove_pod(pod)
+        cache.add_pod(pod)
+    cache.update_snapshot(snapshot)
+
+    assert [pod.name for pod in known.ranked(snapshot, rows[:5]).pods()] == [
+        "p0",
+        "p1",
+        "p2",
+        "p3",
+        "p4",
+    ]

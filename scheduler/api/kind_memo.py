@@ -1,0 +1,52 @@
+"""What is worked out once for each kind of pods, and forgotten with the last pod of it."""
+
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from scheduler.api.pods import PodKind
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+
+
+class _Value(Generic[K, T]):
+    """A value, and all that it depends on."""
+
+    __slots__ = ("__weakref__", "key", "value")
+
+    def __init__(self, key: K, value: T) -> None:
+        self.key = key
+        self.value = value
+
+
+class KindMemo(Generic[K, T]):
+    """Values of kinds. Kinds share one where all that it depends on is equal.
+
+    There may be as many kinds as pods; so only as many values are kept as are different.
+    """
+
+    def __init__(self) -> None:
+        self._of_kind: WeakKeyDictionary[PodKind, _Value[K, T]] = WeakKeyDictionary()
+        self._values: WeakValueDictionary[K, _Value[K, T]] = WeakValueDictionary()
+
+    def value(self, kind: PodKind, key: K, work_out: Callable[[], T]) -> T:
+        """The value of a kind.
+
+        Args:
+            kind: the kind.
+            key: all that the value depends on, as of now.
+            work_out: makes the value where none is known.
+        """
+        known = self._of_kind.get(kind)
+        if known is not None and known.key == key:
+            return known.value
+        found = self._values.get(key)
+        if found is None:
+            found = self._values[key] = _Value(key, work_out())
+        self._of_kind[kind] = found
+        return found.value
+
+    def __len__(self) -> int:
+        """How many different values are kept."""
+        return len(self._values)
