@@ -49,7 +49,15 @@ demo: $(VENV)/run.stamp ## Show the scheduler at work on an in-memory cluster (3
 
 .PHONY: test
 test: $(VENV)/dev.stamp ## Run unit, scenario and recorded parity tests
-	$(BIN)/python -m pytest -n 2 -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
+	$(BIN)/python -m pytest -n 2 --ignore=tests/browser -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
+
+.PHONY: browser
+browser: $(VENV)/dev.stamp ## Test the console's pages in Chromium (a minute; needs Debian's chromium)
+	$(BIN)/python -m pytest tests/browser
+
+.PHONY: pictures
+pictures: $(VENV)/dev.stamp ## Draw the console's pages for docs/ again (needs Debian's chromium)
+	$(BIN)/python -m tests.browser.pictures
 
 .PHONY: hunt
 hunt: $(VENV)/dev.stamp ## Try the laws on other random examples than `make test` does (ROUNDS=1)
