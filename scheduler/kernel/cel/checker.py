@@ -236,16 +236,16 @@ class _Checker:
         joined: Type | None = None
         for index, element in enumerate(node.elements):
             kind = self._held(element, self.check(element), optional=index in node.optional)
-            joined = self._join(element, joined, kind)
+            joined = self._join(joined, kind)
         return t.list_of(self.substitutions.fresh() if joined is None else joined)
 
     def _map(self, node: MapNode) -> Type:
         keys: Type | None = None
         values: Type | None = None
         for key, value, optional in node.entries:
-            keys = self._join(key, keys, self.check(key))
+            keys = self._join(keys, self.check(key))
             kind = self._held(value, self.check(value), optional=optional)
-            values = self._join(value, values, kind)
+            values = self._join(values, kind)
         if keys is None or values is None:
             keys, values = self.substitutions.fresh(), self.substitutions.fresh()
         return t.map_of(keys, values)
@@ -258,12 +258,13 @@ class _Checker:
             self._mismatch(node, t.optional_of(kind), kind)
         return held
 
-    def _join(self, node: Node, before: Type | None, kind: Type) -> Type:
+    def _join(self, before: Type | None, kind: Type) -> Type:
         if before is None:
             return kind
         if self.substitutions.assignable([before], [kind]):
             return t.most_general(before, kind)
-        return self._mismatch(node, before, kind)
+        # Refused later, except in the arguments of `format`.
+        return t.DYN
 
     def _fold(self, node: Fold) -> Type:
         range_type = self.substitutions.resolve(self.check(node.range))
@@ -273,10 +274,11 @@ class _Checker:
             kinds = kinds if len(node.variables) == 1 else [t.INT, *kinds]
         elif range_type.sort == "map":
             kinds = list(range_type.parameters[: len(node.variables)])
-        elif range_type.is_dyn or range_type.sort == "parameter":
+        elif range_type.sort in {"dyn", "parameter"}:
             self.substitutions.assignable([t.DYN], [range_type])
             kinds = [t.DYN] * len(node.variables)
         else:
+            # `any`, which attributes are, is none either: only `dyn()` of it is.
             raise CompileError(
                 f"expression of type '{range_type}' cannot be range of a comprehension "
                 "(must be list, map, or dynamic)",

@@ -45,7 +45,7 @@ class Evaluation:
         """Work out a plan for rows; None stands for all.
 
         Raises:
-            CostLimitError: a part of it took too much on some row that may not need it.
+            AbortedError: a part of it ended early on some row that may not need it.
         """
         match plan.logic:
             case "&&" | "||":

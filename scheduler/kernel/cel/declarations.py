@@ -1,7 +1,8 @@
 """How functions are declared: signatures as text, what runs, what a call is charged.
 
 A signature reads `list<A>.indexOf(A) int`: the receiver, the name, the arguments, the result. One
-capital letter is a type parameter.
+capital letter is a type parameter. A function whose own name has a dot has one in front as well:
+`.ip.isCanonical(string) bool`.
 """
 
 import re
@@ -78,9 +79,8 @@ def overload(signature: str, run: Callable[..., Value] | None = None) -> Overloa
     """Read a signature."""
     head, _, tail = signature.partition("(")
     arguments, _, result = tail.rpartition(")")
-    # The name of a method follows a type; that of a function may have dots of its own.
-    receiver, dot, _ = head.rpartition(".")
-    is_method = bool(dot) and (receiver in _NAMED or "<" in receiver or len(receiver) == 1)
+    receiver = "" if head.startswith(".") else head.rpartition(".")[0]
+    is_method = bool(receiver)
     kinds = [receiver] if is_method else []
     kinds += _split(arguments)
     return Overload(is_method, tuple(map(_type, kinds)), _type(result.strip()), run)
@@ -96,7 +96,7 @@ def function(
     read = [overload(entry) if isinstance(entry, str) else overload(*entry) for entry in signatures]
     first = signatures[0] if isinstance(signatures[0], str) else signatures[0][0]
     head = first.partition("(")[0]
-    name = head.rpartition(".")[2] if read[0].is_method else head
+    name = head.rpartition(".")[2] if read[0].is_method else head.removeprefix(".")
     return Function(name, tuple(read), body, cost, guarded)
 
 

@@ -22,9 +22,21 @@ class EvaluationError(Exception):
     """An expression has no value on this device. `||`, `&&` and `?:` can absorb it."""
 
 
+class AbortedError(Exception):
+    """Evaluation ended before its end. Nothing absorbs it, not even `||`."""
+
+
 @final
-class CostLimitError(Exception):
-    """Evaluation took more than upstream allows. Nothing absorbs it."""
+class UnhashableError(AbortedError):
+    """A value was looked up that Go cannot look up: upstream's evaluator panics."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(f"internal error: runtime error: hash of unhashable type {kind}")
+
+
+@final
+class CostLimitError(AbortedError):
+    """Evaluation took more than upstream allows."""
 
     def __init__(self) -> None:
         super().__init__("operation cancelled: actual cost limit exceeded")

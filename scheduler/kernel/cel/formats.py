@@ -140,7 +140,7 @@ def _constant(value: Format) -> Callable[[], Format]:
 
 
 FUNCTIONS: Final = (
-    *(function((f"format.{name}() format", _constant(it))) for name, it in _FORMATS.items()),
-    function(("format.named(string) optional<format>", _named)),
+    *(function((f".format.{name}() format", _constant(it))) for name, it in _FORMATS.items()),
+    function((".format.named(string) optional<format>", _named)),
     function(("format.validate(string) optional<list<string>>", _validate), cost=_validate_cost),
 )

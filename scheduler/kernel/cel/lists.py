@@ -194,7 +194,7 @@ def held(optional: Optional) -> Value:
         EvaluationError: nothing, or nothing that can be used.
     """
     if not optional.present:
-        raise EvaluationError("optional.none() dereference")
+        raise EvaluationError(".optional.none() dereference")
     if isinstance(optional.value, EvaluationError):
         raise optional.value
     return optional.value
@@ -273,27 +273,27 @@ FUNCTIONS: Final = (
         body=_sort_by,
         cost=costs.each_with_each(1),
     ),
-    function(("lists.range(int) list<int>", _range), cost=costs.new_list),
+    function((".lists.range(int) list<int>", _range), cost=costs.new_list),
     function(
         ("list<T>.reverse() list<T>", lambda values: tuple(reversed(values))), cost=costs.new_list
     ),
     function(("list<T>.distinct() list<T>", _distinct), cost=costs.each_with_each(0)),
-    function(("sets.contains(list<T>, list<T>) bool", _sets_contain), cost=costs.sets(1)),
-    function(("sets.equivalent(list<T>, list<T>) bool", _sets_equivalent), cost=costs.sets(2)),
-    function(("sets.intersects(list<T>, list<T>) bool", _sets_intersect), cost=costs.sets(1)),
+    function((".sets.contains(list<T>, list<T>) bool", _sets_contain), cost=costs.sets(1)),
+    function((".sets.equivalent(list<T>, list<T>) bool", _sets_equivalent), cost=costs.sets(2)),
+    function((".sets.intersects(list<T>, list<T>) bool", _sets_intersect), cost=costs.sets(1)),
     function(
-        ("cel.@mapInsert(map<K, V>, K, V) map<K, V>", Map.with_entry),
-        ("cel.@mapInsert(map<K, V>, map<K, V>) map<K, V>", _insert_all),
+        (".cel.@mapInsert(map<K, V>, K, V) map<K, V>", Map.with_entry),
+        (".cel.@mapInsert(map<K, V>, map<K, V>) map<K, V>", _insert_all),
     ),
-    function(("optional.of(V) optional<V>", lambda value: Optional(value, present=True))),
-    function(("optional.ofNonZeroValue(V) optional<V>", _of_non_zero)),
-    function(("optional.none() optional<V>", lambda: NONE)),
+    function((".optional.of(V) optional<V>", lambda value: Optional(value, present=True))),
+    function((".optional.ofNonZeroValue(V) optional<V>", _of_non_zero)),
+    function((".optional.none() optional<V>", lambda: NONE)),
     function(("optional<V>.value() V", held)),
     function(("optional<V>.hasValue() bool", lambda value: value.present)),
     function("optional<V>.or(optional<V>) optional<V>"),
     function("optional<V>.orValue(V) V"),
     function(("list<V>.first() optional<V>", _first)),
     function(("list<V>.last() optional<V>", _last)),
-    function(("optional.unwrap(list<optional<V>>) list<V>", _unwrap)),
+    function((".optional.unwrap(list<optional<V>>) list<V>", _unwrap)),
     function(("list<optional<V>>.unwrapOpt() list<V>", _unwrap)),
 )

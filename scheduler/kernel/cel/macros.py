@@ -212,7 +212,6 @@ _MACROS: Final[dict[tuple[str, int, bool], Callable[[Call], Node]]] = {
     ("exists", 2, True): _quantifier(1, universal=False),
     ("exists", 3, True): _quantifier(2, universal=False),
     ("exists_one", 2, True): _exactly_one(1),
-    ("existsOne", 2, True): _exactly_one(1),
     ("exists_one", 3, True): _exactly_one(2),
     ("existsOne", 3, True): _exactly_one(2),
     ("map", 2, True): _collect(1, _empty_list, _list_with),

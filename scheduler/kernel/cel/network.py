@@ -312,7 +312,7 @@ FUNCTIONS: Final = (
     ),
     function(("isIP(string) bool", _parses(_address)), cost=costs.traversal()),
     function(
-        ("ip.isCanonical(string) bool", lambda text: str(_address(text)) == text),
+        (".ip.isCanonical(string) bool", lambda text: str(_address(text)) == text),
         cost=costs.traversal(0.2),
     ),
     function(("ip.family() int", lambda address: address.address.version)),

@@ -262,6 +262,11 @@ def _double_to_uint(value: float) -> Uint:
     return Uint(int(value))
 
 
+def _int_to_duration(_: int) -> Duration:
+    # Upstream declares this, and has no code for it.
+    raise _failed("int", "google.protobuf.Duration")
+
+
 def _int_to_timestamp(seconds: int) -> Timestamp:
     return checked_timestamp(seconds * 10**9, 0)
 
@@ -395,7 +400,7 @@ FUNCTIONS: Final = (
     ),
     function(
         ("duration(duration) duration", _identity),
-        ("duration(int) duration", Duration),
+        ("duration(int) duration", _int_to_duration),
         ("duration(string) duration", parse_duration),
     ),
     function(

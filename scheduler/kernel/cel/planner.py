@@ -8,7 +8,7 @@ decorators.go), cel/library.go (`decorateOptionalOr`).
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from scheduler.kernel.cel import costs
@@ -20,7 +20,7 @@ from scheduler.kernel.cel.errors import (
     EvaluationError,
     no_such_overload,
 )
-from scheduler.kernel.cel.qualifiers import Step, chain, key_of, presence, round_trip
+from scheduler.kernel.cel.qualifiers import Step, chain, key_of, presence, round_trip, usable
 from scheduler.kernel.cel.reads import MISSING, Frame, Read, Run
 from scheduler.kernel.cel.regex import compile_regex
 from scheduler.kernel.cel.syntax import (
@@ -40,7 +40,9 @@ from scheduler.kernel.cel.values import (
     GrowingList,
     Map,
     Optional,
+    Uint,
     Value,
+    check_hashable,
     equal,
     kind_of,
     shown,
@@ -51,6 +53,7 @@ _CONVERSIONS: Final = frozenset(
 )
 _FULL: Final = 3
 """Keys from `device` to an attribute or capacity: the map, the domain, the id."""
+_SIMPLE: Final = frozenset({bool, int, Uint, float, str})
 _PATTERNS: Final = frozenset({"matches", "find", "findAll"})
 _LAZY: Final = object()
 """In the slot of an accumulator that nothing has asked for yet."""
@@ -371,7 +374,10 @@ class Planner:
         """`in` that looks at no value: in an empty list, or for a key of the device's maps."""
         value, container = node.arguments
         if isinstance(container, ListNode) and not container.elements:
+            self.plan(value)
             return _constant(value=False)
+        if isinstance(container, ListNode) and self._is_set(container):
+            return self._member(node)
         path = self._path(container)
         if path is None or not isinstance(value, Literal) or type(value.value) is not str:
             return None
@@ -387,6 +393,23 @@ class Planner:
             lambda frame: _charged(frame, cost, value=frame.inputs[index] is not MISSING),
             frozenset({index}),
         )
+
+    def _is_set(self, node: ListNode) -> bool:
+        """Tell whether upstream makes a set of a list: all of it constant and simple."""
+        plans = [*map(self.plan, node.elements)]
+        return not node.optional and all(
+            plan.constant and type(plan.run(_NO_FRAME)) in _SIMPLE for plan in plans
+        )
+
+    def _member(self, node: Call) -> Plan:
+        plan = self._function(node)
+        value = self.plan(node.arguments[0]).run
+
+        def run(frame: Frame) -> Value:
+            check_hashable(value(frame))
+            return plan.run(frame)
+
+        return _joined(run, [plan])
 
     def _otherwise(self, node: Call) -> Plan:
         first, second = parts = [*map(self.plan, children(node))]
@@ -424,7 +447,7 @@ class Planner:
                         )
                     if not value.present:
                         continue
-                    value = value.value
+                    value = usable(value.value)
                 found.append(value)
             frame.cost += cost
             return tuple(found)
@@ -454,8 +477,7 @@ class Planner:
                     if not value.present:
                         entries = [entry for entry in entries if entry[0] != key]
                         continue
-                    value = value.value
-                _check_key(key)
+                    value = usable(value.value)
                 entries.append((key, value))
             frame.cost += cost
             return Map(entries)
@@ -488,7 +510,7 @@ class Planner:
             self._scopes.append({node.accumulator: _Variable(-1, None, path)})
             result = self.plan(node.result)
             self._scopes.pop()
-            return result
+            return replace(result, constant=False)
         initial = self.plan(node.initial)
         slot = self.slots
         self.slots += 1
@@ -556,11 +578,6 @@ def _begun(initial: Plan, frame: Frame) -> Value:
     if type(value) is Map and not len(value):
         return Map((), growing=True)
     return value
-
-
-def _check_key(key: Value) -> None:
-    if type(key) in LISTS or type(key) is Map:
-        raise EvaluationError(f"unsupported key type: {kind_of(key)}")
 
 
 def _loop(

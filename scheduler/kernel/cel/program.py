@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scheduler.kernel.cel import costs
 from scheduler.kernel.cel.checker import check
 from scheduler.kernel.cel.columns import ERROR, FALSE, TRUE, Codes, Evaluation, Rows
-from scheduler.kernel.cel.errors import CostLimitError, EvaluationError
+from scheduler.kernel.cel.errors import AbortedError, CostLimitError, EvaluationError
 from scheduler.kernel.cel.parser import parse
 from scheduler.kernel.cel.planner import Plan, Planner
 from scheduler.kernel.cel.reads import Frame, Read, Sources
@@ -90,7 +90,7 @@ class Program:
         frame = Frame(sources.inputs(row), [None] * self._slots, 0, table, row)
         try:
             value = self._plan.run(frame)
-        except (EvaluationError, CostLimitError) as problem:
+        except (EvaluationError, AbortedError) as problem:
             return str(problem)
         if frame.cost > costs.LIMIT:
             return str(CostLimitError())
@@ -110,7 +110,7 @@ class Program:
             codes = evaluation.verdicts(self._plan, rows)
             # Column by column no row is known to stay below the limit: ask one by one.
             exact = evaluation.dearest <= costs.LIMIT or self._plan.logic == ""
-        except CostLimitError:
+        except AbortedError:
             exact = False
             codes = np.zeros(0, np.uint8)
         return codes if exact else self._one_by_one(evaluation, rows)
@@ -122,7 +122,7 @@ class Program:
     def _one(self, evaluation: Evaluation, row: int) -> int:
         try:
             return evaluation.one(self._plan, row)
-        except CostLimitError:
+        except AbortedError:
             evaluation.spent += costs.LIMIT
             return ERROR
 

@@ -46,7 +46,7 @@ def chain(base: Run, steps: Sequence[Step], cost: int) -> Run:
         if optional:
             if not value.present:
                 return value
-            value = _usable(round_trip(value.value))
+            value = usable(round_trip(value.value))
         for step in steps:
             optional = optional or step.optional
             key = key_of(step.key(frame))
@@ -71,7 +71,7 @@ def presence(base: Run, steps: Sequence[Step], cost: int) -> Run:
         if optional:
             if not value.present:
                 return False
-            value = _usable(round_trip(value.value))
+            value = usable(round_trip(value.value))
         last = len(steps) - 1
         for index, step in enumerate(steps):
             optional = optional or step.optional
@@ -133,7 +133,12 @@ def _missing(value: Value, key: Value) -> EvaluationError:
     return EvaluationError(f"no such key: {shown(key)}")
 
 
-def _usable(value: Value) -> Value:
+def usable(value: Value) -> Value:
+    """Return what an optional holds.
+
+    Raises:
+        EvaluationError: it holds that.
+    """
     if isinstance(value, EvaluationError):
         raise value
     return value

@@ -29,7 +29,7 @@ class _Missing:
 
 MISSING: Final = _Missing()
 _DOMAIN: Final = 2
-_NO_ENTRIES: Final = Map(())
+_NO_ENTRIES: Final = Map((), of_device=True)
 
 
 @dataclass(slots=True)
@@ -45,12 +45,13 @@ class Frame:
     def inner(self, kind: str, domain: str) -> Map:
         """Attributes or capacities of one domain of the device, as a map."""
         columns = self._columns(kind).get(domain, {})
-        return Map(self._entries(kind, columns))
+        return Map(self._entries(kind, columns), of_device=True)
 
     def whole(self, kind: str) -> Map:
         """Attributes or capacities of all domains. A domain without any is found empty."""
         found = ((domain, self.inner(kind, domain)) for domain in self._columns(kind))
-        return Map(((domain, inner) for domain, inner in found if len(inner)), _NO_ENTRIES)
+        entries = ((domain, inner) for domain, inner in found if len(inner))
+        return Map(entries, of_device=True, default=_NO_ENTRIES)
 
     def device(self) -> Map:
         """The device as a map of its fields."""
@@ -63,7 +64,8 @@ class Frame:
                 ("allowMultipleAllocations", shared),
                 ("attributes", self.whole("attributes")),
                 ("capacity", self.whole("capacity")),
-            ]
+            ],
+            of_device=True,
         )
 
     def _table(self) -> DeviceTable:

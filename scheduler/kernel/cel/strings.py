@@ -213,7 +213,7 @@ FUNCTIONS: Final = (
     function(("string.trim() string", lambda text: text.strip(_SPACE)), cost=costs.traversal()),
     function(("string.format(list<dyn>) string", format_text), cost=costs.traversal()),
     function(
-        ("strings.quote(string) string", lambda text: f'"{text.translate(_QUOTED)}"'),
+        (".strings.quote(string) string", lambda text: f'"{text.translate(_QUOTED)}"'),
         cost=costs.traversal(),
     ),
     function(

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, final
 
-from scheduler.kernel.cel.errors import EvaluationError, no_such_overload
+from scheduler.kernel.cel.errors import EvaluationError, UnhashableError, no_such_overload
 from scheduler.kernel.cel.quantity import Quantity
 from scheduler.kernel.cel.semver import SemVer
 
@@ -123,18 +123,33 @@ class GrowingList(list[Value]):
 class Map:
     """A map. Keys keep their kind; a numeric key is also found by an equal number of another kind.
 
-    `default` is found for every key that is not there, though it is not contained: so is an unknown
-    domain of a device (`newStringInterfaceMapWithDefault`).
+    Keys that Go compares by address are found by nothing; keys that it cannot compare end the
+    evaluation, but not in the maps of a device.
     """
 
-    __slots__ = ("_default", "_growing", "_items")
+    __slots__ = ("_default", "_growing", "_items", "_of_device")
 
     def __init__(
-        self, items: Iterable[tuple[Value, Value]], default: Value = None, *, growing: bool = False
+        self,
+        items: Iterable[tuple[Value, Value]],
+        *,
+        growing: bool = False,
+        of_device: bool = False,
+        default: Value = None,
     ) -> None:
+        """Make a map.
+
+        Args:
+            items: keys with values.
+            growing: a comprehension is making the map, so that adding changes it.
+            of_device: the map is one of the device's, whose keys are texts.
+            default: what is found for every key that is not there, though it is not contained: so
+                is an unknown domain of a device (`newStringInterfaceMapWithDefault`).
+        """
         self._items = {_key(key): (key, value) for key, value in items}
         self._default = default
         self._growing = growing
+        self._of_device = of_device
 
     def __len__(self) -> int:
         return len(self._items)
@@ -171,6 +186,8 @@ class Map:
         return self
 
     def _entry(self, key: Value) -> tuple[Value, Value] | None:
+        if self._of_device or not self._items:
+            return self._items.get(key) if type(key) is str else None
         found = self._items.get(_key(key))
         if found is not None or not isinstance(key, int | float) or isinstance(key, bool):
             return found
@@ -188,7 +205,18 @@ class Map:
 def _key(key: Value) -> Value:
     if type(key) is str:
         return key
-    return type(key), key
+    check_hashable(key)
+    return type(key), id(key) if type(key) in _BY_ADDRESS else key
+
+
+def check_hashable(value: Value) -> None:
+    """Refuse a value that Go cannot look up.
+
+    Raises:
+        UnhashableError: it is one.
+    """
+    if type(value) in _UNHASHABLE:
+        raise UnhashableError(_UNHASHABLE[type(value)])
 
 
 _KINDS: Final[dict[type, str]] = {
@@ -213,6 +241,12 @@ _KINDS: Final[dict[type, str]] = {
     Address: "net.IP",
     Network: "net.CIDR",
 }
+_UNHASHABLE: Final[dict[type, str]] = {
+    SemVer: "cel.Semver",
+    bytes: "types.Bytes",
+    Format: "cel.Format",
+}
+_BY_ADDRESS: Final = frozenset({tuple, GrowingList, Map, Quantity, Url, Optional})
 NUMBERS: Final = (int, Uint, float)
 LISTS: Final = (tuple, GrowingList)
 
@@ -256,8 +290,9 @@ def _optionals_equal(one: Optional, two: Value) -> bool | EvaluationError:
         return False
     if not one.present:
         return True
-    broken = next((it for it in (one.value, two.value) if isinstance(it, EvaluationError)), None)
-    return broken if broken is not None else equal(one.value, two.value)
+    if isinstance(one.value, EvaluationError):
+        return one.value
+    return equal(one.value, two.value)
 
 
 def _quantities_equal(one: Quantity, two: Value) -> bool | EvaluationError:
