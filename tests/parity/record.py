@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.parity.answering import oracle_command, pipelined, running
+from tests.parity.expressions import expressions_command
+from tests.parity.generator.expressions import make_question
 from tests.parity.generator.families import FAMILIES, FLAGS, make_case
 from tests.parity.hints import FAMILIES as HINT_FAMILIES, hints_command, make_questions
 
@@ -25,12 +27,20 @@ HINTS = "hints"
 """The file of the recorded questions about queueing hints."""
 HINT_CASES = 4
 """Cases with questions about queueing hints per family."""
+EXPRESSIONS = "expressions"
+"""The file of the recorded expressions about devices."""
+EXPRESSION_CASES = 1000
+"""Expressions recorded, each about eight devices."""
 
 
 def main() -> int:
     """Record every family, or those named."""
     RECORDED.mkdir(exist_ok=True)
-    for family in sys.argv[1:] or FAMILIES:
+    families = sys.argv[1:] or [*FAMILIES, EXPRESSIONS]
+    if EXPRESSIONS in families:
+        families.remove(EXPRESSIONS)
+        _record_expressions()
+    for family in families:
         with running(oracle_command(*FLAGS.get(family, ()))) as oracle:
             seeds = range(FIRST_SEED, FIRST_SEED + CASES)
             answers = pipelined(oracle, (make_case(family, seed) for seed in seeds))
@@ -49,6 +59,18 @@ def main() -> int:
             )
         _write(HINTS, lines)
     return 0
+
+
+def _record_expressions() -> None:
+    with running(expressions_command()) as oracle:
+        seeds = range(FIRST_SEED, FIRST_SEED + EXPRESSION_CASES)
+        answers = pipelined(oracle, map(make_question, seeds))
+        lines = [
+            json.dumps({"seed": seed, **make_question(seed), **answer}, separators=(",", ":"))
+            + "\n"
+            for seed, answer in zip(seeds, answers, strict=True)
+        ]
+        _write(EXPRESSIONS, lines)
 
 
 def _write(name: str, lines: list[str]) -> None:

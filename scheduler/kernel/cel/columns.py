@@ -5,7 +5,8 @@ combination of values, that devices have, and then only gathered: the same code 
 one device, so both cannot differ. What needs a device as a whole runs once per device that is open.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -15,7 +16,8 @@ from scheduler.kernel.cel import costs
 from scheduler.kernel.cel.errors import CostLimitError, EvaluationError
 from scheduler.kernel.cel.planner import Plan
 from scheduler.kernel.cel.reads import MISSING, Frame, Source, Sources
-from scheduler.kernel.cel.table import ABSENT, DeviceTable
+from scheduler.kernel.cel.table import DeviceTable
+from scheduler.kernel.cel.values import Value
 
 FALSE: Final = 0
 ERROR: Final = 1
@@ -24,8 +26,31 @@ TRUE: Final = 2
 Codes = NDArray[np.uint8]
 Rows = NDArray[np.intp]
 
-_FEW: Final = 64
-"""Distinct values up to which all are worked out, without looking which rows have them."""
+_UNKNOWN: Final = 3
+"""In the place of a verdict that nothing has asked for yet."""
+
+
+@dataclass(slots=True)
+class Known:
+    """What a part of a program said of the values of a column, by code; of absent ones at the end.
+
+    It stays valid as long as the column's values are the same list: they are only appended to.
+    """
+
+    values: Sequence[Value]
+    verdicts: Codes
+    dearest: int = 0
+    """The most that one of them was charged."""
+
+    def grown(self) -> Codes:
+        """The verdicts, with room for all values."""
+        size = len(self.values) + 1
+        if self.verdicts.size < size:
+            wider = np.full(max(size, 2 * self.verdicts.size), _UNKNOWN, np.uint8)
+            wider[: self.verdicts.size - 1] = self.verdicts[:-1]
+            wider[-1] = self.verdicts[-1]
+            self.verdicts = wider
+        return self.verdicts
 
 
 @dataclass(slots=True)
@@ -35,11 +60,12 @@ class Evaluation:
     sources: Sources
     slots: int
     table: DeviceTable
+    known: dict[int, Known]
+    """By the identity of a plan, what it said so far."""
     spent: int = 0
     """Units charged so far, all evaluations together."""
     dearest: int = 0
     """An upper bound for what any row was charged."""
-    _all: Rows | None = field(default=None)
 
     def verdicts(self, plan: Plan, rows: Rows | None) -> Codes:
         """Work out a plan for rows; None stands for all.
@@ -98,7 +124,9 @@ class Evaluation:
         frame = Frame([MISSING] * len(self.sources.reads), [None] * self.slots)
         reads = sorted(plan.reads)
         if not reads:
-            return np.full(count, self._charged(plan, frame), np.uint8)
+            verdict = self._charged(plan, frame)
+            self.dearest += frame.cost
+            return np.full(count, verdict, np.uint8)
         if len(reads) == 1:
             return self._by_value(plan, frame, reads[0], rows)
         return self._by_combination(plan, frame, reads, rows)
@@ -109,32 +137,41 @@ class Evaluation:
     def _by_value(self, plan: Plan, frame: Frame, read: int, rows: Rows | None) -> Codes:
         source = self.sources.of(read)
         codes = self._codes(source, rows)
+        known = self.known.get(id(plan))
+        if known is None or known.values is not source.values:
+            known = self.known[id(plan)] = Known(source.values, np.full(1, _UNKNOWN, np.uint8))
+        said = known.grown()
         # The entry of absent rows is the last, where their code, -1, points.
-        table = np.full(source.size + 1, ERROR, np.uint8)
-        wanted = range(ABSENT, source.size) if source.size <= _FEW else np.unique(codes).tolist()
-        for code in wanted:
-            frame.inputs[read] = source.value(code)
-            table[code] = self._charged(plan, frame)
-        return table.take(codes)
+        found = said.take(codes)
+        if found.size and found.max() == _UNKNOWN:
+            for code in np.unique(codes[found == _UNKNOWN]).tolist():
+                frame.inputs[read] = source.value(code)
+                said[code] = self._charged(plan, frame)
+                known.dearest = max(known.dearest, frame.cost)
+            found = said.take(codes)
+        self.dearest += known.dearest
+        return found
 
     def _by_combination(
         self, plan: Plan, frame: Frame, reads: list[int], rows: Rows | None
     ) -> Codes:
         sources = [self.sources.of(read) for read in reads]
         codes = [self._codes(source, rows) for source in sources]
-        distinct, place = _combined(codes, [source.size + 1 for source in sources])
+        distinct, place = _combined(codes, [len(source.values) + 1 for source in sources])
         verdicts = np.empty(distinct.size, np.uint8)
+        dearest = 0
         for index, row in enumerate(distinct.tolist()):
             for read, source, column in zip(reads, sources, codes, strict=True):
                 frame.inputs[read] = source.value(int(column[row]))
             verdicts[index] = self._charged(plan, frame)
+            dearest = max(dearest, frame.cost)
+        self.dearest += dearest
         return verdicts.take(place)
 
     def _charged(self, plan: Plan, frame: Frame) -> int:
         frame.cost = 0
         verdict = _verdict(plan, frame)
         self.spent += frame.cost
-        self.dearest += frame.cost
         return verdict
 
 

@@ -71,6 +71,9 @@ class Function:
     """What runs for every signature; it looks at the values itself."""
     cost: Cost | None = None
     """None: 1 a call."""
+    fragile: int | None = None
+    """The argument that upstream's cost tracker takes for a list whatever it is: where it is none,
+    or is an error, the evaluation ends."""
     guarded: bool = True
     """Whether values are held against the signature before it runs."""
 
@@ -90,6 +93,7 @@ def function(
     *signatures: str | tuple[str, Callable[..., Value]],
     body: Callable[..., Value] | None = None,
     cost: Cost | None = None,
+    fragile: int | None = None,
     guarded: bool = True,
 ) -> Function:
     """Declare a function by its signatures, all of one name."""
@@ -97,7 +101,7 @@ def function(
     first = signatures[0] if isinstance(signatures[0], str) else signatures[0][0]
     head = first.partition("(")[0]
     name = head.rpartition(".")[2] if read[0].is_method else head.removeprefix(".")
-    return Function(name, tuple(read), body, cost, guarded)
+    return Function(name, tuple(read), body, cost, fragile, guarded)
 
 
 def _split(text: str) -> list[str]:

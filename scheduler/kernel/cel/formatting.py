@@ -238,7 +238,8 @@ def _double(value: Value, clause: Clause) -> float:
     if type(value) is str and value in _NOT_FINITE:
         return _NOT_FINITE[value]
     if type(value) is float:
-        return value
+        # Zero has no sign here.
+        return value + 0.0
     raise _refuse(clause, value)
 
 

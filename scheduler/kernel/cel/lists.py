@@ -161,7 +161,14 @@ def _range(count: int) -> tuple[int, ...]:
     return tuple(range(count))
 
 
+def _affordable(one: Sequence[Value], two: Sequence[Value]) -> None:
+    """End the evaluation before each value of two lists is compared with each, not after."""
+    if len(one) * len(two) > costs.LIMIT:
+        raise CostLimitError
+
+
 def _distinct(values: Sequence[Value]) -> tuple[Value, ...]:
+    _affordable(values, values)
     kept: list[Value] = []
     for value in values:
         if not any(equal(value, other) is True for other in kept):
@@ -170,10 +177,12 @@ def _distinct(values: Sequence[Value]) -> tuple[Value, ...]:
 
 
 def _sets_contain(values: Sequence[Value], part: Sequence[Value]) -> bool:
+    _affordable(values, part)
     return all(contains(values, value) for value in part)
 
 
 def _sets_intersect(one: Sequence[Value], two: Sequence[Value]) -> bool:
+    _affordable(one, two)
     return any(contains(two, value) for value in one)
 
 
@@ -194,7 +203,7 @@ def held(optional: Optional) -> Value:
         EvaluationError: nothing, or nothing that can be used.
     """
     if not optional.present:
-        raise EvaluationError(".optional.none() dereference")
+        raise EvaluationError("optional.none() dereference")
     if isinstance(optional.value, EvaluationError):
         raise optional.value
     return optional.value
@@ -267,17 +276,19 @@ FUNCTIONS: Final = (
         *(f"list<{kind}>.sort() list<{kind}>" for kind in _COMPARABLE),
         body=_sort,
         cost=costs.each_with_each(0),
+        fragile=0,
     ),
     function(
         *(f"list<T>.@sortByAssociatedKeys(list<{kind}>) list<T>" for kind in _COMPARABLE),
         body=_sort_by,
         cost=costs.each_with_each(1),
+        fragile=1,
     ),
     function((".lists.range(int) list<int>", _range), cost=costs.new_list),
     function(
         ("list<T>.reverse() list<T>", lambda values: tuple(reversed(values))), cost=costs.new_list
     ),
-    function(("list<T>.distinct() list<T>", _distinct), cost=costs.each_with_each(0)),
+    function(("list<T>.distinct() list<T>", _distinct), cost=costs.each_with_each(0), fragile=0),
     function((".sets.contains(list<T>, list<T>) bool", _sets_contain), cost=costs.sets(1)),
     function((".sets.equivalent(list<T>, list<T>) bool", _sets_equivalent), cost=costs.sets(2)),
     function((".sets.intersects(list<T>, list<T>) bool", _sets_intersect), cost=costs.sets(1)),

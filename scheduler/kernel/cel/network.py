@@ -13,6 +13,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 from scheduler.kernel.cel import costs
 from scheduler.kernel.cel.declarations import Cost, Function, function
 from scheduler.kernel.cel.errors import EvaluationError
+from scheduler.kernel.cel.formatting import go_quote
 from scheduler.kernel.cel.values import Address, Map, Network, Url, Value, size_of
 
 _AddressLike = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -34,11 +35,11 @@ def _address(text: str) -> _AddressLike:
         found = ipaddress.ip_address(text.replace("%", "?"))
     except ValueError:
         raise EvaluationError(
-            f'IP Address "{text}" parse error during conversion from string: '
-            f'ParseAddr("{text}"): unable to parse IP'
+            f"IP Address {go_quote(text)} parse error during conversion from string: "
+            f"ParseAddr({go_quote(text)}): unable to parse IP"
         ) from None
     if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
-        raise EvaluationError(f'IPv4-mapped IPv6 address "{text}" is not allowed')
+        raise EvaluationError(f"IPv4-mapped IPv6 address {go_quote(text)} is not allowed")
     return found
 
 
@@ -46,7 +47,7 @@ def _parse_network(text: str) -> Network:
     head, slash, bits = text.rpartition("/")
     problem = EvaluationError(
         "network address parse error during conversion from string: network address parse error "
-        f'during conversion from string: netip.ParsePrefix("{text}"): bad prefix'
+        f"during conversion from string: netip.ParsePrefix({go_quote(text)}): bad prefix"
     )
     if not slash or not re.fullmatch(r"0|[1-9][0-9]{0,2}", bits, re.ASCII):
         raise problem
@@ -58,7 +59,7 @@ def _parse_network(text: str) -> Network:
     if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
         raise EvaluationError(
             "network address parse error during conversion from string: "
-            f'IPv4-mapped IPv6 address "{text}" is not allowed'
+            f"IPv4-mapped IPv6 address {go_quote(text)} is not allowed"
         )
     return Network(interface)
 
@@ -128,7 +129,7 @@ class _Parts:
 
 def _bad_url(text: str, problem: str) -> EvaluationError:
     return EvaluationError(
-        f'URL parse error during conversion from string: parse "{text}": {problem}'
+        f"URL parse error during conversion from string: parse {go_quote(text)}: {problem}"
     )
 
 

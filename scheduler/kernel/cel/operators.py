@@ -281,7 +281,6 @@ def network_text(value: Network) -> str:
     return f"{value.interface.ip}/{value.interface.network.prefixlen}"
 
 
-_NUMBER_PAIRS: Final = ("int, int", "uint, uint", "double, double")
 _ORDERED_PAIRS: Final = (
     "bool, bool",
     "int, int",
@@ -298,11 +297,6 @@ _ORDERED_PAIRS: Final = (
     "timestamp, timestamp",
     "duration, duration",
 )
-
-
-def _arithmetic(name: str, body: Callable[..., Value], *more: str) -> Function:
-    pairs = [f"{name}({pair}) {pair.partition(',')[0]}" for pair in _NUMBER_PAIRS]
-    return function(*pairs, *more, body=body)
 
 
 def _ordering(name: str, holds: Callable[[int], bool]) -> Function:
@@ -323,6 +317,7 @@ def _in_cost(arguments: Sequence[Value], _: Value) -> int:
 
 
 FUNCTIONS: Final = (
+    # In the order of upstream: the first overload that fits decides what an unknown type is.
     function("_?_:_(bool, A, A) A"),
     function("_&&_(bool, bool) bool"),
     function("_||_(bool, bool) bool"),
@@ -343,15 +338,23 @@ FUNCTIONS: Final = (
         body=add,
         cost=_add_cost,
     ),
-    _arithmetic(
-        "_-_",
-        subtract,
+    function(
+        "_-_(double, double) double",
         "_-_(duration, duration) duration",
+        "_-_(int, int) int",
         "_-_(timestamp, duration) timestamp",
         "_-_(timestamp, timestamp) duration",
+        "_-_(uint, uint) uint",
+        body=subtract,
     ),
-    _arithmetic("_*_", _whole("_*_", lambda a, b: a * b, lambda a, b: a * b)),
-    _arithmetic("_/_", _whole("_/_", _quotient, _divide_doubles)),
+    function(
+        *(f"_*_({kind}, {kind}) {kind}" for kind in ("double", "int", "uint")),
+        body=_whole("_*_", lambda one, two: one * two, lambda one, two: one * two),
+    ),
+    function(
+        *(f"_/_({kind}, {kind}) {kind}" for kind in ("double", "int", "uint")),
+        body=_whole("_/_", _quotient, _divide_doubles),
+    ),
     function("_%_(int, int) int", "_%_(uint, uint) uint", body=_whole("_%_", _remainder, None)),
     function("-_(double) double", "-_(int) int", body=_negate),
     _ordering("_<_", lambda order: order < 0),

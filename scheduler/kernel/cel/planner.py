@@ -8,6 +8,7 @@ decorators.go), cel/library.go (`decorateOptionalOr`).
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
@@ -15,6 +16,7 @@ from scheduler.kernel.cel import costs
 from scheduler.kernel.cel.checker import Checked, Resolved
 from scheduler.kernel.cel.declarations import Cost
 from scheduler.kernel.cel.errors import (
+    AbortedError,
     CompileError,
     CostLimitError,
     EvaluationError,
@@ -37,12 +39,14 @@ from scheduler.kernel.cel.syntax import (
 )
 from scheduler.kernel.cel.values import (
     LISTS,
+    NONE,
     GrowingList,
     Map,
     Optional,
     Uint,
     Value,
     check_hashable,
+    contains,
     equal,
     kind_of,
     shown,
@@ -53,6 +57,7 @@ _CONVERSIONS: Final = frozenset(
 )
 _FULL: Final = 3
 """Keys from `device` to an attribute or capacity: the map, the domain, the id."""
+_BINARY: Final = 2
 _SIMPLE: Final = frozenset({bool, int, Uint, float, str})
 _PATTERNS: Final = frozenset({"matches", "find", "findAll"})
 _LAZY: Final = object()
@@ -170,6 +175,9 @@ class Planner:
         path = self._path(node)
         if path is not None and len(path) <= _FULL:
             return self._device(path)
+        read = self._optional_read(node)
+        if read is not None:
+            return read
         test, operand = isinstance(node, Select) and node.test, node
         if isinstance(node, Select) and node.test:
             inner = self._path(node.operand)
@@ -192,6 +200,24 @@ class Planner:
         cost = len(steps) + (1 if not test else 0) + (0 if base.is_attribute else 1) - 1
         run = presence(base.run, steps, cost) if test else chain(base.run, steps, cost)
         return _joined(run, [base, *plans], is_attribute=True)
+
+    def _optional_read(self, node: Node) -> Plan | None:
+        """`device.attributes["domain"].?name`; None for anything else."""
+        if not isinstance(node, Call) or node.function == "_[_]":
+            return None
+        path, key = self._path(node.arguments[0]), node.arguments[1]
+        if path is None or len(path) != _FULL - 1:
+            return None
+        if not isinstance(key, Literal) or type(key.value) is not str:
+            return None
+        index = self._read((*path, key.value))
+
+        def run(frame: Frame) -> Optional:
+            frame.cost += _FULL + 1
+            value = frame.inputs[index]
+            return NONE if value is MISSING else Optional(value, present=True)
+
+        return Plan(run, frozenset({index}), is_attribute=True)
 
     def _link(self, node: Node) -> tuple[Node, Plan, bool] | None:
         """Return what a node selects from, by which key, and whether that may be absent."""
@@ -371,13 +397,10 @@ class Planner:
         return _joined(run, parts, logic="?:", is_attribute=True)
 
     def _membership(self, node: Call) -> Plan | None:
-        """`in` that looks at no value: in an empty list, or for a key of the device's maps."""
+        """`in` a list that is written out, or a key in the device's maps; None for any other."""
         value, container = node.arguments
-        if isinstance(container, ListNode) and not container.elements:
-            self.plan(value)
-            return _constant(value=False)
-        if isinstance(container, ListNode) and self._is_set(container):
-            return self._member(node)
+        if isinstance(container, ListNode):
+            return self._in_list(node)
         path = self._path(container)
         if path is None or not isinstance(value, Literal) or type(value.value) is not str:
             return None
@@ -394,22 +417,24 @@ class Planner:
             frozenset({index}),
         )
 
-    def _is_set(self, node: ListNode) -> bool:
-        """Tell whether upstream makes a set of a list: all of it constant and simple."""
-        plans = [*map(self.plan, node.elements)]
-        return not node.optional and all(
-            plan.constant and type(plan.run(_NO_FRAME)) in _SIMPLE for plan in plans
-        )
+    def _in_list(self, node: Call) -> Plan:
+        """`in` a list that is written out: upstream makes a set of a constant and simple one."""
+        value, container = plans = [*map(self.plan, node.arguments)]
+        items = container.run(_NO_FRAME) if container.constant else None
+        if items == ():
+            return _constant(value=False)
+        if items is None or not all(type(item) in _SIMPLE for item in items):
+            resolved = self._checked.calls[id(node)]
+            return _joined(_strict(resolved, [plan.run for plan in plans]), plans)
+        wanted = value.run
 
-    def _member(self, node: Call) -> Plan:
-        plan = self._function(node)
-        value = self.plan(node.arguments[0]).run
+        def run(frame: Frame) -> bool:
+            found = wanted(frame)
+            check_hashable(found)
+            frame.cost += len(items)
+            return contains(items, found)
 
-        def run(frame: Frame) -> Value:
-            check_hashable(value(frame))
-            return plan.run(frame)
-
-        return _joined(run, [plan])
+        return _joined(run, plans)
 
     def _otherwise(self, node: Call) -> Plan:
         first, second = parts = [*map(self.plan, children(node))]
@@ -632,6 +657,14 @@ def _strict(resolved: Resolved, runs: Sequence[Run]) -> Run:
     function = resolved.function
     call = function.body if function.body is not None else _dispatch(resolved)
     cost: Cost | None = function.cost
+    if function.fragile is not None and len(resolved.overloads) == 1:
+        # Those before it are of the same origin: where they fail, it fails too.
+        last = function.fragile
+        runs = [_unbroken(one, is_list=index == last) for index, one in enumerate(runs)]
+    two = len(runs) == _BINARY and (function.body is not None or len(resolved.overloads) == 1)
+    if two and function.name != "format":
+        left, right = runs
+        runs = [_with_other(left, right), right]
     if cost is not None:
         return _costly(call, runs, cost)
     if len(runs) == 1:
@@ -644,6 +677,41 @@ def _strict(resolved: Resolved, runs: Sequence[Run]) -> Run:
 
         return unary
     return _costly(call, runs, lambda _arguments, _result: 1)
+
+
+def _with_other(left: Run, right: Run) -> Run:
+    """Return the left of two operands. Where it fails the right one is worked out nevertheless.
+
+    Nothing can be seen of that unless the right one ends the evaluation.
+    """
+
+    def run(frame: Frame) -> Value:
+        try:
+            return left(frame)
+        except EvaluationError:
+            with suppress(EvaluationError):
+                right(frame)
+            raise
+
+    return run
+
+
+def _unbroken(run: Run, *, is_list: bool) -> Run:
+    """Return what ends the evaluation where an argument is not what a cost tracker takes it for."""
+
+    def checked(frame: Frame) -> Value:
+        try:
+            value = run(frame)
+        except EvaluationError as error:
+            raise AbortedError(_BROKEN.format("*types.Err")) from error
+        if is_list and type(value) not in LISTS:
+            raise AbortedError(_BROKEN.format(kind_of(value)))
+        return value
+
+    return checked
+
+
+_BROKEN: Final = "internal error: interface conversion: {} is not traits.Lister: missing method Add"
 
 
 def _costly(call: Callable[..., Value], runs: Sequence[Run], cost: Cost) -> Run:
@@ -677,7 +745,7 @@ def _dispatch(resolved: Resolved) -> Callable[..., Value]:
 
 
 def _equality(_: Resolved, runs: Sequence[Run]) -> Run:
-    left, right = runs
+    left, right = _with_other(*runs), runs[1]
 
     def run(frame: Frame) -> bool:
         one, two = left(frame), right(frame)
@@ -691,7 +759,7 @@ def _equality(_: Resolved, runs: Sequence[Run]) -> Run:
 
 
 def _difference(_: Resolved, runs: Sequence[Run]) -> Run:
-    left, right = runs
+    left, right = _with_other(*runs), runs[1]
 
     def run(frame: Frame) -> bool:
         one, two = left(frame), right(frame)

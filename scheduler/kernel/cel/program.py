@@ -1,26 +1,39 @@
 """Compiled expressions and what they say of devices."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.kernel.cel import costs
+from scheduler.kernel.cel import costs, types
 from scheduler.kernel.cel.checker import check
-from scheduler.kernel.cel.columns import ERROR, FALSE, TRUE, Codes, Evaluation, Rows
+from scheduler.kernel.cel.columns import ERROR, FALSE, TRUE, Codes, Evaluation, Known, Rows
 from scheduler.kernel.cel.errors import AbortedError, CostLimitError, EvaluationError
 from scheduler.kernel.cel.parser import parse
 from scheduler.kernel.cel.planner import Plan, Planner
+from scheduler.kernel.cel.qualifiers import usable
 from scheduler.kernel.cel.reads import Frame, Read, Sources
 from scheduler.kernel.cel.table import DeviceTable
 from scheduler.kernel.cel.validators import validate
-from scheduler.kernel.cel.values import kind_of
+from scheduler.kernel.cel.values import Optional, kind_of
 
 PENDING: Final = 3
 """The verdict of a row that the budget did not reach."""
-_CHUNK: Final = 4096
-"""Rows that are worked out between two looks at the budget, at most."""
+_NO_BOOL: Final = {
+    "int": "unsupported type conversion from 'int' to bool",
+    "uint": "unsupported type conversion from 'uint' to bool",
+    "double": "type conversion error from Double to 'bool'",
+    "string": "unsupported native conversion from string to 'bool'",
+    "bytes": "type conversion error from Bytes to 'bool'",
+    "list": "type conversion error from list to 'bool'",
+    "map": "type conversion error from map to 'bool'",
+    "kubernetes.Quantity": "type conversion error from 'Quantity' to 'bool'",
+    "kubernetes.Semver": "type conversion error from 'Semver' to 'bool'",
+}
+"""What upstream says of results that are no bool, by kind."""
+_FIRST: Final = 256
+"""Rows that are worked out before the first look at the budget, where none can cost much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +66,8 @@ class Verdicts:
 class Program:
     """An expression, ready to be evaluated on devices.
 
-    It holds nothing of a table, so one program serves all of them.
+    It remembers what it said of values of columns, so that a pass costs only what is new. Programs
+    serve any number of tables, one after the other.
     """
 
     def __init__(self, expression: str, plan: Plan, reads: list[Read], slots: int) -> None:
@@ -61,6 +75,7 @@ class Program:
         self._plan = plan
         self._reads = reads
         self._slots = slots
+        self._known: dict[int, Known] = {}
 
     def evaluate(
         self, table: DeviceTable, rows: Rows | None = None, *, budget: int | None = None
@@ -71,11 +86,10 @@ class Program:
             table: the devices.
             rows: which of them; None for all.
             budget: cost units after which the rest is left `PENDING`; None for no bound. A unit is
-                about a node visited (`costs.py`). Only expressions that need each device as a whole
-                or have loops can use it up; one device can take `costs.LIMIT`.
+                about a node visited (`costs.py`); one device can take `costs.LIMIT` of them.
         """
         evaluation = self._evaluation(table)
-        if budget is None or not self._plan.heavy:
+        if budget is None:
             codes = self._codes(evaluation, rows)
         else:
             codes = self._within(evaluation, rows, budget)
@@ -89,21 +103,13 @@ class Program:
         sources = Sources(table, self._reads)
         frame = Frame(sources.inputs(row), [None] * self._slots, 0, table, row)
         try:
-            value = self._plan.run(frame)
+            self._plan.run(frame)
         except (EvaluationError, AbortedError) as problem:
             return str(problem)
-        if frame.cost > costs.LIMIT:
-            return str(CostLimitError())
-        if type(value) is bool:
-            return ""
-        kind = kind_of(value)
-        return (
-            f"CEL result of type {kind} could not be converted to bool: "
-            f"type conversion error from '{kind}' to 'bool'"
-        )
+        return str(CostLimitError()) if frame.cost > costs.LIMIT else ""
 
     def _evaluation(self, table: DeviceTable) -> Evaluation:
-        return Evaluation(Sources(table, self._reads), self._slots, table)
+        return Evaluation(Sources(table, self._reads), self._slots, table, self._known)
 
     def _codes(self, evaluation: Evaluation, rows: Rows | None) -> Codes:
         try:
@@ -129,7 +135,7 @@ class Program:
     def _within(self, evaluation: Evaluation, rows: Rows | None, budget: int) -> Codes:
         asked = np.arange(len(evaluation.table)) if rows is None else rows
         codes = np.full(asked.size, PENDING, np.uint8)
-        start, size = 0, 1
+        start, size = 0, 1 if self._plan.heavy else _FIRST
         while start < asked.size and evaluation.spent < budget:
             chunk = asked[start : start + size]
             evaluation.dearest = 0
@@ -137,7 +143,7 @@ class Program:
             start += chunk.size
             # As many more as what is left pays for, if they cost what those so far did.
             left = budget - evaluation.spent
-            size = max(1, min(_CHUNK, 2 * size, left * start // max(evaluation.spent, 1)))
+            size = max(1, min(2 * size, left * start // max(evaluation.spent, 1)))
         return codes
 
     def _mark_unreadable(self, codes: Codes, table: DeviceTable, rows: Rows | None) -> None:
@@ -158,8 +164,33 @@ def compile_expression(expression: str) -> Program:
     checked = check(root)
     validate(root, checked)
     planner = Planner(checked)
-    plan = planner.plan(root)
+    plan = _as_condition(planner.plan(root), is_bool=checked.type_of(root) == types.BOOL)
     return Program(expression, plan, planner.reads, planner.slots)
+
+
+def _as_condition(plan: Plan, *, is_bool: bool) -> Plan:
+    """Return the plan whose value is turned into a bool, if it can be: an optional may hold one."""
+    run = plan.run
+
+    def condition(frame: Frame) -> bool:
+        value = run(frame)
+        if type(value) is bool:
+            return value
+        kind, problem = kind_of(value), "optional.none() dereference"
+        while type(value) is Optional and value.present:
+            value = usable(value.value)
+            if type(value) is bool:
+                return value
+        if type(value) is not Optional:
+            inner = kind_of(value)
+            problem = _NO_BOOL.get(inner, f"type conversion error from '{inner}' to 'bool'")
+        raise EvaluationError(
+            f"CEL result of type {kind} could not be converted to bool: {problem}"
+        )
+
+    # Branches of `?:` that are no conditions must not be worked out as such.
+    logic = plan.logic if is_bool or plan.logic != "?:" else ""
+    return replace(plan, run=condition, logic=logic)
 
 
 __all__ = [

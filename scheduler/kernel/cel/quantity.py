@@ -85,23 +85,31 @@ class Quantity:
 
     def plus(self, other: "Quantity") -> "Quantity":
         """The sum, in 64 bits where upstream keeps it there."""
-        if self.exact is None and other.exact is None:
-            if other.value == 0:
-                return Quantity(self.value, self.scale, computed=True)
-            if self.value == 0:
-                return Quantity(other.value, other.scale, computed=True)
-            scale = min(self.scale, other.scale)
-            parts = [one.value * 10 ** (one.scale - scale) for one in (self, other)]
-            total = sum(parts)
-            if all(-_INT64 <= part < _INT64 for part in (*parts, total)):
-                return Quantity(total, scale, computed=True)
-        return Quantity(exact=self.amount + other.amount, computed=True)
+        return self._added(other) or Quantity(exact=self.amount + other.amount, computed=True)
 
-    def negated(self) -> "Quantity":
-        """The same amount with the other sign."""
-        if self.exact is not None:
-            return Quantity(exact=-self.exact)
-        return Quantity(-self.value, self.scale)
+    def minus(self, other: "Quantity") -> "Quantity":
+        """The difference. In 64 bits the smallest number is its own negative, as in Go."""
+        if other.exact is None:
+            value = other.value if other.value == -_INT64 else -other.value
+            found = self._added(Quantity(value, other.scale))
+            if found is not None:
+                return found
+        return Quantity(exact=self.amount - other.amount, computed=True)
+
+    def _added(self, other: "Quantity") -> "Quantity | None":
+        """The sum if 64 bits hold it and what is added up."""
+        if self.exact is not None or other.exact is not None:
+            return None
+        if other.value == 0:
+            return Quantity(self.value, self.scale, computed=True)
+        if self.value == 0:
+            return Quantity(other.value, other.scale, computed=True)
+        scale = min(self.scale, other.scale)
+        parts = [one.value * 10 ** (one.scale - scale) for one in (self, other)]
+        total = sum(parts)
+        if all(-_INT64 <= part < _INT64 for part in (*parts, total)):
+            return Quantity(total, scale, computed=True)
+        return None
 
 
 @lru_cache(maxsize=4096)

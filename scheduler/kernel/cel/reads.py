@@ -4,7 +4,7 @@ A read names one property: the driver, an attribute, whether a domain has any. A
 values of one device for the reads of a program, or of one combination of values that devices share.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, final
 
@@ -29,6 +29,7 @@ class _Missing:
 
 MISSING: Final = _Missing()
 _DOMAIN: Final = 2
+_BOOLS: Final = (False, True)
 _NO_ENTRIES: Final = Map((), of_device=True)
 
 
@@ -96,7 +97,8 @@ class Source:
     """A read's column: codes for all rows, and how many values they stand for."""
 
     codes: NDArray[np.int32]
-    size: int
+    values: Sequence[Value]
+    """What the codes stand for. Only ever appended to, so that it can be recognized."""
     value: Callable[[int], Value]
     """The value of a code; `ABSENT` is one."""
 
@@ -129,17 +131,17 @@ class Sources:
             return _column(read[0], table.drivers)
         if read[0] == "allowMultipleAllocations":
             shared = table.allow_multiple_allocations.astype(np.int32)
-            return Source(shared, 2, bool)
+            return Source(shared, _BOOLS, bool)
         columns = table.attributes if read[0] == "attributes" else table.capacities
         domain = columns.get(read[1], {})
         if len(read) == _DOMAIN:
             there = np.zeros(rows, np.bool_)
             for column in domain.values():
                 there |= column.codes[:rows] != ABSENT
-            return Source(there.astype(np.int32), 2, bool)
+            return Source(there.astype(np.int32), _BOOLS, bool)
         column_ = domain.get(read[2])
         if column_ is None:
-            return Source(np.full(rows, ABSENT, np.int32), 0, _missing)
+            return Source(np.full(rows, ABSENT, np.int32), (), _missing)
         return _column(read[0], column_)
 
 
@@ -153,4 +155,4 @@ def _column(kind: str, column: Column[Value]) -> Source:
     def value(code: int) -> Value:
         return MISSING if code == ABSENT else held(kind, values[code])
 
-    return Source(column.codes, len(values), value)
+    return Source(column.codes, values, value)

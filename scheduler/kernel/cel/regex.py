@@ -24,7 +24,7 @@ from scheduler.kernel.cel.regex_syntax import (
 
 MAX_STATES: Final = 20_000
 """States of a program. Go stops at 1,000 repetitions of one thing and a size of its own."""
-MAX_STEPS: Final = 5_000_000
+MAX_STEPS: Final = 500_000
 """States followed in one search: what a step of the engine may take."""
 
 Span = tuple[int, int]

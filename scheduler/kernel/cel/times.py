@@ -5,7 +5,8 @@ Source: github.com/google/cel-go v0.26.0 common/types (timestamp.go, duration.go
 
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -20,6 +21,9 @@ _LAST: Final = 253402300799
 _MAX_OFFSET: Final = (24, 60)
 """Hours and minutes that Go reads in an offset, both included."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
+_CYCLE: Final = 146097
+"""Days of 400 years."""
 _UNITS: Final = {
     "ns": 1,
     "us": 1000,
@@ -135,13 +139,32 @@ def _plain(number: float) -> str:
     return text.removesuffix(".0")
 
 
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    """A moment as a calendar and a clock show it, without the bounds of Python's calendar."""
+
+    year: int
+    month: int
+    day: int
+    second: int
+    """Of the day."""
+    days: int
+    """Since 1970."""
+
+
+def _clock(seconds: int) -> _Clock:
+    days, second = divmod(seconds, 86400)
+    # 400 years have always as many days; Python's calendar has only some of them.
+    cycles, rest = divmod(days + _EPOCH_DAY - 1, _CYCLE)
+    day = date.fromordinal(rest + 1)
+    return _Clock(day.year + 400 * cycles, day.month, day.day, second, days)
+
+
 def timestamp_text(value: Timestamp) -> str:
     """A timestamp in the form of RFC 3339, with as many decimals as it has."""
     seconds, part = divmod(value.nanoseconds, _SECOND)
-    shifted = seconds + value.offset
-    days, rest = divmod(shifted, 86400)
-    day = date(1970, 1, 1).toordinal() + days
-    written = date.fromordinal(day).isoformat() if 0 < day <= date.max.toordinal() else _beyond(day)
+    shown = _clock(seconds + value.offset)
+    rest = shown.second
     clock = f"{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
     fraction = f".{part:09d}".rstrip("0") if part else ""
     if value.offset == 0:
@@ -149,29 +172,24 @@ def timestamp_text(value: Timestamp) -> str:
     else:
         minutes = abs(value.offset) // 60
         zone = f"{'-' if value.offset < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}"
-    return f"{written}T{clock}{fraction}{zone}"
+    return f"{shown.year:04d}-{shown.month:02d}-{shown.day:02d}T{clock}{fraction}{zone}"
 
 
-def _beyond(day: int) -> str:
-    # An offset can carry the text a day out of Python's calendar: 31 December 0, 1 January 10000.
-    return "0000-12-31" if day <= 0 else "10000-01-01"
-
-
-def _zone(name: str) -> tzinfo:
+def _offset(name: str, seconds: int) -> int:
+    """How far a zone is from UTC at a moment, in seconds."""
     if ":" in name:
         hours, _, minutes = name.partition(":")
         parts = [_atoi(hours), _atoi(minutes)]
-        offset = parts[0] * 60 - parts[1] if name[:1] == "-" else parts[0] * 60 + parts[1]
-        try:
-            return timezone(timedelta(minutes=offset))
-        except (ValueError, OverflowError):
-            raise EvaluationError(f"unknown time zone {name}") from None
+        return 60 * (parts[0] * 60 + (-parts[1] if name[:1] == "-" else parts[1]))
     if name in {"", "UTC"}:
-        return UTC
+        return 0
     try:
-        return ZoneInfo(name)
+        zone = ZoneInfo(name)
     except (ValueError, OSError, KeyError):
         raise EvaluationError(f"unknown time zone {name}") from None
+    moment = _EPOCH + timedelta(seconds=min(max(seconds, _FIRST + 86400), _LAST - 86400))
+    shift = moment.astimezone(zone).utcoffset()
+    return 0 if shift is None else round(shift.total_seconds())
 
 
 def _atoi(text: str) -> int:
@@ -180,15 +198,23 @@ def _atoi(text: str) -> int:
     return int(text)
 
 
-def _part(read: Callable[[datetime], int]) -> Callable[..., Value]:
+def _part(read: Callable[[_Clock], int]) -> Callable[..., Value]:
     def run(value: Timestamp, zone: str = "UTC") -> int:
-        moment = _EPOCH + timedelta(microseconds=value.nanoseconds // 1000)
-        try:
-            return read(moment.astimezone(_zone(zone)))
-        except OverflowError:
-            raise EvaluationError("timestamp overflow") from None
+        seconds = value.nanoseconds // _SECOND
+        return read(_clock(seconds + _offset(zone, seconds)))
 
     return run
+
+
+def _milliseconds(value: Timestamp, zone: str = "UTC") -> int:
+    _offset(zone, 0)
+    return value.nanoseconds // 10**6 % 1000
+
+
+def _day_of_year(shown: _Clock) -> int:
+    # A year of the calendar that is as long.
+    year = (shown.year - 1) % 400 + 1
+    return date(year, shown.month, shown.day).timetuple().tm_yday - 1
 
 
 def _per(unit: int) -> Callable[[Duration], int]:
@@ -199,8 +225,7 @@ def _per(unit: int) -> Callable[[Duration], int]:
     return run
 
 
-def _getter(name: str, read: Callable[[datetime], int], unit: int | None = None) -> Function:
-    run = _part(read)
+def _getter(name: str, run: Callable[..., Value], unit: int | None = None) -> Function:
     signatures: list[tuple[str, Callable[..., Value]]] = [
         (f"timestamp.{name}() int", run),
         (f"timestamp.{name}(string) int", run),
@@ -211,14 +236,15 @@ def _getter(name: str, read: Callable[[datetime], int], unit: int | None = None)
 
 
 FUNCTIONS: Final = (
-    _getter("getFullYear", lambda moment: moment.year),
-    _getter("getMonth", lambda moment: moment.month - 1),
-    _getter("getDayOfYear", lambda moment: moment.timetuple().tm_yday - 1),
-    _getter("getDayOfMonth", lambda moment: moment.day - 1),
-    _getter("getDate", lambda moment: moment.day),
-    _getter("getDayOfWeek", lambda moment: moment.isoweekday() % 7),
-    _getter("getHours", lambda moment: moment.hour, 3600 * _SECOND),
-    _getter("getMinutes", lambda moment: moment.minute, 60 * _SECOND),
-    _getter("getSeconds", lambda moment: moment.second, _SECOND),
-    _getter("getMilliseconds", lambda moment: moment.microsecond // 1000, 10**6),
+    _getter("getFullYear", _part(lambda shown: shown.year)),
+    _getter("getMonth", _part(lambda shown: shown.month - 1)),
+    _getter("getDayOfYear", _part(_day_of_year)),
+    _getter("getDayOfMonth", _part(lambda shown: shown.day - 1)),
+    _getter("getDate", _part(lambda shown: shown.day)),
+    # 1 January 1970 was a Thursday.
+    _getter("getDayOfWeek", _part(lambda shown: (shown.days + 4) % 7)),
+    _getter("getHours", _part(lambda shown: shown.second // 3600), 3600 * _SECOND),
+    _getter("getMinutes", _part(lambda shown: shown.second // 60 % 60), 60 * _SECOND),
+    _getter("getSeconds", _part(lambda shown: shown.second % 60), _SECOND),
+    _getter("getMilliseconds", _milliseconds, 10**6),
 )

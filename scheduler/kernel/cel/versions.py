@@ -59,11 +59,7 @@ def _add_int(quantity: Quantity, more: int) -> Quantity:
 
 
 def _subtract_int(quantity: Quantity, less: int) -> Quantity:
-    return quantity.plus(Quantity(-less))
-
-
-def _subtract(quantity: Quantity, less: Quantity) -> Quantity:
-    return quantity.plus(less.negated())
+    return quantity.minus(Quantity(less))
 
 
 def _part(read: Callable[[SemVer], int]) -> Callable[[SemVer], int]:
@@ -104,7 +100,7 @@ FUNCTIONS: Final = (
         ("quantity.add(int) quantity", _add_int),
     ),
     function(
-        ("quantity.sub(quantity) quantity", _subtract),
+        ("quantity.sub(quantity) quantity", Quantity.minus),
         ("quantity.sub(int) quantity", _subtract_int),
     ),
     function(
