@@ -10,8 +10,9 @@ from scheduler.kernel.queue.backoff import BackoffSettings
 from scheduler.kernel.queue.dump import QueuePosition
 from scheduler.kernel.queue.equivalent_pods import Rejection
 from scheduler.kernel.queue.nominator import Nominator
-from scheduler.kernel.queue.scheduling_queue import PUT_LAST_SECONDS, SchedulingQueue
+from scheduler.kernel.queue.scheduling_queue import SchedulingQueue
 from scheduler.kernel.queue.settings import QueueCounts, QueueProfile, QueueSettings
+from scheduler.kernel.queue.slow_pods import PUT_LAST_SECONDS
 from scheduler.kernel.queue.validation import QueueInvariantError
 
 __all__ = [

@@ -25,6 +25,7 @@ from scheduler.kernel.queue.dump import (
 from scheduler.kernel.queue.equivalent_pods import Rejection
 from scheduler.kernel.queue.hints import QueueingHints
 from scheduler.kernel.queue.in_flight import InFlightPods
+from scheduler.kernel.queue.moves import Moves
 from scheduler.kernel.queue.nominator import Nominator
 from scheduler.kernel.queue.readmission import Readmission
 from scheduler.kernel.queue.settings import QueueCounts, QueueProfile
@@ -46,7 +47,7 @@ class QueuedPods:
     _backoff: BackoffQueue
     _unschedulable: UnschedulablePods
     _waking: Waking
-    _is_flushing: bool
+    _moves: Moves
 
     def __init__(self, clock: MonotonicClock, max_in_unschedulable: float) -> None:
         self._clock = clock
@@ -83,7 +84,9 @@ class QueuedPods:
     def has_ready(self) -> bool:
         """Whether `pop` has a pod, or something to do."""
         is_ready = len(self._active) > 0 or self._backoff.has_early
-        return is_ready or self._waking.has_more or self._is_flushing or bool(self._readmission)
+        return (
+            is_ready or self._waking.has_more or self._moves.is_flushing or bool(self._readmission)
+        )
 
     def is_in_flight(self, uid: str) -> bool:
         """Whether an attempt to schedule the pod is under way."""

@@ -1,0 +1,145 @@
+"""How a pod gets to where it waits: active, in back-off, or unschedulable.
+
+Where a pod can be, and how it moves:
+
+    from            to              by
+    --------------  --------------  ------------------------------------------------------------
+    (unknown)       active          add, update
+    active          in flight       pop
+    back-off        in flight       pop, when nothing is active and the pod met no error
+    in flight       (unknown)       done, delete
+    in flight       unschedulable   add_unschedulable_if_not_present: rejected, nothing happened
+    in flight       back-off        add_unschedulable_if_not_present: error, or woken meanwhile
+    in flight       active          add_unschedulable_if_not_present: a Pending plugin says Queue
+    unschedulable   back-off        event, update, flush_unschedulable_leftover, try_again
+    unschedulable   active          the same when back-off is over; activate
+    back-off        active          flush_backoff_completed, activate
+    any but flight  (unknown)       delete
+    any but flight  readmission     configure
+    readmission     any but flight  pop, flush_backoff_completed, and all that concerns the pod
+
+Whenever a pod would become active or go to back-off, except from back-off, the PreEnqueue plugins
+are asked; a pod that one of them rejects goes to *unschedulable* as a gated pod instead.
+"""
+
+from collections.abc import Callable
+from itertools import islice
+from typing import Any, Final, TypeAlias
+
+from scheduler.clock import MonotonicClock
+from scheduler.kernel.framework.events import BACKOFF_COMPLETE, POP_FROM_BACKOFF_Q
+from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.queue.active import ActiveQueue
+from scheduler.kernel.queue.backoff import BackoffQueue
+from scheduler.kernel.queue.dump import ACTIVE, BACKOFF, UNSCHEDULABLE
+from scheduler.kernel.queue.hints import QueueingStrategy
+from scheduler.kernel.queue.pre_enqueue import Gates
+from scheduler.kernel.queue.unschedulable_pods import UnschedulablePods
+from scheduler.observability.queue_metrics import QueueMetrics
+
+SortKey: TypeAlias = Callable[[QueuedPodInfo], Any]
+
+_FLUSHED_AT_ONCE: Final = 512
+"""So many pods become active at once when their back-off ends: some 5 ms."""
+
+
+class Moves:
+    """Puts pods where they belong, and takes the next one out.
+
+    Attributes:
+        is_flushing: whether pods remain that had completed back-off at the last flush.
+    """
+
+    def __init__(
+        self,
+        active: ActiveQueue,
+        backoff: BackoffQueue,
+        unschedulable: UnschedulablePods,
+        *,
+        gates: Gates,
+        sort_key: SortKey,
+        clock: MonotonicClock,
+        metrics: QueueMetrics,
+    ) -> None:
+        self._active = active
+        self._backoff = backoff
+        self._unschedulable = unschedulable
+        self._gates = gates
+        self._sort_key: SortKey = lambda queued: (queued.is_slow, sort_key(queued))
+        self._clock = clock
+        self._metrics = metrics
+        self.is_flushing = False
+
+    def add(self, uid: str, queued: QueuedPodInfo, label: str) -> bool:
+        """Put a new pod where it belongs, and say whether it is active."""
+        if self._gates.admit(queued):
+            self.activate(uid, queued, label)
+            return True
+        self._unschedulable.add(uid, queued)
+        self._metrics.queue_incoming_pods[UNSCHEDULABLE, label].inc()
+        return False
+
+    def requeue(
+        self, uid: str, queued: QueuedPodInfo, strategy: QueueingStrategy, label: str
+    ) -> str:
+        """Put a pod that is in no queue where it belongs, and say where that is."""
+        if strategy is QueueingStrategy.SKIP or not self._gates.admit(queued):
+            self._unschedulable.add(uid, queued)
+            return UNSCHEDULABLE
+        if strategy is QueueingStrategy.AFTER_BACKOFF and self._backoff.is_backing_off(queued):
+            self._backoff.push(uid, queued, self._sort_key(queued))
+            self._metrics.queue_incoming_pods[BACKOFF, label].inc()
+            return BACKOFF
+        self.activate(uid, queued, label)
+        return ACTIVE
+
+    def activate(self, uid: str, queued: QueuedPodInfo, label: str) -> None:
+        """Make a pod active that is in no queue."""
+        if queued.initial_attempt_timestamp is None:
+            queued.initial_attempt_timestamp = self._clock.monotonic()
+        self._active.push(uid, queued, self._sort_key(queued))
+        self._metrics.queue_incoming_pods[ACTIVE, label].inc()
+
+    def open_gate(self, uid: str) -> None:
+        """Ask again whether a gated pod is held, and leave it where it is."""
+        queued = self._unschedulable.get(uid)
+        if queued is not None and queued.is_gated:
+            self._unschedulable.remove(uid)
+            self._gates.admit(queued)
+            self._unschedulable.add(uid, queued)
+
+    def sort_anew(self, queued: QueuedPodInfo) -> None:
+        """Take over that a pod, which may be active or in back-off, has another importance."""
+        uid = queued.pod_info.uid
+        if uid in self._active:
+            self._active.rekey(uid, self._sort_key(queued))
+        self._backoff.rekey(uid, self._sort_key(queued))
+
+    def pop(self) -> QueuedPodInfo | None:
+        """Take out the most important pod that is ready; None when there is none."""
+        if self.is_flushing:
+            self._flush_some()
+        queued = self._active.pop()
+        if queued is None:
+            queued = self._backoff.pop_early()
+            if queued is not None:
+                self._metrics.queue_incoming_pods[ACTIVE, POP_FROM_BACKOFF_Q].inc()
+        return queued
+
+    def flush(self) -> None:
+        """Let back-off end; if it does for very many pods, the rest follow with the next pops."""
+        self.is_flushing = True
+        self._flush_some()
+
+    def _flush_some(self) -> None:
+        completed = list(islice(self._backoff.pop_completed(), _FLUSHED_AT_ONCE))
+        for queued in completed:
+            self.activate(queued.pod_info.uid, queued, BACKOFF_COMPLETE)
+        self.is_flushing = len(completed) == _FLUSHED_AT_ONCE
+
+
+def count_rejectors(metrics: QueueMetrics, queued: QueuedPodInfo, change: int) -> None:
+    """Count a pod in or out of those that wait for what rejected them."""
+    profile = queued.pod_info.spec.scheduler_name
+    for plugin in queued.unschedulable_plugins | queued.pending_plugins:
+        metrics.unschedulable_pods[plugin, profile].inc(change)
