@@ -155,7 +155,7 @@ class Driver:
         self.submit(event)
         end = self._clock.monotonic()
         if end - start > LONG_SECONDS:
-            used, uid = self._clock.cpu() - cpu, self.engine.attempts.decided
+            used, uid = self._clock.cpu() - cpu, self.engine.scheduler.decided
             if uid and used > LONG_SECONDS:
                 self.submit(SlowDecision(uid, used))
         return end
@@ -172,7 +172,7 @@ class Driver:
             while start < deadline and engine.has_ready and outbox.has_room:
                 limit = min(outbox.room, self._pods_in(deadline - start))
                 end = self._submit_timed(Decide(limit), start, cpu)
-                self._pod_seconds = (end - start) / max(1, engine.attempts.scheduled)
+                self._pod_seconds = (end - start) / max(1, engine.scheduler.scheduled)
                 start = end
             if engine.has_ready and outbox.has_room:
                 await asyncio.sleep(0)
@@ -300,7 +300,7 @@ class Driver:
         return await self._bind_by_plugins(bind)
 
     async def _ask(self, ask: Ask) -> Answer:
-        found = self.engine.attempts.question(ask.question)
+        found = self.engine.attempts.extender_calls.question(ask.question)
         if found is None:
             return NoAnswer("no longer wanted")
         question, pod = found

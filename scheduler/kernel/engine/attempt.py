@@ -77,8 +77,8 @@ class AttemptEvent(Enum):
     __hash__ = object.__hash__
 
 
-class Taken(Enum):
-    """What an attempt may have taken, and must give back."""
+class Acquired(Enum):
+    """What an attempt may have acquired, and must give back."""
 
     ROOM = "room"
     """Its place in the cache."""
@@ -141,16 +141,16 @@ TRANSITIONS: Final[dict[tuple[AttemptState, AttemptEvent], AttemptState]] = {
 }
 """Every pair that may happen. A pair that is missing is a contradiction of our own."""
 
-TAKEN: Final[dict[AttemptState, tuple[Taken, ...]]] = {
+ACQUIRED: Final[dict[AttemptState, tuple[Acquired, ...]]] = {
     _S.POPPED: (),
-    _S.ASKING: (Taken.WORK,),
-    _S.ASSUMED: (Taken.ROOM,),
-    _S.RESERVED: (Taken.RESERVATIONS, Taken.ROOM),
-    _S.HELD: (Taken.HOLD, Taken.RESERVATIONS, Taken.ROOM),
-    _S.PREBINDING: (Taken.WORK, Taken.RESERVATIONS, Taken.ROOM),
-    _S.BINDING: (Taken.WORK, Taken.RESERVATIONS, Taken.ROOM),
-    _S.UNSURE: (Taken.RESERVATIONS, Taken.ROOM),
-    _S.BOUND: (Taken.RESERVATIONS, Taken.ROOM),
+    _S.ASKING: (Acquired.WORK,),
+    _S.ASSUMED: (Acquired.ROOM,),
+    _S.RESERVED: (Acquired.RESERVATIONS, Acquired.ROOM),
+    _S.HELD: (Acquired.HOLD, Acquired.RESERVATIONS, Acquired.ROOM),
+    _S.PREBINDING: (Acquired.WORK, Acquired.RESERVATIONS, Acquired.ROOM),
+    _S.BINDING: (Acquired.WORK, Acquired.RESERVATIONS, Acquired.ROOM),
+    _S.UNSURE: (Acquired.RESERVATIONS, Acquired.ROOM),
+    _S.BOUND: (Acquired.RESERVATIONS, Acquired.ROOM),
 }
 """What FAIL and LEAVE give back, by the state they find, in this order."""
 

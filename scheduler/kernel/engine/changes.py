@@ -11,9 +11,11 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.cache import PodState
 from scheduler.kernel.engine.attempt import REVOCABLE
 from scheduler.kernel.engine.attempts import Attempts
+from scheduler.kernel.engine.binding_cycle import BindingCycle
 from scheduler.kernel.engine.core import Core
 from scheduler.kernel.engine.events import ObjectGone
 from scheduler.kernel.engine.evicting import Evicting
+from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
@@ -43,17 +45,28 @@ T = TypeVar("T")
 class PodChanges:
     """Pods with a node go to the cache, pods of our profiles without one to the queue."""
 
-    def __init__(self, core: Core, attempts: Attempts, evicting: Evicting) -> None:
+    def __init__(
+        self,
+        core: Core,
+        attempts: Attempts,
+        failures: FailureHandler,
+        binding: BindingCycle,
+        evicting: Evicting,
+    ) -> None:
         """Take what is changed.
 
         Args:
             core: the engine's state.
             attempts: those under way.
+            failures: ends those whose pods need no node any more.
+            binding: told of bindings that the API server shows.
             evicting: told of pods that are gone, are being deleted or no longer wait, before the
                 event wakes any pod.
         """
         self._core = core
         self._attempts = attempts
+        self._failures = failures
+        self._binding = binding
         self._read: dict[str, PodInfo] = {}
         """Pods that were read, until the watch has come as far: what it brings late is over."""
         self._evicting = evicting
@@ -102,7 +115,7 @@ class PodChanges:
         attempt = self._attempts.of(uid)
         if attempt is not None:
             core.queue.delete(attempt.queued.pod_info)
-            self._attempts.leave(attempt, "deleted")
+            self._failures.abandon(attempt, "deleted")
         elif assigned is not None:
             core.cache.remove_pod(assigned)
             self._wake(ASSIGNED_POD_DELETE, assigned, None)
@@ -123,7 +136,7 @@ class PodChanges:
             self.gone(ObjectGone("pods", known.namespace, known.name, known.uid))
             return
         if not pod.node_name:
-            self._attempts.not_bound(attempt)
+            self._binding.not_bound(attempt)
         self.set(pod)
         self._read[pod.uid] = pod
 
@@ -147,12 +160,12 @@ class PodChanges:
         if attempt is not None and attempt.pod.node_name == pod.node_name:
             core.cache.add_pod(pod)
             if attempt.state in REVOCABLE:
-                self._attempts.leave(attempt, "bound by somebody else")
+                self._failures.abandon(attempt, "bound by somebody else")
             else:
-                self._timed(UNSCHEDULED_POD_DELETE, self._attempts.confirmed, attempt)
+                self._timed(UNSCHEDULED_POD_DELETE, self._binding.confirmed, attempt)
         else:
             if attempt is not None:
-                self._attempts.leave(attempt, f"bound to {pod.node_name} by somebody else")
+                self._failures.abandon(attempt, f"bound to {pod.node_name} by somebody else")
             waiting = core.queue.get(pod.uid)
             core.cache.add_pod(pod)
             if waiting is not None:
@@ -183,7 +196,7 @@ class PodChanges:
             self._core.queue.update(old or new, new)
         attempt = self._attempts.of(new.uid)
         if new.is_terminating and attempt is not None and attempt.state in REVOCABLE:
-            self._attempts.leave(attempt, "being deleted")
+            self._failures.abandon(attempt, "being deleted")
 
     def _update_unscheduled(self, old: PodInfo, new: PodInfo) -> None:
         core = self._core
@@ -260,9 +273,9 @@ def _is_older_version(meta: ObjectMeta, other: ObjectMeta) -> bool:
 class NodeChanges:
     """Nodes go to the cache; each of their changes may wake pods."""
 
-    def __init__(self, core: Core, attempts: Attempts) -> None:
+    def __init__(self, core: Core, binding: BindingCycle) -> None:
         self._core = core
-        self._attempts = attempts
+        self._binding = binding
 
     def set(self, new: Node) -> None:
         """A node is new or has changed; a heartbeat that changes nothing we read is nothing."""
@@ -286,7 +299,7 @@ class NodeChanges:
         if info is not None and info.node is not None:
             node = info.node
             core.cache.remove_node(event.name)
-            self._attempts.node_gone(event.name)
+            self._binding.node_gone(event.name)
             tell_states(core, NODE_KIND, node, None)
             wake(core, NODE_DELETE, node, None)
 

@@ -14,6 +14,7 @@ from scheduler.errors import SchedulerError, encodable
 from scheduler.kernel.cache import Cache
 from scheduler.kernel.engine.algorithm import SchedulingAlgorithm
 from scheduler.kernel.engine.attempts import Attempts
+from scheduler.kernel.engine.binding_cycle import BindingCycle
 from scheduler.kernel.engine.changes import NamespaceChanges, NodeChanges, OtherChanges, PodChanges
 from scheduler.kernel.engine.core import TRACE_LINES, Core, EventTime
 from scheduler.kernel.engine.events import (
@@ -50,6 +51,8 @@ from scheduler.kernel.engine.profiles import (
     no_other_profiles,
     queue_profiles,
 )
+from scheduler.kernel.engine.schedule_one import Scheduler
+from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.engine.story import Entry, Story
 from scheduler.kernel.engine.validation import validate_engine
 from scheduler.kernel.extender import Extenders
@@ -106,6 +109,7 @@ class Engine:
     Attributes:
         core: the state; for reading.
         attempts: the attempts under way; for reading.
+        scheduler: what takes pods off the queue; for reading.
         from_outside: takes the events that plugins post while the engine handles none (PreBind,
             Bind); the driver passes them to `handle`.
     """
@@ -163,19 +167,19 @@ class Engine:
             out=[],
             inbox=self._inbox,
         )
-        self.attempts = Attempts(
-            self.core,
-            lambda pod, result: self._evicting.begin(pod, result),  # noqa: PLW0108 - it comes later
-        )
-        self._evicting = Evicting(self.core, self.attempts)
-        self._pods = pods = PodChanges(self.core, self.attempts, self._evicting)
+        self.attempts = attempts = Attempts(self.core)
+        failures = FailureHandler(self.core, attempts)
+        self._evicting = evicting = Evicting(self.core, attempts, failures)
+        self._binding = binding = BindingCycle(self.core, attempts, failures)
+        self.scheduler = Scheduler(self.core, attempts, failures, binding, evicting)
+        self._pods = pods = PodChanges(self.core, attempts, failures, binding, evicting)
         others = {name: OtherChanges(self.core, kind) for name, kind in (kinds or {}).items()}
         self._changes: dict[str, Changes] = {
             **others,
             # These replace `OtherChanges` for kinds that plugins declared: they tell the plugins of
             # changes as well.
             "pods": pods,
-            "nodes": NodeChanges(self.core, self.attempts),
+            "nodes": NodeChanges(self.core, binding),
             "namespaces": NamespaceChanges(self.core),
         }
         states.begin(lambda: (pod for attempt in self.attempts for pod in attempt.placed))
@@ -183,24 +187,24 @@ class Engine:
         self._handlers: dict[type, Callable[[Any], None]] = {
             ObjectSet: lambda e: self._changes[e.kind].set(e.object),
             ObjectGone: lambda e: self._changes[e.kind].gone(e),
-            Decide: lambda e: self.attempts.decide(e.limit),
+            Decide: lambda e: self.scheduler.schedule(e.limit),
             Tick: lambda _: self._tick(),
-            Bound: lambda e: self.attempts.bound(e.attempt),
-            BindFailed: lambda e: self.attempts.bind_failed(
+            Bound: lambda e: binding.bound(e.attempt),
+            BindFailed: lambda e: binding.bind_failed(
                 e.attempt, e.message, is_certain=e.is_certain
             ),
-            Answered: lambda e: self.attempts.answered(e.question, e.answer),
-            PreBound: lambda e: self.attempts.pre_bound(e.attempt, e.problem),
+            Answered: lambda e: self.scheduler.answered(e.question, e.answer),
+            PreBound: lambda e: binding.pre_bound(e.attempt, e.problem),
             PodRead: lambda e: pods.read(e.attempt, e.pod),
             ReadFailed: lambda _: None,
             ObjectRead: lambda e: others[e.kind].read(e.object),
-            Allowed: lambda e: self.attempts.allowed(e.uid, e.plugin),
-            Rejected: self.attempts.rejected,
+            Allowed: lambda e: binding.allowed(e.uid, e.plugin),
+            Rejected: binding.rejected,
             Evicted: lambda e: self._evicting.evicted(e.uid, was_there=e.was_there),
             EvictFailed: lambda e: self._evicting.failed(e.uid, e.message),
             Activate: lambda e: self.core.queue.activate(e.uids),
             PluginEvent: lambda e: self.core.out.append(e.tell),
-            SlowDecision: lambda e: self.attempts.took_long(e.uid, e.seconds),
+            SlowDecision: lambda e: failures.put_last(e.uid, e.seconds),
             Configure: lambda e: self._configure(e.configuration),
         }
 
@@ -237,7 +241,7 @@ class Engine:
                 self._handle(self._inbox.popleft())
             else:
                 turns -= 1
-                self._call(self.attempts.go_on, next(iter(settled.values())))
+                self._call(self._binding.go_on, next(iter(settled.values())))
         self._is_handling = False
         if core.cache.has_many_changes:
             core.catch_up()
@@ -263,7 +267,7 @@ class Engine:
     @property
     def has_ready(self) -> bool:
         """Whether `Decide` would find a pod to try, or something else to do."""
-        return self.core.queue.has_ready or self.attempts.has_turn
+        return self.core.queue.has_ready or self.scheduler.has_turn
 
     def story(self, uid: str) -> list[Entry]:
         """What happened to a pod lately."""
@@ -318,7 +322,7 @@ class Engine:
         self._decide_by(rules)
         first = next(iter(rules.frameworks.values()))
         core.queue.configure(first.sort_key, profiles, rules.backoff)
-        self.attempts.sort_anew()
+        self.attempts.extender_calls.sort_anew()
         core.out.append(Configured())
 
     def _decide_by(self, rules: EngineProfiles) -> None:
@@ -334,7 +338,7 @@ class Engine:
         core = self.core
         core.queue.flush_backoff_completed()
         core.queue.flush_unschedulable_leftover()
-        self.attempts.tick()
+        self._binding.tick()
         self._evicting.tick()
         core.catch_up()
         core.audit()

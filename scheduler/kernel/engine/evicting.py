@@ -21,6 +21,7 @@ from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.core import Core
 from scheduler.kernel.engine.failure import Failure, preempted
 from scheduler.kernel.engine.instructions import Evict, LogError, PatchStatus
+from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.interface import PostFilterResult
 from scheduler.kernel.preemption import Evictions
 
@@ -58,9 +59,10 @@ class Evicting:
     watch shows the victim leaving. Before that, it would see the victim staying and choose again.
     """
 
-    def __init__(self, core: Core, attempts: Attempts) -> None:
+    def __init__(self, core: Core, attempts: Attempts, failures: FailureHandler) -> None:
         self._core = core
         self._attempts = attempts
+        self._failures = failures
         self._runs: dict[str, _Run] = {}
         """By preemptor."""
         self._wanted: dict[str, list[str]] = {}
@@ -231,7 +233,7 @@ class Evicting:
         if attempt is None or attempt.state not in REVOCABLE:
             return False
         self._core.out.append(preempted(victim, preemptor, in_memory=True))
-        self._attempts.fail(attempt, Failure("preempted"))
+        self._failures.handle_scheduling_failure(attempt, Failure("preempted"))
         return True
 
     def _clear_nominations(self, pods: tuple[PodInfo, ...]) -> None:

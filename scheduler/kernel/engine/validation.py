@@ -62,9 +62,9 @@ def _asking(core: Core, attempts: Attempts, attempt: Attempt) -> Iterator[str]:
     if not core.queue.is_in_flight(uid):
         yield f"{key} is asking, and not in flight"
     questions = () if attempt.extender_calls is None else attempt.extender_calls.open
-    if not questions and not attempts.is_in_line(attempt):
+    if not questions and not attempts.extender_calls.is_in_line(attempt):
         yield f"{key} is asking nothing, and waits for no turn"
-    if any(attempts.question(number) is None for number in questions):
+    if any(attempts.extender_calls.question(number) is None for number in questions):
         yield f"{key} asks what nobody knows of"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from scheduler.daemon.driver.lanes import CONCURRENCY, LANES
-from scheduler.kernel.engine.attempt import TAKEN, TRANSITIONS, AttemptEvent, AttemptState
+from scheduler.kernel.engine.attempt import ACQUIRED, TRANSITIONS, AttemptEvent, AttemptState
 from scheduler.kernel.extender.calls import CALL_TRANSITIONS, CallEvent, CallState
 from scheduler.kernel.queue.equivalent_pods import (
     PROBE_TRANSITIONS,
@@ -38,7 +38,7 @@ def table() -> str:
         follows = [TRANSITIONS.get((state, event)) for event in AttemptEvent]
         if any(follows):
             cells = ["" if found is None else found.name for found in follows]
-            taken = ", ".join(what.value for what in TAKEN[state])
+            taken = ", ".join(what.value for what in ACQUIRED[state])
             lines.append([f"**{state.name}**", *cells, taken or "nothing"])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

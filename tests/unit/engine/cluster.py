@@ -271,7 +271,7 @@ class Cluster:
         late = (BindFailed(attempt, "late"), PreBound(attempt), Bound(attempt), PodRead(attempt))
         events = (
             Activate((uid,)),
-            SlowDecision(self.engine.attempts.decided, 2.0),
+            SlowDecision(self.engine.scheduler.decided, 2.0),
             ReadFailed(attempt),
             *(() if is_open else late),
         )
@@ -334,7 +334,7 @@ class Cluster:
 
     def _extender_says(self, ask: Ask) -> Answer:
         """Mostly what makes sense."""
-        draw, found = self.draw, self.engine.attempts.question(ask.question)
+        draw, found = self.draw, self.engine.attempts.extender_calls.question(ask.question)
         if found is None or draw.random() < 0.15:
             return NoAnswer("no", is_late=draw.random() < 0.5)
         question = found[0]

@@ -139,7 +139,7 @@ class DrivenEngine(EngineUnderTest):
 
     def settle(self) -> None:
         """All pods go on that Permit no longer holds."""
-        while self.engine.attempts.has_turn:
+        while self.engine.scheduler.has_turn:
             self.handle(Decide())
 
     def set(self, pod: PodInfo) -> list[Instruction]:

@@ -3,14 +3,14 @@
 import pytest
 
 from scheduler.kernel.engine.attempt import (
-    TAKEN,
+    ACQUIRED,
     TRANSITIONS,
     UNDECIDED,
+    Acquired,
     Attempt,
     AttemptError,
     AttemptEvent,
     AttemptState,
-    Taken,
 )
 from scheduler.kernel.engine.story import Entry
 from tests.support.builders import make_queued_pod_info
@@ -41,14 +41,14 @@ ALLOWED: dict[AttemptState, dict[AttemptEvent, AttemptState]] = {
 
 GIVES_BACK = {
     S.POPPED: (),
-    S.ASKING: (Taken.WORK,),
-    S.ASSUMED: (Taken.ROOM,),
-    S.RESERVED: (Taken.RESERVATIONS, Taken.ROOM),
-    S.HELD: (Taken.HOLD, Taken.RESERVATIONS, Taken.ROOM),
-    S.PREBINDING: (Taken.WORK, Taken.RESERVATIONS, Taken.ROOM),
-    S.BINDING: (Taken.WORK, Taken.RESERVATIONS, Taken.ROOM),
-    S.UNSURE: (Taken.RESERVATIONS, Taken.ROOM),
-    S.BOUND: (Taken.RESERVATIONS, Taken.ROOM),
+    S.ASKING: (Acquired.WORK,),
+    S.ASSUMED: (Acquired.ROOM,),
+    S.RESERVED: (Acquired.RESERVATIONS, Acquired.ROOM),
+    S.HELD: (Acquired.HOLD, Acquired.RESERVATIONS, Acquired.ROOM),
+    S.PREBINDING: (Acquired.WORK, Acquired.RESERVATIONS, Acquired.ROOM),
+    S.BINDING: (Acquired.WORK, Acquired.RESERVATIONS, Acquired.ROOM),
+    S.UNSURE: (Acquired.RESERVATIONS, Acquired.ROOM),
+    S.BOUND: (Acquired.RESERVATIONS, Acquired.ROOM),
 }
 
 ENDS = {S.CONFIRMED, S.FAILED, S.GONE}
@@ -89,14 +89,14 @@ def test_what_an_event_does_to_an_attempt(state: AttemptState, event: AttemptEve
 
 def test_what_each_state_gives_back() -> None:
     """Holds first, the room last: reservations end while the pod still has its place."""
-    assert GIVES_BACK == TAKEN
+    assert GIVES_BACK == ACQUIRED
 
 
 def test_every_state_that_can_fail_or_leave_gives_back_what_it_took() -> None:
     """And no other state has anything: an end keeps nothing."""
     can_end = {state for state, events in ALLOWED.items() if {E.FAIL, E.LEAVE} & events.keys()}
 
-    assert set(TAKEN) == can_end == set(AttemptState) - ENDS
+    assert set(ACQUIRED) == can_end == set(AttemptState) - ENDS
 
 
 def test_a_bound_pod_never_fails() -> None:

@@ -123,7 +123,7 @@ def test_the_first_that_fits_nowhere_ends_a_batch() -> None:
     told = both.schedule(MAX_BATCH)
 
     assert nodes_of(told) == ["small"] * 3
-    assert both.batching.attempts.scheduled == 4
+    assert both.batching.scheduler.scheduled == 4
     assert both.attempts("hint_not_used") == 1
     assert both.flushed("empty_list") == 1
     waiting = [row for row in both.batching.core.queue.dump() if row["queue"] == "active"]

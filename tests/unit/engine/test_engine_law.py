@@ -197,7 +197,7 @@ def test_room_is_made_without_losing_anybody(seed: int, extenders: tuple[Extende
         assert asked == ({Verb.PREEMPT} if extenders else set())
     if not extenders:
         assert cluster.evicted
-    assert engine.attempts.extender_call_counts() == (0, 0)
+    assert engine.attempts.extender_calls.counts() == (0, 0)
     assert states.shared(Evictions, "").under_way == set()
 
 
@@ -253,4 +253,4 @@ def test_nobody_is_lost_while_the_configuration_changes(
     cluster.check_columns()
     assert cluster.known == cluster.pods
     assert states.shared(Evictions, "").under_way == set()
-    assert engine.attempts.extender_call_counts() == (0, 0)
+    assert engine.attempts.extender_calls.counts() == (0, 0)

@@ -253,7 +253,7 @@ def test_the_end_of_a_large_group_is_no_long_step(ending: str) -> None:
     else:
         driven.tick(60.0)
     left = []
-    while driven.engine.attempts.has_turn:
+    while driven.engine.scheduler.has_turn:
         left.append(sum(driven.stage(pod) == "held" for pod in pods))
         driven.handle(Decide())
 

@@ -15,10 +15,10 @@ from scheduler.daemon.bootstrap import FrameworkBuilder, build_engine
 from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.answers.model import FeasibleNode
 from scheduler.kernel.engine import AttemptState
-from scheduler.kernel.engine.attempts import OUTCOMES_END
 from scheduler.kernel.engine.events import BindFailed, Bound, Decide, ObjectSet, Tick
 from scheduler.kernel.engine.instructions import Bind
 from scheduler.kernel.engine.outcome import AttemptOutcome
+from scheduler.kernel.engine.scheduling_failure import OUTCOMES_END
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.handle import Handle
 from scheduler.kernel.framework.interface import Bits, FilterPlugin, Plugin, Reads, Reason

@@ -9,7 +9,7 @@ from typing_extensions import override
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine import AttemptState
 from scheduler.kernel.engine.algorithm import SchedulingAlgorithm
-from scheduler.kernel.engine.attempts import ASK_AGAIN_SECONDS, CONFIRM_SECONDS, MAX_QUESTIONS
+from scheduler.kernel.engine.binding_cycle import ASK_AGAIN_SECONDS, CONFIRM_SECONDS, MAX_QUESTIONS
 from scheduler.kernel.engine.events import (
     Activate,
     BindFailed,

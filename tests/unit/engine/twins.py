@@ -73,7 +73,7 @@ class Twins:
         """One step of the first, and as many of the second as it had pods."""
         told = list(self.batching.handle(Decide(limit), self.now))
         expected: list[Instruction] = []
-        for _ in range(max(1, self.batching.attempts.scheduled)):
+        for _ in range(max(1, self.batching.scheduler.scheduled)):
             expected += self.single.handle(Decide(), self.now)
         assert encoded(told) == encoded(expected)
         self.batching.validate()
@@ -85,7 +85,7 @@ class Twins:
         steps = []
         while self.batching.has_ready:
             self.schedule(limit)
-            steps.append(self.batching.attempts.scheduled)
+            steps.append(self.batching.scheduler.scheduled)
         return steps
 
     def attempts(self, result: str) -> int:

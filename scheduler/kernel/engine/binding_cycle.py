@@ -1,0 +1,215 @@
+"""The binding cycle: from Permit to the pod that the watch shows on its node.
+
+Source: kubernetes pkg/scheduler/schedule_one.go (bindingCycle,
+handleBindingCycleError) v1.36.
+"""
+
+from typing import Final
+
+from scheduler.kernel.engine.attempt import Attempt, AttemptEvent, AttemptState
+from scheduler.kernel.engine.attempts import Attempts
+from scheduler.kernel.engine.core import Core
+from scheduler.kernel.engine.events import Rejected
+from scheduler.kernel.engine.failure import Failure, nomination, rejected_by, scheduled
+from scheduler.kernel.engine.held import Settled
+from scheduler.kernel.engine.instructions import Bind, ReadPod, RunPreBind, SetTimer
+from scheduler.kernel.engine.scheduling_failure import FailureHandler
+from scheduler.kernel.framework.status import Code, unschedulable
+
+CONFIRM_SECONDS: Final = 30.0
+"""How long the watch may take to tell of a bound pod before the API server is asked."""
+ASK_AGAIN_SECONDS: Final = 5.0
+"""How long to wait before the API server is asked again about the same pod."""
+MAX_QUESTIONS: Final = 16
+"""Pods that the API server is asked about at a time."""
+
+
+class BindingCycle:
+    """What is done for pods that have a node and all that is reserved for them."""
+
+    def __init__(self, core: Core, attempts: Attempts, failures: FailureHandler) -> None:
+        self._core = core
+        self._attempts = attempts
+        self._failures = failures
+
+    def wait_on_permit(self, attempt: Attempt, timeouts: dict[str, float]) -> None:
+        """RESERVED to HELD, at most so many seconds by plugin."""
+        core = self._core
+        self._attempts.advance(attempt, AttemptEvent.WAIT)
+        self._nominate(attempt)
+        waiting = core.waiting.add(attempt.pod, attempt.id, timeouts, core.now)
+        core.out.append(SetTimer(waiting.deadline))
+
+    def allowed(self, uid: str, plugin: str) -> None:
+        """One plugin lets a held pod go; the last one sets it free."""
+        waiting = self._core.waiting.get(uid)
+        if waiting is None:
+            return
+        waiting.deadlines.pop(plugin, None)
+        if not waiting.deadlines:
+            self._core.waiting.settle(uid)
+
+    def rejected(self, rejection: Rejected) -> None:
+        """A held pod may not be bound."""
+        self._core.waiting.settle(rejection.uid, rejection)
+
+    def go_on(self, settled: Settled) -> None:
+        """Have a pod bound that Permit no longer holds, or give it back."""
+        attempt = self._attempts[settled.waiting.attempt]
+        rejection = settled.rejection
+        if rejection is None:
+            self._failures.end_waiting(settled.waiting.pod.uid, Code.SUCCESS)
+            self._failures.guarded(attempt, lambda: self.start(attempt))
+        else:
+            status = unschedulable(rejection.message).by(rejection.plugin)
+            self._failures.handle_scheduling_failure(attempt, rejected_by(status))
+
+    def start(self, attempt: Attempt) -> None:
+        """Permit is over: from here on a failure is never a rejection."""
+        pod = attempt.pod
+        self._core.queue.done_scheduling_cycle(pod.uid)
+        if attempt.framework.needs_pre_bind(attempt.state_of_plugins, pod, pod.node_name):
+            self._attempts.advance(attempt, AttemptEvent.PREPARE)
+            self._nominate(attempt)
+            self._core.out.append(RunPreBind(attempt.id))
+        else:
+            self._bind(attempt)
+
+    def _nominate(self, attempt: Attempt) -> None:
+        """Tell others, such as an autoscaler, where a pod is to go that is not bound at once.
+
+        Source: schedule_one.go bindingCycle, with NominatedNodeNameForExpectation.
+        """
+        if not attempt.is_nominated:
+            attempt.is_nominated = True
+            self._core.out.extend(filter(None, map(nomination, attempt.placed)))
+
+    def _bind(self, attempt: Attempt) -> None:
+        self._attempts.advance(attempt, AttemptEvent.BIND)
+        attempt.binder = self._attempts.extender_calls.binder(attempt)
+        self._send_bind(attempt)
+
+    def _send_bind(self, attempt: Attempt) -> None:
+        out, binder = self._core.out, attempt.binder
+        by_plugins = binder is None and not attempt.framework.plugins.binds_plainly
+        for each in attempt.placed:
+            pod, meta = each.pod, each.pod.metadata
+            bind = Bind(
+                attempt.id, meta.namespace, meta.name, meta.uid, pod.node_name, by_plugins, binder
+            )
+            out.append(bind)
+
+    def pre_bound(self, attempt_id: int, problem: str) -> None:
+        """PreBind plugins are done."""
+        attempt = self._attempts.in_state(attempt_id, AttemptState.PREBINDING)
+        if attempt is None:
+            return
+        if problem:
+            self._failures.handle_scheduling_failure(attempt, Failure(problem))
+        else:
+            self._bind(attempt)
+
+    def bound(self, attempt_id: int) -> None:
+        """The binding was accepted."""
+        attempt = self._attempts.in_state(attempt_id, AttemptState.BINDING, AttemptState.UNSURE)
+        if attempt is not None:
+            self._report_bind(attempt, Code.SUCCESS)
+            self._attempts.advance(attempt, AttemptEvent.ACCEPT)
+            self._attempts.doubtful.pop(attempt.id, None)
+            self._attempts.bound[attempt.id] = attempt
+            self._finish(attempt)
+
+    def bind_failed(self, attempt_id: int, message: str, *, is_certain: bool) -> None:
+        """The binding failed for certain, or its outcome is unknown."""
+        attempt = self._attempts.in_state(attempt_id, AttemptState.BINDING)
+        if attempt is None:
+            return
+        binder, extenders = attempt.binder, self._attempts.extender_calls.extenders
+        if binder is not None and extenders.all[binder].config.ignorable:
+            self._attempts.extender_calls.went_on_without(attempt, binder, message)
+            attempt.binder = None
+            self._send_bind(attempt)
+            return
+        self._report_bind(attempt, Code.ERROR)
+        if is_certain:
+            self._failures.handle_scheduling_failure(attempt, Failure(message))
+            return
+        attempt.doubt = message
+        self._attempts.advance(attempt, AttemptEvent.DOUBT)
+        self._ask(attempt)
+
+    def _report_bind(self, attempt: Attempt, code: Code) -> None:
+        if attempt.framework.plugins.binds_plainly:
+            attempt.framework.bound_plainly(code, self._core.now - attempt.since)
+
+    def _finish(self, attempt: Attempt) -> None:
+        """The pod is bound, whether we know it by an answer or by the watch."""
+        core, queued = self._core, attempt.queued
+        self._failures.ended(attempt, "scheduled")
+        began = queued.initial_attempt_timestamp
+        core.metrics.pod_bound(
+            queued.attempts,
+            None if began is None else core.now - began,
+            was_flushed=queued.was_flushed,
+        )
+        for pod in attempt.placed:
+            core.out.append(scheduled(pod))
+            core.queue.done(pod.uid)
+        if attempt.framework.plugins.post_bind:
+            for pod in attempt.placed:
+                for problem in attempt.framework.run_post_bind_plugins(
+                    attempt.state_of_plugins, pod, pod.node_name
+                ):
+                    core.report("PostBind failed", pod.key, problem)
+
+    def confirmed(self, attempt: Attempt) -> None:
+        """The API server says that the pod runs on the node it was to be bound to."""
+        was_told = attempt.state is AttemptState.BOUND
+        self._attempts.advance(attempt, AttemptEvent.CONFIRM)
+        self._attempts.forget(attempt)
+        if not was_told:
+            self._finish(attempt)
+
+    def not_bound(self, attempt: Attempt) -> None:
+        """The pod of an attempt in doubt has no node; one that was said to have is let go."""
+        if attempt.state is AttemptState.UNSURE:
+            self._failures.handle_scheduling_failure(attempt, Failure(attempt.doubt))
+        else:
+            self._failures.abandon(attempt, "not bound after all")
+
+    def node_gone(self, name: str) -> None:
+        """Fail the attempts that run PreBind for a node that is gone.
+
+        Their pods do not need what PreBind prepares there. A binding that was sent may succeed.
+        """
+        preparing = [each for each in self._attempts if each.state is AttemptState.PREBINDING]
+        for attempt in preparing:
+            if attempt.pod.node_name == name:
+                failure = Failure(f'node "{name}" not found')
+                self._failures.handle_scheduling_failure(attempt, failure)
+
+    def tick(self) -> None:
+        """Reject pods at the end of their Permit timeouts, and check unconfirmed bindings.
+
+        The API server is asked about a pod if its binding is in doubt, or if the watch has not
+        confirmed the binding within `CONFIRM_SECONDS`.
+        """
+        core = self._core
+        for waiting in core.waiting:
+            late = waiting.timed_out(core.now)
+            if late is not None:
+                self.rejected(late)
+        for attempt in self._attempts.bound.values():
+            if attempt.since + CONFIRM_SECONDS > core.now:
+                break
+            self._attempts.doubtful.setdefault(attempt.id, attempt)
+        for attempt in list(self._attempts.doubtful.values())[:MAX_QUESTIONS]:
+            if attempt.asked_at + ASK_AGAIN_SECONDS <= core.now:
+                self._ask(attempt)
+
+    def _ask(self, attempt: Attempt) -> None:
+        """Ask the API server; the next time it is the others' turn first."""
+        attempt.asked_at = self._core.now
+        self._attempts.doubtful[attempt.id] = self._attempts.doubtful.pop(attempt.id, attempt)
+        pod = attempt.pod
+        self._core.out.append(ReadPod(attempt.id, pod.namespace, pod.name, pod.uid))

@@ -1,0 +1,294 @@
+"""The scheduling cycle: from the head of the queue to a node with all that is reserved there.
+
+Source: kubernetes pkg/scheduler/schedule_one.go (ScheduleOne, schedulingCycle) v1.36.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from scheduler.api.limits import exceeded_limit
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.engine.algorithm import NoNodesAvailable, ScheduleResult, Unschedulable
+from scheduler.kernel.engine.attempt import PLACED, Attempt, AttemptEvent
+from scheduler.kernel.engine.attempts import Attempts
+from scheduler.kernel.engine.batch import MAX_BATCH, Batch
+from scheduler.kernel.engine.binding_cycle import BindingCycle
+from scheduler.kernel.engine.core import Core
+from scheduler.kernel.engine.evicting import Evicting
+from scheduler.kernel.engine.failure import (
+    Failure,
+    failed_scheduling,
+    failure_like,
+    failure_of,
+    no_nodes,
+    rejected_by,
+)
+from scheduler.kernel.engine.outcome import choice_of
+from scheduler.kernel.engine.scheduling_failure import FailureHandler
+from scheduler.kernel.extender import Answer, ExtenderCalls
+from scheduler.kernel.framework.status import Code
+from scheduler.kernel.framework.types import QueuedPodInfo
+
+PLUGIN_METRICS_EVERY: Final = 10
+"""Of so many cycles one has its plugin calls timed. Source: pluginMetricsSamplePercent."""
+
+MAX_CALLS: Final = 4
+"""How often extenders are asked from the beginning about one attempt."""
+NODES_CHANGE: Final = "the nodes that fit have changed each time extenders were asked about them"
+
+
+class Scheduler:
+    """Takes pods off the queue and finds nodes for them.
+
+    Attributes:
+        decided: UID of the pod that was scheduled last; empty if the last step was about none.
+        scheduled: how many pods the last step was about.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        attempts: Attempts,
+        failures: FailureHandler,
+        binding: BindingCycle,
+        evicting: Evicting,
+    ) -> None:
+        self._core = core
+        self._attempts = attempts
+        self._extender_calls = attempts.extender_calls
+        self._failures = failures
+        self._binding = binding
+        self._evicting = evicting
+        self.decided = ""
+        self.scheduled = 0
+
+    @property
+    def has_turn(self) -> bool:
+        """Whether an attempt may go on: Permit holds it no longer, or it may ask extenders."""
+        return bool(self._core.waiting.settled) or self._extender_calls.has_turn
+
+    def schedule(self, limit: int) -> None:
+        """Let an attempt go on that waited to ask extenders, or schedule the next ready pods.
+
+        Args:
+            limit: how many equal pods at most; the first one that is not placed is the last.
+        """
+        core = self._core
+        self.decided, self.scheduled = "", 0
+        if core.waiting.settled:
+            return  # Their turn comes after each event; what they give back is there for the next.
+        batch = Batch(core, min(limit, MAX_BATCH))
+        attempt = self._extender_calls.next_in_line()
+        if attempt is not None:
+            self._measured(attempt, lambda: self._scheduling_cycle(attempt, batch))
+            return
+        queued = core.queue.pop()
+        while queued is not None:
+            batch.left -= 1
+            is_placed = self._schedule_one(queued, batch)
+            if not is_placed:
+                reason = "pod_failed"
+            elif not batch.left or core.inbox or self.has_turn:
+                reason = "expired"
+            else:
+                queued, reason = core.queue.pop_equal(queued.pod_info), "pod_incompatible"
+                if queued is not None:
+                    continue
+            batch.end(reason, is_placed=is_placed)
+            return
+
+    def answered(self, number: int, answer: Answer) -> None:
+        """An extender has answered a question, or has not."""
+        self.decided, self.scheduled = "", 0
+        attempt = self._extender_calls.asked_by(number)
+        if attempt is not None and attempt.extender_calls is not None:
+            calls = attempt.extender_calls
+            self._measured(attempt, lambda: self._take(attempt, calls, number, answer))
+
+    # --- one pod --------------------------------------------------------------------------------
+
+    def _schedule_one(self, queued: QueuedPodInfo, batch: Batch) -> bool:
+        """Schedule a pod that was popped; says whether it has found a place."""
+        core, pod = self._core, queued.pod_info
+        self.scheduled += 1
+        if pod.is_terminating or core.cache.is_assumed_pod(pod.uid):
+            self._skip(pod)
+            return False
+        rejection = core.queue.valid_rejection(queued, lambda: core.cluster_version)
+        if rejection is not None:
+            core.metrics.attempt_ended("unschedulable", pod.spec.scheduler_name, 0.0)
+            failure = failure_like(rejection)
+            self._failures.requeue(queued, failure, rejection)
+            self._failures.tell_outcome(queued, "unschedulable", failure=failure)
+            return False
+        attempt = self._attempts.begin(queued)
+        self._measured(attempt, lambda: self._scheduling_cycle(attempt, batch))
+        return attempt.state in PLACED
+
+    def _scheduling_cycle(self, attempt: Attempt, batch: Batch) -> None:
+        """The scheduling cycle of an attempt, or the rest of it once extenders have answered."""
+        start = self._core.stopwatch()
+        # 1. The pod was popped. What was found out about an equal one may hold for it.
+        result = batch.next_result(attempt.framework, attempt.pod)
+        if result is None:
+            if not self._may_go_on(attempt):
+                return
+            # 2. The snapshot takes over what has changed.
+            batch.catch_up()
+            attempt.framework.calls.step("Snapshot")
+            # 3. Filter, with extenders where there are any. 4. Score, and pick a node.
+            if self._waits_for_extenders(attempt):
+                return
+            found = self._schedule_pod(attempt)
+            self._note(attempt, found, start)
+            if not isinstance(found, ScheduleResult):
+                # 5. PostFilter, where no node fits.
+                self._post_filter(attempt, found, batch)
+                return
+            batch.looked_at(attempt.framework, attempt.pod, found)
+            result = found
+        else:
+            self._note(attempt, result, start)
+        # 6. The pod counts as running there.
+        self._assume(attempt, result)
+        # 7. Reserve and Permit, and on to the binding cycle.
+        self._reserve_and_permit(attempt)
+
+    def _may_go_on(self, attempt: Attempt) -> bool:
+        """Whether the pod is within the limits, and need not wait for its turn to ask extenders."""
+        calls, pod = self._extender_calls, attempt.pod
+        too_much = exceeded_limit(pod.shape)
+        if too_much:
+            failure = Failure(too_much, is_rejection=True)
+            self._failures.handle_scheduling_failure(attempt, failure)
+            return False
+        return not calls.about_nodes(pod) or calls.take_turn(attempt)
+
+    def _waits_for_extenders(self, attempt: Attempt) -> bool:
+        calls = attempt.extender_calls
+        return (calls is None or not calls.begun) and self._extender_calls.ask_about_nodes(
+            attempt, tries_nominated=True
+        )
+
+    def _schedule_pod(self, attempt: Attempt) -> ScheduleResult | Unschedulable | NoNodesAvailable:
+        core, calls = self._core, attempt.extender_calls
+        about = attempt.framework, attempt.pod, core.snapshot, core.queue.nominator
+        advice = None if calls is None else calls.advice()
+        if advice is None:
+            return core.algorithm.schedule_pod(*about)
+        return core.algorithm.schedule_advised(*about, advice)
+
+    def _post_filter(
+        self, attempt: Attempt, found: Unschedulable | NoNodesAvailable, batch: Batch
+    ) -> None:
+        """No node fits: preemption may make room, or extenders are asked anew."""
+        calls = attempt.extender_calls
+        if isinstance(found, NoNodesAvailable):
+            failure: Failure | None = no_nodes(found)
+        elif found.unasked and calls is not None and not calls.is_sample:
+            failure = self._ask_anew(attempt, calls, batch)
+        else:
+            failure = self._run_post_filter(attempt, found)
+        if failure is not None:
+            self._failures.handle_scheduling_failure(attempt, failure)
+
+    def _run_post_filter(self, attempt: Attempt, found: Unschedulable) -> Failure | None:
+        """Why the pod fails now; None if extenders are asked about victims first."""
+        framework, diagnosis, calls = attempt.framework, found.diagnosis, attempt.extender_calls
+        excess = diagnosis.excess(self._core.snapshot)
+        if not framework.plugins.post_filter:
+            return failure_of(diagnosis, excess=excess, has_extender_results=calls is not None)
+        if calls is not None:
+            diagnosis.reviewed = calls.reviewed
+        result, status = framework.run_post_filter_plugins(
+            found.state, attempt.pod, self._core.snapshot, diagnosis
+        )
+        if result is not None:
+            self._core.out.extend(result.writes)
+        if status.is_success and result is not None:
+            if self._extender_calls.ask_about_candidates(attempt, result.candidates):
+                return None
+            self._evicting.begin(attempt.pod, result)
+        diagnosis.post_filter_message = status.message
+        return failure_of(
+            diagnosis,
+            None if result is None else result.nominated_node_name,
+            excess,
+            has_extender_results=attempt.extender_calls is not None,
+        )
+
+    def _assume(self, attempt: Attempt, result: ScheduleResult) -> None:
+        """POPPED or ASKING to ASSUMED."""
+        core = self._core
+        pod = attempt.pod.on_node(result.suggested_host)
+        attempt.placed, attempt.cycle_state = (pod,), result.state
+        self._attempts.advance(attempt, AttemptEvent.FIT)
+        self._extender_calls.forget(attempt)
+        core.cache.assume_pod(pod)
+        self._failures.tell_states(core.states.reserved, pod)
+        core.queue.found_place(pod.uid)
+
+    def _reserve_and_permit(self, attempt: Attempt) -> None:
+        """ASSUMED to RESERVED to HELD or beyond."""
+        framework, pod = attempt.framework, attempt.pod
+        about = attempt.state_of_plugins, pod, pod.node_name
+        self._attempts.advance(attempt, AttemptEvent.RESERVE)
+        status = framework.run_reserve_plugins(*about)
+        if status.is_success:
+            status, timeouts = framework.run_permit_plugins(*about)
+            if status.code is Code.WAIT:
+                self._binding.wait_on_permit(attempt, timeouts)
+                return
+        if status.is_success:
+            self._binding.start(attempt)
+        else:
+            self._failures.handle_scheduling_failure(attempt, rejected_by(status))
+
+    def _skip(self, pod: PodInfo) -> None:
+        """A pod that needs no node any more, or has one already."""
+        if pod.is_terminating:
+            note = f"skip schedule deleting pod: {pod.key}"
+            self._core.out.append(failed_scheduling(pod, note))
+        self._core.queue.done(pod.uid)
+
+    # --- extenders ------------------------------------------------------------------------------
+
+    def _ask_anew(self, attempt: Attempt, calls: ExtenderCalls, batch: Batch) -> Failure | None:
+        """What was asked about does not fit any more, and other nodes do."""
+        if calls.begun >= MAX_CALLS:
+            return Failure(NODES_CHANGE)
+        if not self._extender_calls.ask_about_nodes(attempt, tries_nominated=False):
+            self._scheduling_cycle(attempt, batch)
+        return None
+
+    def _take(self, attempt: Attempt, calls: ExtenderCalls, number: int, answer: Answer) -> None:
+        if self._extender_calls.take(attempt, calls, number, answer):
+            self._scheduling_cycle(attempt, Batch(self._core))
+
+    # --- measuring ------------------------------------------------------------------------------
+
+    def _measured(self, attempt: Attempt, cycle: Callable[[], None]) -> None:
+        """Run a cycle in which plugins are asked; whatever goes wrong fails the attempt only."""
+        core, calls, pod = self._core, attempt.framework.calls, attempt.pod
+        self.decided = core.waiting.deciding = pod.uid
+        calls.begin_cycle(sampled=attempt.id % PLUGIN_METRICS_EVERY == 0)
+        start = core.stopwatch()
+        self._failures.guarded(attempt, cycle)
+        core.waiting.deciding = ""
+        if core.tracer is not None:
+            core.tracer.cycle_done(pod.key, start, core.stopwatch(), calls.steps)
+
+    def _note(
+        self,
+        attempt: Attempt,
+        found: ScheduleResult | Unschedulable | NoNodesAvailable,
+        start: float,
+    ) -> None:
+        """Take note of what was found, and how long that took."""
+        core = self._core
+        is_asking = attempt.extender_calls is not None
+        thought = core.now - attempt.start if is_asking else core.stopwatch() - start
+        attempt.deciding_seconds = thought
+        core.metrics.scheduling_algorithm_duration.observe(thought)
+        if core.take_outcome is not None:
+            attempt.choice = choice_of(found, core.snapshot)

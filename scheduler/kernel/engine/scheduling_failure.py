@@ -1,0 +1,203 @@
+"""What becomes of attempts that fail, or that are not needed any more.
+
+Source: kubernetes pkg/scheduler/schedule_one.go (handleSchedulingFailure, handleBindingCycleError,
+unreserveAndForget) v1.36.
+"""
+
+import traceback
+from collections.abc import Callable
+from typing import Final
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.engine.attempt import (
+    ACQUIRED,
+    UNDECIDED,
+    Acquired,
+    Attempt,
+    AttemptEvent,
+    AttemptState,
+)
+from scheduler.kernel.engine.attempts import Attempts
+from scheduler.kernel.engine.core import TRACE_LINES, Core
+from scheduler.kernel.engine.failure import Failure, failed_scheduling, status_patch, unexpected
+from scheduler.kernel.engine.instructions import Cancel, LogError
+from scheduler.kernel.engine.outcome import outcome_of
+from scheduler.kernel.extender import ExtenderError
+from scheduler.kernel.framework.events import ASSIGNED_POD_DELETE
+from scheduler.kernel.framework.runtime import PluginError
+from scheduler.kernel.framework.status import Code
+from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.queue import PUT_LAST_SECONDS, Rejection
+
+OUTCOMES_END: Final = "Error recording a decision; recording no more"
+
+SCHEDULING_FAILED: Final = "Error scheduling pod; retrying"
+
+
+class FailureHandler:
+    """Gives back what attempts have acquired, and puts their pods back into the queue."""
+
+    def __init__(self, core: Core, attempts: Attempts) -> None:
+        self._core = core
+        self._attempts = attempts
+
+    def handle_scheduling_failure(self, attempt: Attempt, failure: Failure) -> None:
+        """Give everything back, put the pods into the queue again, and say why.
+
+        A pod that was rejected must not be woken by the end of its own reservation: the event then
+        comes after it is back in the queue, and leaves it alone. Until then no code of others runs
+        that may raise: the pod would be lost.
+        """
+        core = self._core
+        decided = attempt.state not in UNDECIDED
+        freed = self._roll_back(attempt, AttemptEvent.FAIL, failure.message) and decided
+        if freed and not failure.is_rejection:
+            self._free(attempt, freed=freed)
+        if not failure.is_rejection:
+            core.out.append(LogError(SCHEDULING_FAILED, attempt.pod.key, failure.message))
+        rejection = None
+        if failure.fits_nowhere:
+            rejection = Rejection(
+                failure.message,
+                failure.unschedulable_plugins,
+                failure.excess,
+                core.cluster_version,
+                core.now,
+            )
+        for queued in attempt.members:
+            self.requeue(queued, failure, rejection, is_nominated=attempt.is_nominated)
+        if freed and failure.is_rejection:
+            self._free(attempt, freed=freed)
+        self.ended(attempt, "unschedulable" if failure.is_rejection else "error", failure)
+
+    def abandon(self, attempt: Attempt, why: str) -> None:
+        """The pod needs nothing from this attempt any more: its room is free for others."""
+        if attempt.state is not AttemptState.BOUND:
+            self.tell_outcome(attempt.queued, "gone", attempt, Failure(why))
+        freed = self._roll_back(attempt, AttemptEvent.LEAVE, why)
+        for queued in attempt.members:
+            self._core.queue.done(queued.pod_info.uid)
+        self._free(attempt, freed=freed)
+
+    def guarded(self, attempt: Attempt, step: Callable[[], None]) -> None:
+        """Whatever goes wrong in a step fails this attempt, and nothing else."""
+        try:
+            step()
+        except (PluginError, ExtenderError) as problem:
+            self.handle_scheduling_failure(attempt, Failure(str(problem)))
+        except Exception as problem:  # noqa: BLE001 - one pod must never stop the others
+            trace = traceback.format_exc(-TRACE_LINES)
+            self._core.report("Unexpected error", attempt.pod.key, problem, trace=trace)
+            self.handle_scheduling_failure(attempt, unexpected(problem))
+
+    def _roll_back(self, attempt: Attempt, event: AttemptEvent, why: str) -> bool:
+        """Give back what the state had taken; says whether room was among it."""
+        core, freed = self._core, False
+        acquired = ACQUIRED[attempt.state]
+        self._attempts.advance(attempt, event, why)
+        self._attempts.forget(attempt)
+        for what in acquired:
+            if what is Acquired.WORK:
+                core.out.append(Cancel(attempt.id))
+            for pod in attempt.placed:
+                if what is Acquired.HOLD:
+                    self.end_waiting(pod.uid, Code.UNSCHEDULABLE)
+                elif what is Acquired.RESERVATIONS:
+                    self._unreserve(attempt, pod)
+                elif what is Acquired.ROOM:
+                    freed = core.cache.forget_pod(pod) or freed
+        return freed
+
+    def _unreserve(self, attempt: Attempt, pod: PodInfo) -> None:
+        failures, writes = attempt.framework.run_unreserve_plugins(
+            attempt.state_of_plugins, pod, pod.node_name
+        )
+        for problem in failures:
+            self._core.report("Unreserve failed", pod.key, problem)
+        self._core.out.extend(writes)
+        self.tell_states(self._core.states.unreserved, pod)
+
+    def _free(self, attempt: Attempt, *, freed: bool) -> None:
+        """Room that others waited for is there again."""
+        if freed:
+            for pod in attempt.placed:
+                self._core.queue.move_all_to_active_or_backoff_queue(
+                    ASSIGNED_POD_DELETE, pod, None, but=pod.uid
+                )
+
+    def requeue(
+        self,
+        queued: QueuedPodInfo,
+        failure: Failure,
+        rejection: Rejection | None,
+        *,
+        is_nominated: bool = False,
+    ) -> None:
+        """Put a pod back into the queue, and say why: event, condition and nomination."""
+        core = self._core
+        queued.unschedulable_plugins = failure.unschedulable_plugins
+        queued.pending_plugins = failure.pending_plugins
+        queued.last_failure = failure.message
+        queued.excess = failure.excess
+        if not core.queue.add_unschedulable_if_not_present(queued, rejection):
+            return
+        pod = queued.pod_info
+        if failure.nominated_node_name is not None:
+            core.queue.add_nominated_pod(pod, failure.nominated_node_name)
+        core.out.append(failed_scheduling(pod, failure.message))
+        self._patch(pod, failure, is_nominated=is_nominated)
+
+    def _patch(self, pod: PodInfo, failure: Failure, *, is_nominated: bool = False) -> None:
+        patch = status_patch(pod, failure, is_nominated=is_nominated)
+        if patch is not None:
+            self._core.out.append(patch)
+
+    def put_last(self, uid: str, seconds: float) -> None:
+        """A decision took long: the second time in a row the pod is put last, and says so."""
+        queued = self._core.queue.took_long(uid)
+        if queued is None:
+            return
+        message = (
+            f"{queued.last_failure} Tried last for {PUT_LAST_SECONDS // 60:.0f} minutes: "
+            f"deciding took {seconds:.1f} s of processor time, for the second time in a row."
+        )
+        rejected = bool(queued.unschedulable_plugins or queued.pending_plugins)
+        failure = Failure(message, is_rejection=rejected, nominated_node_name=None)
+        self._patch(queued.pod_info, failure)
+
+    def ended(self, attempt: Attempt, result: str, failure: Failure | None = None) -> None:
+        """Count an attempt that came to a result."""
+        core, profile = self._core, attempt.framework.profile_name
+        core.metrics.attempt_ended(result, profile, core.now - attempt.start)
+        self.tell_outcome(attempt.queued, result, attempt, failure)
+
+    def tell_outcome(
+        self,
+        queued: QueuedPodInfo,
+        result: str,
+        attempt: Attempt | None = None,
+        failure: Failure | None = None,
+    ) -> None:
+        """Give the outcome to be recorded; the pod must not suffer if that raises."""
+        core = self._core
+        if core.take_outcome is None:
+            return
+        try:
+            core.take_outcome(
+                outcome_of(queued, result, core.now, attempt=attempt, failure=failure)
+            )
+        except Exception as problem:  # noqa: BLE001 - see above
+            core.take_outcome = None
+            core.report(OUTCOMES_END, queued.pod_info.key, problem)
+
+    def tell_states(self, tell: Callable[[PodInfo], list[PluginError]], pod: PodInfo) -> None:
+        """Tell the shared states of plugins what is reserved for a pod, or no more."""
+        for problem in tell(pod):
+            self._core.report("Plugin failed", pod.key, problem)
+
+    def end_waiting(self, uid: str, code: Code) -> None:
+        """Permit holds a pod no longer."""
+        core = self._core
+        waiting = core.waiting.remove(uid)
+        if waiting is not None:
+            core.metrics.permit_wait_duration[code.upstream_name].observe(core.now - waiting.since)
