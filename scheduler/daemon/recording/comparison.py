@@ -17,7 +17,14 @@ from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
 from scheduler.daemon.recording.records import Record
-from scheduler.daemon.recording.summary import Meter, PodSummary, Summary, Victim, summary_of
+from scheduler.daemon.recording.summary import (
+    Meter,
+    PodSummary,
+    Summary,
+    Victim,
+    summary_of,
+    workload_of,
+)
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import (
     Bound,
@@ -95,6 +102,39 @@ def compare(
         summary_of((recorded.pods[uid] for uid in now.pods), recorded.victims, recorded.meter),
         summary_of(now.pods.values(), now.victims, now.meter),
     )
+
+
+class Placements(msgspec.Struct, frozen=True):
+    """What one engine made of the recorded pods.
+
+    Attributes:
+        pods: by UID, those that were seen waiting.
+        victims: by UID.
+        meter: how full nodes were.
+        recorded: by UID, the node that the recorded engine chose at last.
+    """
+
+    pods: dict[str, PodSummary]
+    victims: dict[str, Victim]
+    meter: Meter
+    recorded: dict[str, str]
+
+
+def place_anew(records: Iterable[Record], engine: Engine) -> Placements:
+    """Place the recorded pods with another engine, as `compare` does.
+
+    Raises:
+        RecordingError: a file is damaged.
+    """
+    now = _Other(engine)
+    recorded: dict[str, str] = {}
+    for record in records:
+        if b'"Bind"' in record.answer:
+            instructions = msgspec.json.decode(record.answer, type=list[Instruction])
+            recorded |= {bind.uid: bind.node for bind in instructions if isinstance(bind, Bind)}
+        now.take(record)
+    now.end()
+    return Placements(now.pods, now.victims, now.meter, recorded)
 
 
 class Side(ABC):
@@ -175,7 +215,7 @@ class _Recorded(Side):
                 # Another instance has bound it.
                 self._placed(pod.uid, pod.node_name)
         elif pod.uid not in self.pods:
-            self.pods[pod.uid] = PodSummary(pod.key, self._now)
+            self.pods[pod.uid] = PodSummary(pod.key, self._now, workload=workload_of(pod))
 
 
 class _Other(Side):
@@ -212,7 +252,7 @@ class _Other(Side):
             return
         is_ours = pod.spec.scheduler_name in self._engine.core.frameworks
         if is_ours and not pod.node_name and uid not in self.pods:
-            self.pods[uid] = PodSummary(pod.key, self._now)
+            self.pods[uid] = PodSummary(pod.key, self._now, workload=workload_of(pod))
         summary = self.pods.get(uid)
         if summary is not None:
             pod = _on(pod, summary.node)

@@ -1,10 +1,11 @@
 """What came of the pods of a recording, in numbers: waiting, victims, and how full nodes were."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 
 import msgspec
 
+from scheduler.api.pods import PodInfo
 from scheduler.api.resources import PODS
 from scheduler.kernel.snapshot import Snapshot
 
@@ -14,6 +15,7 @@ class PodSummary(msgspec.Struct):
 
     Attributes:
         pod: `namespace/name`.
+        workload: see `workload_of`.
         came: when it was first seen waiting, in seconds of the events' clock.
         node: where it was sent at last, or empty.
         placed: when.
@@ -23,6 +25,7 @@ class PodSummary(msgspec.Struct):
     came: float
     node: str = ""
     placed: float = 0.0
+    workload: str = ""
 
     @property
     def waited(self) -> float | None:
@@ -121,6 +124,20 @@ class Meter:
         return Use(round(self._nodes / (self._seconds or 1.0), 1), self._most_nodes)
 
 
+def workload_of(pod: PodInfo) -> str:
+    """`namespace/Kind/name` of the pod's controller, or `namespace/Pod` for pods without one.
+
+    Revisions of a Deployment are one workload: the hash of its ReplicaSet is left out.
+    """
+    meta = pod.pod.metadata
+    owner = next((owner for owner in meta.owner_references if owner.controller), None)
+    if owner is None:
+        return f"{meta.namespace}/Pod"
+    revision = meta.labels.get("pod-template-hash")
+    name = owner.name.removesuffix(f"-{revision}") if revision else owner.name
+    return f"{meta.namespace}/{owner.kind}/{name}"
+
+
 def summary_of(pods: Iterable[PodSummary], victims: Mapping[str, Victim], meter: Meter) -> Summary:
     """Sum up what one engine did."""
     waited = [summary.waited for summary in pods]
@@ -128,14 +145,15 @@ def summary_of(pods: Iterable[PodSummary], victims: Mapping[str, Victim], meter:
     return Summary(
         len(placed),
         len(waited) - len(placed),
-        _waiting(placed),
+        wait_times(placed),
         tuple(victims.values()),
         meter.use,
         meter.nodes,
     )
 
 
-def _waiting(seconds: list[float]) -> WaitTimes | None:
+def wait_times(seconds: Sequence[float]) -> WaitTimes | None:
+    """Of ascending seconds; None for none."""
     if not seconds:
         return None
 

@@ -1,9 +1,6 @@
 """`stowage replay` with another configuration: what it is, and what comes of it in words."""
 
-import importlib
-import sys
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import Final
 
 import click
@@ -14,11 +11,10 @@ from scheduler.daemon.recording.records import Header, Record
 from scheduler.daemon.recording.summary import Summary, Victim
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.outcome import TakeOutcome
-from scheduler.kernel.framework.interface import Plugin
-from scheduler.tools.cli.inputs import NOT_ASKED, profiles_from_text, read_profiles
+from scheduler.tools.cli.inputs import NOT_ASKED, read_profiles
 from scheduler.tools.cli.tables import print_table
 from scheduler.tools.offline.cluster import Profiles
-from scheduler.tools.offline.reading import InputError
+from scheduler.tools.offline.configured import plugin_called, profiles_from_text
 from scheduler.tools.offline.recorded import recorded_profiles, with_plugins
 
 _SHOWN: Final = 20
@@ -72,7 +68,12 @@ def _compared(
 ) -> Compared:
     reference = profiles.again()
     if plugins:
+<<<<<<< HEAD
         profiles = with_plugins(profiles, dict(map(_plugin, plugins)), header.feature_gates)
+=======
+        added = dict(map(plugin_called, plugins))
+        profiles = with_plugins(profiles, added, header.feature_gates)
+>>>>>>> f9565c3 (sweep: many replays, on all processors or machines)
     if profiles.config.extenders:
         notices = (*notices, NOT_ASKED)
     return Compared(profiles, reference, notices)
@@ -97,30 +98,6 @@ def compared_with(
 def _engine(profiles: Profiles, header: Header, take_outcome: TakeOutcome | None = None) -> Engine:
     maximum = header.max_in_unschedulable_seconds
     return profiles.engine(header.seed, maximum, with_extenders=False, take_outcome=take_outcome)
-
-
-def _plugin(text: str) -> tuple[str, tuple[type[Plugin], int]]:
-    """MODULE:CLASS[=WEIGHT].
-
-    Raises:
-        InputError: it is something else, or there is no such plugin.
-    """
-    path, has_weight, weight = text.partition("=")
-    module, _, name = path.partition(":")
-    if not (module and name) or (has_weight and not (weight.isascii() and weight.isdigit())):
-        raise InputError(f"--plugin {text}: expected MODULE:CLASS or MODULE:CLASS=WEIGHT")
-    if "" not in sys.path:
-        # The command does not look into the directory it is called in; people mean that one.
-        sys.path.insert(0, str(Path.cwd()))
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except Exception as problem:
-        told = f"{type(problem).__name__}: {problem}"
-        raise InputError(f"--plugin {text}: cannot be imported: {told}") from problem
-    called: object = getattr(found, "NAME", None)
-    if not (isinstance(found, type) and isinstance(called, str)):
-        raise InputError(f"--plugin {text}: expected the class of a plugin, found {found!r}")
-    return called, (found, int(weight or 0))
 
 
 # --- for people -----------------------------------------------------------------------------------

@@ -10,18 +10,15 @@ from typing_extensions import override
 
 from scheduler.config.feature_gates import SWITCHES, turned_on
 from scheduler.config.flags import FlagError, parse_feature_gates
-from scheduler.config.load import default_configuration, load
-from scheduler.config.notices import not_in_effect, unsupported, unsupported_settings
-from scheduler.config.types import KubeSchedulerConfiguration
+from scheduler.config.load import default_configuration
+from scheduler.config.notices import unsupported_settings
 from scheduler.daemon.bootstrap import (
-    args_types_of,
-    implemented_plugins,
     out_of_tree_plugins,
-    own_plugins,
 )
 from scheduler.errors import SchedulerError
 from scheduler.tools.offline.admission import Admission
-from scheduler.tools.offline.cluster import DEFAULT_PROFILE, OWN_PROFILE, Profiles
+from scheduler.tools.offline.cluster import DEFAULT_PROFILE, Profiles
+from scheduler.tools.offline.configured import profiles_from_text
 from scheduler.tools.offline.reading import (
     ClusterObjects,
     InputError,
@@ -119,42 +116,6 @@ def read_profiles(
         default, out_of_tree_plugins(), is_named=False, tries_all_nodes=tries_all_nodes
     )
     return profiles, tuple(map(str, unsupported_settings(feature_gates)))
-
-
-def profiles_from_text(
-    text: str,
-    source: str,
-    *,
-    feature_gates: Sequence[str] = (),
-    tries_all_nodes: bool = False,
-) -> tuple[Profiles, tuple[str, ...]]:
-    """The same as `read_profiles` of a configuration that has been read from `source`.
-
-    Raises:
-        SchedulerError: the configuration is wrong, or names what does not exist.
-    """
-    out_of_tree = out_of_tree_plugins()
-    gates, settings = turned_on(feature_gates), map(str, unsupported_settings(feature_gates))
-    implemented = implemented_plugins(out_of_tree)
-    own = own_plugins(out_of_tree)
-    args_types = args_types_of(out_of_tree)
-
-    def config_called(name: str) -> KubeSchedulerConfiguration:
-        return load(
-            text,
-            source=source,
-            out_of_tree=own,
-            args_types=args_types,
-            default_scheduler_name=name,
-            feature_gates=gates,
-        )
-
-    config = config_called(DEFAULT_PROFILE)
-    # A name that was written does not depend on what we would have called the profile.
-    is_named = config.profiles == config_called(OWN_PROFILE).profiles
-    profiles = Profiles(config, out_of_tree, is_named=is_named, tries_all_nodes=tries_all_nodes)
-    lacking = map(str, unsupported(config, implemented.keys()))
-    return profiles, (*settings, *lacking, *not_in_effect(config, implemented.keys()))
 
 
 def _source(name: str) -> str:

@@ -20,9 +20,10 @@ from scheduler.daemon.client.connection import load_connection
 from scheduler.daemon.client.errors import ApiError
 from scheduler.daemon.client.session import ApiSession
 from scheduler.errors import SchedulerError
-from scheduler.tools.cli.inputs import profiles_from_text, read_profiles
+from scheduler.tools.cli.inputs import read_profiles
 from scheduler.tools.cli.live import ClusterAddress, LiveError
 from scheduler.tools.offline.cluster import Profiles
+from scheduler.tools.offline.configured import profiles_from_text
 from scheduler.tools.offline.reading import InputError
 
 _PODS: Final = "/api/v1/pods?labelSelector=app.kubernetes.io%2Fcomponent%3Dscheduler"

@@ -102,19 +102,27 @@ def add_nodes(objects: ClusterObjects, count: int, like: str) -> list[PodInfo]:
     node = _node(objects, like, "--like")
     taken = {each.metadata.name for each in objects.nodes}
     names = (name for i in range(len(taken) + count) if (name := f"{like}-new-{i}") not in taken)
-    taints = tuple(t for t in node.spec.taints if not t.key.startswith(_CONDITION_TAINTS))
-    spec = replace(node.spec, unschedulable=False, taints=taints)
     drivers = [each for each in objects.watched if each[0].kind == "CSINode"]
     for name, _ in zip(names, range(count), strict=False):
-        labels = dict(node.metadata.labels)
-        if HOSTNAME in labels:
-            labels[HOSTNAME] = name
-        metadata = replace(node.metadata, name=name, uid=f"{like}-{name}", labels=labels)
-        objects.nodes.append(replace(node, metadata=metadata, spec=spec))
+        added = node_like(node, name)
+        objects.nodes.append(added)
         for kind, found in drivers:
             if found.metadata.name == like:
-                objects.watched.append((kind, replace(found, metadata=metadata)))
+                objects.watched.append((kind, replace(found, metadata=added.metadata)))
     return []
+
+
+def node_like(node: Node, name: str) -> Node:
+    """Another node of the same kind: ready, schedulable, with a name and hostname of its own."""
+    taints = tuple(t for t in node.spec.taints if not t.key.startswith(_CONDITION_TAINTS))
+    labels = dict(node.metadata.labels)
+    if HOSTNAME in labels:
+        labels[HOSTNAME] = name
+    uid = f"{node.metadata.name}-{name}"
+    metadata = replace(node.metadata, name=name, uid=uid, labels=labels)
+    return replace(
+        node, metadata=metadata, spec=replace(node.spec, unschedulable=False, taints=taints)
+    )
 
 
 def scale(objects: ClusterObjects, workload: str, replicas: int) -> list[PodInfo]:

@@ -1,0 +1,80 @@
+"""Profiles of a configuration, and a plugin that a command line names."""
+
+import importlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from scheduler.config.feature_gates import turned_on
+from scheduler.config.load import load
+from scheduler.config.notices import not_in_effect, unsupported, unsupported_settings
+from scheduler.config.types import KubeSchedulerConfiguration
+from scheduler.daemon.bootstrap import (
+    args_types_of,
+    implemented_plugins,
+    out_of_tree_plugins,
+    own_plugins,
+)
+from scheduler.kernel.framework.interface import Plugin
+from scheduler.tools.offline.cluster import DEFAULT_PROFILE, OWN_PROFILE, Profiles
+from scheduler.tools.offline.reading import InputError
+
+
+def profiles_from_text(
+    text: str,
+    source: str,
+    *,
+    feature_gates: Sequence[str] = (),
+    tries_all_nodes: bool = False,
+) -> tuple[Profiles, tuple[str, ...]]:
+    """The profiles of a configuration that was read from `source`, and what of it has no effect.
+
+    Raises:
+        SchedulerError: the configuration is wrong, or names what does not exist.
+    """
+    out_of_tree = out_of_tree_plugins()
+    gates, settings = turned_on(feature_gates), map(str, unsupported_settings(feature_gates))
+    implemented = implemented_plugins(out_of_tree)
+    own = own_plugins(out_of_tree)
+    args_types = args_types_of(out_of_tree)
+
+    def config_called(name: str) -> KubeSchedulerConfiguration:
+        return load(
+            text,
+            source=source,
+            out_of_tree=own,
+            args_types=args_types,
+            default_scheduler_name=name,
+            feature_gates=gates,
+        )
+
+    config = config_called(DEFAULT_PROFILE)
+    # A name that was written does not depend on what we would have called the profile.
+    is_named = config.profiles == config_called(OWN_PROFILE).profiles
+    profiles = Profiles(config, out_of_tree, is_named=is_named, tries_all_nodes=tries_all_nodes)
+    lacking = map(str, unsupported(config, implemented.keys()))
+    return profiles, (*settings, *lacking, *not_in_effect(config, implemented.keys()))
+
+
+def plugin_called(text: str) -> tuple[str, tuple[type[Plugin], int]]:
+    """Name, class and weight of `MODULE:CLASS[=WEIGHT]`, the argument of --plugin.
+
+    Raises:
+        InputError: it is something else, or there is no such plugin.
+    """
+    path, has_weight, weight = text.partition("=")
+    module, _, name = path.partition(":")
+    if not (module and name) or (has_weight and not (weight.isascii() and weight.isdigit())):
+        raise InputError(f"--plugin {text}: expected MODULE:CLASS or MODULE:CLASS=WEIGHT")
+    if "" not in sys.path:
+        # The command does not look into the directory it is called in; people mean that one.
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except Exception as problem:
+        told = f"{type(problem).__name__}: {problem}"
+        raise InputError(f"--plugin {text}: cannot be imported: {told}") from problem
+    called: object = getattr(found, "NAME", None)
+    if not (isinstance(found, type) and isinstance(called, str)):
+        raise InputError(f"--plugin {text}: expected the class of a plugin, found {found!r}")
+    return called, (found, int(weight or 0))

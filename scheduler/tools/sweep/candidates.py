@@ -1,0 +1,188 @@
+"""The configurations of a sweep: the files of a directory, or the points of a grid."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from scheduler.config.write import dump
+from scheduler.tools.offline.reading import InputError, documents_from_text
+
+MAX_CANDIDATES: Final = 10_000
+"""Points of a grid: a slip in a file must not ask for months of replays."""
+
+_SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
+_API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """One configuration.
+
+    Attributes:
+        name: of the file, or what a point of the grid sets.
+        text: a KubeSchedulerConfiguration in YAML or JSON; empty for the recorded one.
+    """
+
+    name: str
+    text: str = ""
+
+
+class _Grid(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    """A grid file.
+
+    Attributes:
+        configuration: the file that all points start from, relative to this one; the recorded
+            configuration if empty.
+        weights: by score plugin, the weights to try; 0 switches its scores off.
+        args: by plugin and path in its arguments (`scoringStrategy.type`), the values to try.
+        profiles: the scheduler names of the profiles to change; all if empty.
+    """
+
+    configuration: str = ""
+    weights: dict[str, list[int]] = {}
+    args: dict[str, dict[str, list[Any]]] = {}
+    profiles: list[str] = []
+
+
+RECORDED: Final = Candidate("recorded")
+"""The configuration that was in force."""
+
+
+def from_directory(directory: Path) -> list[Candidate]:
+    """A candidate for each YAML or JSON file of a directory, by name.
+
+    Raises:
+        InputError: there is none, or one cannot be read.
+    """
+    try:
+        paths = sorted(path for path in directory.iterdir() if path.suffix in _SUFFIXES)
+        found = [Candidate(path.stem, path.read_text("utf-8")) for path in paths]
+    except (OSError, UnicodeDecodeError) as problem:
+        raise InputError(f"--configs {directory}: cannot be read: {problem}") from problem
+    if not found:
+        raise InputError(f"--configs {directory}: expected files *.yaml or *.json, found none")
+    names = [candidate.name for candidate in found]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"--configs {directory}: several files are called {twice}")
+    return found
+
+
+def from_grid(file: Path, recorded: Mapping[str, Any]) -> list[Candidate]:
+    """A candidate for each combination of the values in a grid file.
+
+    `recorded` is the configuration to start from if the file names none.
+
+    Raises:
+        InputError: the file cannot be read, is no grid, or has too many points.
+    """
+    about = f"--grid {file}"
+    grid = _read_grid(file, about)
+    base = _document(file.parent / grid.configuration, about) if grid.configuration else recorded
+    axes = [*_weights(grid, about), *_args(grid, about)]
+    if not axes:
+        raise InputError(f"{about}: expected weights or args with values to try, found none")
+    count = prod(len(axis) for axis in axes)
+    if count > MAX_CANDIDATES:
+        raise InputError(f"{about}: {count} combinations; at most {MAX_CANDIDATES} are tried")
+    return [_candidate(point, base, grid.profiles, about) for point in product(*axes)]
+
+
+# --- points of a grid -----------------------------------------------------------------------------
+
+
+class _Setting(msgspec.Struct, frozen=True):
+    """One value of one axis: a weight if the path is empty, else an argument."""
+
+    plugin: str
+    path: tuple[str, ...]
+    value: Any
+
+    def __str__(self) -> str:
+        return f"{'.'.join((self.plugin, *self.path))}={self.value}"
+
+    def put_into(self, profile: dict[str, Any]) -> None:
+        if self.path:
+            _set_argument(profile, self.plugin, self.path, self.value)
+        else:
+            _set_weight(profile, self.plugin, self.value)
+
+
+def _read_grid(file: Path, about: str) -> _Grid:
+    try:
+        return msgspec.convert(_document(file, about), _Grid)
+    except msgspec.ValidationError as problem:
+        raise InputError(f"{about}: {problem}") from problem
+
+
+def _document(file: Path, about: str) -> Mapping[str, Any]:
+    try:
+        documents = list(documents_from_text(file.read_text("utf-8"), str(file)))
+    except (OSError, UnicodeDecodeError) as problem:
+        raise InputError(f"{about}: {file} cannot be read: {problem}") from problem
+    match documents:
+        case [(_, dict(document))]:
+            return document
+    raise InputError(f"{about}: expected one object in {file}")
+
+
+def _weights(grid: _Grid, about: str) -> Iterator[Sequence[_Setting]]:
+    for plugin, values in grid.weights.items():
+        if not values or min(values) < 0:
+            raise InputError(f"{about}: weights.{plugin}: expected numbers of 0 or more")
+        yield [_Setting(plugin, (), value) for value in values]
+
+
+def _args(grid: _Grid, about: str) -> Iterator[Sequence[_Setting]]:
+    for plugin, paths in grid.args.items():
+        for path, values in paths.items():
+            if not values:
+                raise InputError(f"{about}: args.{plugin}.{path}: expected values, found none")
+            yield [_Setting(plugin, tuple(path.split(".")), value) for value in values]
+
+
+def _candidate(
+    point: Sequence[_Setting], base: Mapping[str, Any], names: Sequence[str], about: str
+) -> Candidate:
+    document = msgspec.to_builtins(base)
+    profiles = document.setdefault("profiles", [{}]) or [{}]
+    chosen = [p for p in profiles if not names or p.get("schedulerName") in names]
+    if not chosen:
+        raise InputError(f"{about}: no profile is called {' or '.join(names)}")
+    for profile in chosen:
+        for setting in point:
+            setting.put_into(profile)
+    return Candidate(",".join(map(str, point)), dump(document))
+
+
+def _set_weight(profile: dict[str, Any], plugin: str, weight: int) -> None:
+    """As `plugins` has it in v1: a weight of 0 is the default there, so that disables instead."""
+    plugins = profile.setdefault("plugins", {})
+    if weight == 0:
+        score = plugins.setdefault("score", {})
+        score["enabled"] = [p for p in score.get("enabled", []) if p["name"] != plugin]
+        score.setdefault("disabled", []).append({"name": plugin})
+        return
+    lists = [plugins.setdefault(p, {}).setdefault("enabled", []) for p in ("multiPoint", "score")]
+    found = [entry for entries in lists for entry in entries if entry["name"] == plugin]
+    for entry in found:
+        entry["weight"] = weight
+    if not found:
+        lists[0].append({"name": plugin, "weight": weight})
+
+
+def _set_argument(
+    profile: dict[str, Any], plugin: str, path: tuple[str, ...], value: object
+) -> None:
+    configs = profile.setdefault("pluginConfig", [])
+    config = next((each for each in configs if each.get("name") == plugin), None)
+    if config is None:
+        config = {"name": plugin, "args": {"apiVersion": _API_VERSION, "kind": f"{plugin}Args"}}
+        configs.append(config)
+    at = config.setdefault("args", {})
+    for step in path[:-1]:
+        at = at.setdefault(step, {})
+    at[path[-1]] = value

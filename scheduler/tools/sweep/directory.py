@@ -1,0 +1,100 @@
+"""The directory of a sweep: one file for each finished run, and the tables made from all of them.
+
+A sweep that was cut off goes on where it was: a run whose file is there is not carried out again.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from scheduler.tools.offline.reading import InputError
+from scheduler.tools.sweep.run import Result, Row, Task
+
+RESULTS: Final = "results.parquet"
+
+_TEXT: Final = ("config", "recording", "whatIf", "workload")
+_WHOLE: Final = ("pods", "placed", "moves", "victims")
+_NAMES: Final[tuple[str, ...]] = Row.__struct_encode_fields__
+
+SCHEMA: Final = pa.schema(
+    [
+        (
+            name,
+            pa.string() if name in _TEXT else pa.int64() if name in _WHOLE else pa.float64(),
+        )
+        for name in _NAMES
+    ]
+)
+"""The columns of `results.parquet`: those of `Row`."""
+
+
+class SweepDirectory:
+    """Where the results of a sweep are kept."""
+
+    def __init__(self, path: Path) -> None:
+        """Make the directory if it is not there.
+
+        Raises:
+            InputError: it cannot be made.
+        """
+        self.path = path
+        self._runs = path / "runs"
+        try:
+            self._runs.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise _problem(path, problem) from problem
+
+    def finished(self, tasks: Iterable[Task]) -> dict[str, Result]:
+        """The results that are there already, by digest; failed runs are tried again.
+
+        A file that cannot be read is as good as none: its run is carried out again.
+        """
+        found: dict[str, Result] = {}
+        for task in tasks:
+            try:
+                result = msgspec.json.decode(self._file(task.digest).read_bytes(), type=Result)
+            except (OSError, msgspec.MsgspecError):
+                continue
+            if result.task == task.digest and not result.problem:
+                found[task.digest] = result
+        return found
+
+    def keep(self, result: Result) -> None:
+        """Write the result of a run, whole or not at all.
+
+        Raises:
+            InputError: it cannot be written.
+        """
+        file = self._file(result.task)
+        beside = file.with_suffix(".part")
+        try:
+            beside.write_bytes(msgspec.json.encode(result))
+            os.replace(beside, file)
+        except OSError as problem:
+            raise _problem(file, problem) from problem
+
+    def write_table(self, tasks: Sequence[Task], results: dict[str, Result]) -> Path:
+        """Write `results.parquet`: in the order of the tasks, not of their ends.
+
+        Raises:
+            InputError: it cannot be written.
+        """
+        rows = [msgspec.to_builtins(row) for task in tasks for row in results[task.digest].rows]
+        file = self.path / RESULTS
+        try:
+            pq.write_table(pa.Table.from_pylist(rows, SCHEMA), file, compression="zstd")
+        except OSError as problem:
+            raise _problem(file, problem) from problem
+        return file
+
+    def _file(self, digest: str) -> Path:
+        return self._runs / f"{digest}.json"
+
+
+def _problem(path: Path, problem: OSError) -> InputError:
+    return InputError(f"{path}: {(problem.strerror or str(problem)).lower()}")

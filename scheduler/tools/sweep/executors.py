@@ -1,0 +1,107 @@
+"""Carries tasks out on a pool of processes or on Dask, through the futures of the standard library.
+
+A worker that dies breaks a pool of processes: it is opened anew for the tasks that are left. Dask
+gives the tasks of a dead worker to others by itself. A task that a dead worker may have finished is
+carried out again; its result is the same.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import (
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    ProcessPoolExecutor,
+    as_completed,
+)
+from contextlib import AbstractContextManager, contextmanager
+from multiprocessing import get_context
+from typing import Final
+
+import msgspec
+
+from scheduler.tools.offline.reading import InputError
+from scheduler.tools.sweep.run import Result, Task, carry_out
+
+MAX_VAIN_ROUNDS: Final = 3
+"""So often workers may die in a row without one task finished."""
+
+
+class Workers(msgspec.Struct, frozen=True):
+    """What carries tasks out.
+
+    Attributes:
+        opened: opens an executor, and closes it at the end.
+        lost: what a future raises when a worker died.
+    """
+
+    opened: Callable[[], AbstractContextManager[Executor]]
+    lost: tuple[type[BaseException], ...] = (BrokenExecutor, CancelledError)
+
+
+def processes(jobs: int) -> Workers:
+    """A pool of so many processes of this machine.
+
+    They are spawned: a fork would copy threads and open connections of this process.
+    """
+
+    def opened() -> AbstractContextManager[Executor]:
+        return ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
+
+    return Workers(opened)
+
+
+def dask(address: str) -> Workers:
+    """The workers of a Dask scheduler; they need the same version of Stowage.
+
+    Raises:
+        InputError: Dask is not installed.
+    """
+    try:
+        from distributed import Client, KilledWorker  # noqa: PLC0415 - of the extra `dask`
+    except ImportError as problem:
+        told = "--dask needs the extra of that name: pip install 'stowage-scheduler[dask]'"
+        raise InputError(told) from problem
+
+    @contextmanager
+    def opened() -> Iterator[Executor]:
+        try:
+            client = Client(address, timeout=10, set_as_default=False)
+        except OSError as problem:
+            raise InputError(f"--dask {address}: {problem}") from problem
+        with client, client.get_executor(pure=False, retries=MAX_VAIN_ROUNDS) as executor:
+            yield executor
+
+    return Workers(opened, (BrokenExecutor, CancelledError, KilledWorker))
+
+
+def carry_out_all(tasks: Iterable[Task], workers: Workers, take: Callable[[Result], None]) -> None:
+    """Carry out all tasks, in any order; each result is taken once.
+
+    Raises:
+        InputError: workers die and nothing gets done.
+    """
+    left = {task.digest: task for task in tasks}
+    vain = 0
+    while left:
+        before = len(left)
+        _one_round(left, workers, take)
+        vain = vain + 1 if len(left) == before else 0
+        if vain == MAX_VAIN_ROUNDS:
+            raise InputError(
+                f"workers died {vain} times in a row without a finished run; "
+                f"{len(left)} runs are left: out of memory? Try fewer --jobs"
+            )
+
+
+def _one_round(left: dict[str, Task], workers: Workers, take: Callable[[Result], None]) -> None:
+    """Until all is done, or a worker died and took the pool along."""
+    with workers.opened() as executor:
+        futures = [executor.submit(carry_out, task) for task in left.values()]
+        for future in as_completed(futures):
+            try:
+                result = future.result()
+            except workers.lost:
+                # Futures that are done already keep their results: all of them come by here.
+                continue
+            take(result)
+            del left[result.task]

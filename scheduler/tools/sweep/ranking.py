@@ -1,0 +1,91 @@
+"""Which candidates are worth a look: the Pareto front of waiting against nodes in use."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from scheduler.tools.sweep.run import ALL_PODS, Row
+
+
+class Standing(msgspec.Struct, frozen=True, rename="camel"):
+    """One candidate under one what-if, over all recordings.
+
+    Shares and waits of several recordings are means, weighted by the number of their pods.
+
+    Attributes:
+        config: the name of the candidate.
+        what_if: what was asked for, or empty.
+        pending: pods that were never placed.
+        moves: pods that landed on another node than the recorded one.
+        victims: pods that were evicted for others.
+        wait_p50, wait_p99: seconds; infinite if no pod was placed.
+        nodes: nodes with a pod on them, on average over time.
+        cpu: the share of all CPU that pods request, on average over time.
+        free_cpu_unusable: the share of the free CPU at the end that no kind of pod can use.
+        is_on_front: whether no other candidate of the same what-if places as many pods with less
+            waiting (p99) and fewer nodes.
+    """
+
+    config: str
+    what_if: str
+    pending: int
+    moves: int
+    victims: int
+    wait_p50: float
+    wait_p99: float
+    nodes: float
+    cpu: float
+    free_cpu_unusable: float
+    is_on_front: bool = False
+
+    @property
+    def costs(self) -> tuple[int, float, float]:
+        """What is to be small."""
+        return self.pending, self.wait_p99, self.nodes
+
+
+def ranked(rows: Iterable[Row]) -> list[Standing]:
+    """By what-if; those on the front first, the shortest wait first."""
+    found: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.workload == ALL_PODS:
+            found[row.what_if, row.config].append(row)
+    standings = [_standing(group) for group in found.values()]
+    marked = [_marked(standing, standings) for standing in standings]
+    return sorted(marked, key=lambda s: (s.what_if, not s.is_on_front, s.costs, s.config))
+
+
+def _standing(rows: Sequence[Row]) -> Standing:
+    pods = sum(row.pods for row in rows)
+
+    def mean(values: Iterable[float | None], missing: float) -> float:
+        weighted = [
+            (missing if value is None else value) * row.pods
+            for value, row in zip(values, rows, strict=True)
+            if row.pods
+        ]
+        return round(sum(weighted) / pods, 6) if pods else 0.0
+
+    return Standing(
+        rows[0].config,
+        rows[0].what_if,
+        sum(row.pods - row.placed for row in rows),
+        sum(row.moves for row in rows),
+        sum(row.victims for row in rows),
+        mean((row.wait_p50 for row in rows), float("inf")),
+        mean((row.wait_p99 for row in rows), float("inf")),
+        mean((row.nodes for row in rows), 0.0),
+        mean((row.cpu for row in rows), 0.0),
+        mean((row.free_cpu_unusable for row in rows), 0.0),
+    )
+
+
+def _marked(one: Standing, standings: Iterable[Standing]) -> Standing:
+    rivals = (other for other in standings if other.what_if == one.what_if)
+    is_beaten = any(
+        other.costs != one.costs
+        and all(theirs <= ours for theirs, ours in zip(other.costs, one.costs, strict=True))
+        for other in rivals
+    )
+    return msgspec.structs.replace(one, is_on_front=not is_beaten)

@@ -1,0 +1,225 @@
+"""One run of a sweep: a recording, replayed with a configuration and a what-if.
+
+A run takes plain values and gives plain values, so any process on any machine can carry it out.
+The same task gives the same rows.
+"""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from scheduler.api.resources import CPU, MEMORY
+from scheduler.daemon.recording.comparison import Placements, place_anew
+from scheduler.daemon.recording.files import Recording, recordings_in
+from scheduler.daemon.recording.records import Header
+from scheduler.daemon.recording.summary import PodSummary, wait_times
+from scheduler.errors import SchedulerError
+from scheduler.kernel.engine import Engine
+from scheduler.observability.build_info import stowage_version
+from scheduler.tools.offline.capacity import fragmentation
+from scheduler.tools.offline.cluster import Profiles
+from scheduler.tools.offline.configured import plugin_called, profiles_from_text
+from scheduler.tools.offline.reading import InputError
+from scheduler.tools.offline.recorded import recorded_profiles, with_plugins
+from scheduler.tools.sweep.candidates import Candidate
+from scheduler.tools.sweep.what_if import AS_IT_WAS, WhatIf
+
+ALL_PODS = ""
+"""The workload of the row about all pods of a run."""
+
+
+class Task(msgspec.Struct, frozen=True):
+    """What one run is about.
+
+    Attributes:
+        candidate: the configuration.
+        paths: the files of the recording; paths, or URLs that fsspec reads.
+        recording: its name.
+        size: bytes of its files: a recording may still grow.
+        plugins: enabled as well, each `MODULE:CLASS[=WEIGHT]`.
+        what_if: the change to the recorded cluster.
+    """
+
+    candidate: Candidate
+    paths: tuple[str, ...]
+    recording: str
+    size: int = 0
+    plugins: tuple[str, ...] = ()
+    what_if: WhatIf = AS_IT_WAS
+
+    @property
+    def digest(self) -> str:
+        """Equal for equal tasks; the name under which the result is kept.
+
+        Where the files are does not count, and how the candidate is called does.
+        """
+        about = (
+            stowage_version(),
+            self.candidate,
+            self.recording,
+            self.size,
+            self.plugins,
+            self.what_if,
+        )
+        return hashlib.blake2b(msgspec.json.encode(about), digest_size=12).hexdigest()
+
+
+class Row(msgspec.Struct, frozen=True, rename="camel"):
+    """What one run made of the pods of one workload, or of all pods.
+
+    Attributes:
+        config: the name of the candidate.
+        recording: its name.
+        what_if: what was asked for, or empty.
+        workload: `namespace/Kind/name` of the controller, or empty for all pods.
+        pods: pods that had to be placed.
+        placed: how many were.
+        moves: how many landed on another node than the recorded one.
+        victims: how many were evicted for others.
+        wait_mean, wait_p50, wait_p99, wait_longest: seconds until placed; None without any.
+        nodes: of all pods: nodes with a pod, on average over time.
+        cpu, memory: of all pods: the share of all nodes that pods request, on average over time.
+        free_cpu_unusable, free_memory_unusable: of all pods: the share of what is free at the end
+            that is on nodes where no kind of pod fits.
+    """
+
+    config: str
+    recording: str
+    what_if: str
+    workload: str
+    pods: int
+    placed: int
+    moves: int
+    victims: int
+    wait_mean: float | None = None
+    wait_p50: float | None = None
+    wait_p99: float | None = None
+    wait_longest: float | None = None
+    nodes: float | None = None
+    cpu: float | None = None
+    memory: float | None = None
+    free_cpu_unusable: float | None = None
+    free_memory_unusable: float | None = None
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What came of a task.
+
+    Attributes:
+        task: its digest.
+        rows: the row about all pods first; none where it failed.
+        problem: why it failed, or empty.
+    """
+
+    task: str
+    rows: tuple[Row, ...] = ()
+    problem: str = ""
+
+
+def recordings_at(path: Path) -> list[Recording]:
+    """All recordings of a directory, or the one whose first part a file is.
+
+    Raises:
+        SchedulerError: there is none, or it cannot be read.
+    """
+    if not path.is_dir():
+        return [Recording([path])]
+    found = recordings_in(path)
+    if not found:
+        raise InputError(f"{path}: expected a recording, found none")
+    return found
+
+
+def carry_out(task: Task) -> Result:
+    """Replay a task's recording; a task that cannot be carried out has its reason in the result."""
+    try:
+        recording = Recording([_local(path) for path in task.paths])
+        profiles = _profiles(task, recording.header)
+        header = recording.header
+        engine = profiles.engine(
+            header.seed, header.max_in_unschedulable_seconds, with_extenders=False
+        )
+        placements = place_anew(task.what_if.applied(recording), engine)
+        return Result(task.digest, tuple(_rows(task, placements, engine)))
+    except SchedulerError as problem:
+        return Result(task.digest, problem=str(problem))
+
+
+def _local(path: str) -> Path:
+    """The file, fetched if it is somewhere else.
+
+    Raises:
+        InputError: it cannot be fetched.
+    """
+    if "://" not in path:
+        return Path(path)
+    try:
+        import fsspec  # noqa: PLC0415 - of the extra `dask`; files of this machine do not need it
+
+        return Path(fsspec.open_local(f"simplecache::{path}", mode="rb"))
+    except ImportError as problem:
+        told = f"{path}: reading URLs needs fsspec: pip install 'stowage-scheduler[dask]'"
+        raise InputError(told) from problem
+    except (OSError, ValueError) as problem:
+        raise InputError(f"{path}: cannot be read: {problem}") from problem
+
+
+def _profiles(task: Task, header: Header) -> Profiles:
+    if task.candidate.text:
+        settings = tuple(f"{name}=true" for name in header.feature_gates)
+        source = f"configuration {task.candidate.name}"
+        profiles, _ = profiles_from_text(task.candidate.text, source, feature_gates=settings)
+    else:
+        profiles = recorded_profiles(header)
+    if not task.plugins:
+        return profiles
+    return with_plugins(profiles, dict(map(plugin_called, task.plugins)), header.feature_gates)
+
+
+def _rows(task: Task, found: Placements, engine: Engine) -> Iterable[Row]:
+    by_workload: dict[str, list[str]] = defaultdict(list)
+    for uid, pod in found.pods.items():
+        by_workload[pod.workload].append(uid)
+    core = engine.core
+    snapshot = core.snapshot
+    framework = next(iter(core.frameworks.values()))
+    pods = [pod for pod, _ in core.cache.pods().values()] + core.queue.pending_pods()
+    unusable = fragmentation(framework, pods, snapshot) if snapshot.table.count else {}
+    use = found.meter.use
+    every = _row(task, found, ALL_PODS, list(found.pods))
+    yield msgspec.structs.replace(
+        every,
+        victims=len(found.victims),
+        nodes=found.meter.nodes.mean,
+        cpu=use[CPU].mean if CPU in use else None,
+        memory=use[MEMORY].mean if MEMORY in use else None,
+        free_cpu_unusable=unusable.get(CPU),
+        free_memory_unusable=unusable.get(MEMORY),
+    )
+    for workload, uids in sorted(by_workload.items()):
+        yield _row(task, found, workload, uids)
+
+
+def _row(task: Task, found: Placements, workload: str, uids: Sequence[str]) -> Row:
+    pods: list[PodSummary] = [found.pods[uid] for uid in uids]
+    waited = sorted(seconds for pod in pods if (seconds := pod.waited) is not None)
+    times = wait_times(waited)
+    recorded = found.recorded
+    moves = sum(
+        bool(pod.node) and pod.node != recorded.get(uid, pod.node)
+        for uid, pod in zip(uids, pods, strict=True)
+    )
+    return Row(
+        task.candidate.name,
+        task.recording,
+        task.what_if.name,
+        workload,
+        len(pods),
+        len(waited),
+        moves,
+        sum(uid in found.victims for uid in uids),
+        *((times.mean, times.median, times.p99, times.longest) if times else ()),
+    )

@@ -1,0 +1,92 @@
+"""Another cluster than the recorded one: nodes more or less, from the first event on."""
+
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from scheduler.api.objects import Node
+from scheduler.daemon.recording.records import Record
+from scheduler.kernel.engine.events import ObjectGone, ObjectSet
+from scheduler.tools.offline.hypothetical_changes import MAX_ADDED, node_like
+from scheduler.tools.offline.reading import InputError
+
+_NODES: Final = "nodes"
+_CSI_NODES: Final = "csinodes"
+
+
+class WhatIf(msgspec.Struct, frozen=True):
+    """Changes to the nodes of a recording.
+
+    Attributes:
+        name: as it was asked for; empty for the cluster as it was.
+        added: by name of a node, how many more like it there are while it is there.
+        removed: patterns (`old-*`) of nodes that are not there.
+    """
+
+    name: str = ""
+    added: dict[str, int] = {}
+    removed: tuple[str, ...] = ()
+
+    def applied(self, records: Iterable[Record]) -> Iterator[Record]:
+        """The records of the changed cluster, in order."""
+        for record in records:
+            match record.event:
+                case ObjectSet(kind="nodes" | "csinodes" as kind, object=found):
+                    if self._is_removed(found.metadata.name):
+                        continue
+                    yield record
+                    for name in self._copies(found.metadata.name):
+                        yield replace(record, event=ObjectSet(kind, _like(found, name)), answer=b"")
+                case ObjectGone(kind="nodes" | "csinodes" as kind, name=name) if (
+                    not self._is_removed(name)
+                ):
+                    yield record
+                    for copy in self._copies(name):
+                        gone = replace(record.event, name=copy, uid=f"{name}-{copy}")
+                        yield replace(record, event=gone, answer=b"")
+                case ObjectGone(kind="nodes" | "csinodes"):
+                    continue
+                case _:
+                    yield record
+
+    def _is_removed(self, name: str) -> bool:
+        return any(fnmatchcase(name, pattern) for pattern in self.removed)
+
+    def _copies(self, name: str) -> Iterator[str]:
+        return (f"{name}-new-{number}" for number in range(self.added.get(name, 0)))
+
+
+AS_IT_WAS: Final = WhatIf()
+
+
+def parse_what_if(text: str) -> WhatIf:
+    """`add=NODE:COUNT` and `remove=PATTERN`, several with commas.
+
+    Raises:
+        InputError: it is something else.
+    """
+    added: dict[str, int] = {}
+    removed: list[str] = []
+    for part in text.split(","):
+        verb, _, what = part.partition("=")
+        node, _, count = what.rpartition(":")
+        if verb == "remove" and what:
+            removed.append(what)
+        elif verb == "add" and node and count.isascii() and count.isdigit():
+            if int(count) > MAX_ADDED:
+                raise InputError(f"--what-if {text}: at most {MAX_ADDED} nodes are added")
+            added[node] = int(count)
+        else:
+            raise InputError(
+                f"--what-if {text}: expected add=NODE:COUNT or remove=PATTERN, found {part!r}"
+            )
+    return WhatIf(text, added, tuple(removed))
+
+
+def _like(found: Any, name: str) -> Any:
+    if isinstance(found, Node):
+        return node_like(found, name)
+    return replace(found, metadata=replace(found.metadata, name=name, uid=f"{name}-csi"))
