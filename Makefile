@@ -159,7 +159,7 @@ site: $(DOCS)/docs.stamp ## Make docs/ a site in site/; links to nowhere are err
 .PHONY: lock
 lock: $(TOOLS)/tools.stamp ## Renew the lock files from pyproject.toml
 	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra tracing --group build pyproject.toml -o requirements.lock
-	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra data --extra top --extra tracing --group build --group dev pyproject.toml -c requirements.lock -o requirements-dev.lock
+	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra dask --extra data --extra sweep --extra top --extra tracing --group build --group dev pyproject.toml -c requirements.lock -o requirements-dev.lock
 	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group tools -o requirements-tools.lock
 	$(TOOLS)/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group docs -o requirements-docs.lock
 

@@ -30,6 +30,10 @@ OF_EXTRAS = {
     "scheduler.daemon.recording.parquet": "pyarrow",
     "scheduler.tools.cli.top.app": "textual",
     "scheduler.testing.pytest_plugin": "pytest",
+    "scheduler.tools.sweep.dask": "distributed",
+    "scheduler.tools.sweep.directory": "pyarrow",
+    "scheduler.tools.sweep.fetching": "fsspec",
+    "scheduler.tools.sweep.picture": "matplotlib",
 }
 """Modules that nothing imports unless it was asked for, and the package of an extra they need."""
 IMPORT_ALL = """
@@ -230,7 +234,8 @@ def test_what_is_imported_is_declared(package: str, project: str) -> None:
     }
 
     assert undeclared == set()
-    extras = (declared(ROOT / "pyproject.toml", extra) for extra in ("data", "testing", "top"))
+    named = ("dask", "data", "sweep", "testing", "top")
+    extras = (declared(ROOT / "pyproject.toml", extra) for extra in named)
     assert set(OF_EXTRAS.values()) <= set().union(*extras)
 
 

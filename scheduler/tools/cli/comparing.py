@@ -68,12 +68,8 @@ def _compared(
 ) -> Compared:
     reference = profiles.again()
     if plugins:
-<<<<<<< HEAD
-        profiles = with_plugins(profiles, dict(map(_plugin, plugins)), header.feature_gates)
-=======
         added = dict(map(plugin_called, plugins))
         profiles = with_plugins(profiles, added, header.feature_gates)
->>>>>>> f9565c3 (sweep: many replays, on all processors or machines)
     if profiles.config.extenders:
         notices = (*notices, NOT_ASKED)
     return Compared(profiles, reference, notices)

@@ -52,6 +52,11 @@ _COMMANDS: Final = {
         "replay",
         "Replay what `run --record` has recorded, and compare.",
     ),
+    "sweep": _Command(
+        "scheduler.tools.cli.sweep",
+        "sweep",
+        "Replay recordings under many configurations, and rank these.",
+    ),
     "config": _Command(
         "scheduler.tools.cli.config", "config", "Check a configuration and print what is in effect."
     ),

@@ -1,17 +1,35 @@
 """`stowage sweep`: recordings under many configurations."""
 
 import os
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
+from scheduler.daemon.recording.files import Recording
 from scheduler.errors import SchedulerError
 from scheduler.tools.cli.inputs import refuse
 from scheduler.tools.cli.options import Output, output_option, print_line
-from scheduler.tools.sweep.candidates import RECORDED
-from scheduler.tools.sweep.executors import dask, processes
-from scheduler.tools.sweep.ranking import ranked
+from scheduler.tools.cli.tables import print_table
+from scheduler.tools.offline.reading import InputError
+from scheduler.tools.sweep.candidates import RECORDED, Candidate, from_directory, from_grid
+from scheduler.tools.sweep.executors import Workers, carry_out_all, processes
+from scheduler.tools.sweep.ranking import Standing, ranked
+from scheduler.tools.sweep.run import Result, Task, recordings_at
+from scheduler.tools.sweep.what_if import AS_IT_WAS, parse_what_if
+
+if TYPE_CHECKING:
+    from scheduler.tools.sweep.directory import SweepDirectory
 
 _SHOWN: Final = 20
 _FAILED: Final = 1
@@ -52,7 +70,7 @@ _FAILED: Final = 1
 @click.option(
     "--jobs",
     type=click.IntRange(1, 1024),
-    default=os.process_cpu_count() if hasattr(os, "process_cpu_count") else os.cpu_count(),
+    default=len(os.sched_getaffinity(0)),
     show_default="one for each processor",
     metavar="N",
     help="Processes of this machine.",
@@ -101,25 +119,123 @@ def sweep(  # noqa: PLR0913 - one argument per option
     except ImportError:
         refuse("sweep", "needs the extra of that name: pip install 'stowage-scheduler[sweep]'")
     try:
-        tasks = _tasks(paths, _candidates(directory, grid, paths), plugins, what_ifs)
+        recordings = [found for path in paths for found in recordings_at(path)]
+        candidates = _candidates(directory, grid, recordings)
+        tasks = _tasks(recordings, candidates, plugins, what_ifs)
         kept = SweepDirectory(out)
         results = kept.finished(tasks)
         left = [task for task in tasks if task.digest not in results]
-        failed = _run(left, len(tasks), dask(address) if address else processes(jobs), kept.keep)
-        results |= failed | kept.finished(left)
+        workers = _dask(address) if address else processes(min(jobs, len(left) or 1))
+        _run(left, len(tasks), workers, kept, results)
         table = kept.write_table(tasks, results)
         standings = ranked(row for task in tasks for row in results[task.digest].rows)
         pictures = write_pictures(standings, out, RECORDED.name) if standings else []
     except SchedulerError as problem:
         refuse("sweep", problem)
-    problems = {
-        task.candidate.name: failed[task.digest].problem for task in left if task.digest in failed
-    }
+    # A configuration that is wrong fails for each recording, with the same words.
+    failed = {task.candidate.name: results[task.digest].problem for task in tasks}
+    failed = {name: problem for name, problem in failed.items() if problem}
     if output == "json":
-        print_line({"ranking": standings, "failed": problems, "table": str(table)})
+        print_line({"ranking": standings, "failed": failed, "table": str(table)})
     else:
         _print(standings, [table, *pictures])
-        for name, problem in problems.items():
-            click.echo(f"stowage sweep: {name}: {problem}", err=True)
-    if problems:
+    for name, why in failed.items():
+        click.echo(f"stowage sweep: {name}: {why}", err=True)
+    if failed:
         raise SystemExit(_FAILED)
+
+
+def _dask(address: str) -> Workers:
+    try:
+        from scheduler.tools.sweep.dask import dask  # noqa: PLC0415 - of the extra `dask`
+    except ImportError as problem:
+        told = "--dask needs the extra of that name: pip install 'stowage-scheduler[dask]'"
+        raise InputError(told) from problem
+    return dask(address)
+
+
+def _candidates(
+    directory: Path | None, grid: Path | None, recordings: Sequence[Recording]
+) -> list[Candidate]:
+    """The recorded configuration and the others; just that one is enough for a what-if."""
+    found = [RECORDED]
+    if directory is not None:
+        found += from_directory(directory)
+    if grid is not None:
+        found += from_grid(grid, recordings[0].header.configuration)
+    return found
+
+
+def _tasks(
+    recordings: Sequence[Recording],
+    candidates: Sequence[Candidate],
+    plugins: tuple[str, ...],
+    what_ifs: Sequence[str],
+) -> list[Task]:
+    changes = [AS_IT_WAS, *map(parse_what_if, what_ifs)]
+    return [
+        Task(
+            candidate,
+            tuple(str(path.resolve()) for path in recording.paths),
+            recording.header.recording,
+            sum(path.stat().st_size for path in recording.paths),
+            plugins if candidate is not RECORDED else (),
+            change,
+        )
+        for candidate in candidates
+        for change in changes
+        for recording in recordings
+    ]
+
+
+def _run(
+    left: Sequence[Task],
+    total: int,
+    workers: Workers,
+    kept: "SweepDirectory",
+    results: dict[str, Result],
+) -> None:
+    """Carry out what is left, and add its results; a terminal shows how far it is."""
+    bar = Progress(
+        TextColumn("{task.completed}/{task.total} runs"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        disable=not sys.stderr.isatty(),
+    )
+    with bar:
+        shown = bar.add_task("", total=total, completed=total - len(left))
+
+        def take(result: Result) -> None:
+            kept.keep(result)
+            results[result.task] = result
+            bar.advance(shown)
+
+        carry_out_all(left, workers, take)
+
+
+def _print(standings: Sequence[Standing], files: Sequence[Path]) -> None:
+    click.echo("Best first: nothing waits less on as few nodes as those with a star.")
+    rows = [
+        (
+            f"{'*' if each.is_on_front else ' '} {each.config}",
+            each.what_if or "-",
+            f"{each.wait_p50:.3f} s",
+            f"{each.wait_p99:.3f} s",
+            f"{each.nodes:.1f}",
+            f"{each.cpu:.1%}",
+            f"{each.free_cpu_unusable:.1%}",
+            str(each.pending),
+            str(each.victims),
+            str(each.moves),
+        )
+        for each in standings[:_SHOWN]
+    ]
+    headers = ("configuration", "what if", "wait p50", "wait p99", "nodes", "CPU", "CPU unusable")
+    print_table((*headers, "pending", "victims", "moves"), rows, texts=(0, 1))
+    if len(standings) > _SHOWN:
+        click.echo(f"and {len(standings) - _SHOWN} more")
+    for file in files:
+        click.echo(f"{file}")

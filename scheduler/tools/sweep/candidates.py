@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from typing_extensions import override
 
 from scheduler.config.write import dump
 from scheduler.tools.offline.reading import InputError, documents_from_text
@@ -101,6 +102,7 @@ class _Setting(msgspec.Struct, frozen=True):
     path: tuple[str, ...]
     value: Any
 
+    @override
     def __str__(self) -> str:
         return f"{'.'.join((self.plugin, *self.path))}={self.value}"
 
@@ -126,7 +128,8 @@ def _document(file: Path, about: str) -> Mapping[str, Any]:
     match documents:
         case [(_, dict(document))]:
             return document
-    raise InputError(f"{about}: expected one object in {file}")
+        case _:
+            raise InputError(f"{about}: expected one object in {file}")
 
 
 def _weights(grid: _Grid, about: str) -> Iterator[Sequence[_Setting]]:

@@ -3,7 +3,6 @@
 A sweep that was cut off goes on where it was: a run whose file is there is not carried out again.
 """
 
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
@@ -74,7 +73,7 @@ class SweepDirectory:
         beside = file.with_suffix(".part")
         try:
             beside.write_bytes(msgspec.json.encode(result))
-            os.replace(beside, file)
+            beside.replace(file)
         except OSError as problem:
             raise _problem(file, problem) from problem
 

@@ -5,7 +5,7 @@ gives the tasks of a dead worker to others by itself. A task that a dead worker 
 carried out again; its result is the same.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import (
     BrokenExecutor,
     CancelledError,
@@ -13,7 +13,7 @@ from concurrent.futures import (
     ProcessPoolExecutor,
     as_completed,
 )
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from multiprocessing import get_context
 from typing import Final
 
@@ -48,30 +48,6 @@ def processes(jobs: int) -> Workers:
         return ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
 
     return Workers(opened)
-
-
-def dask(address: str) -> Workers:
-    """The workers of a Dask scheduler; they need the same version of Stowage.
-
-    Raises:
-        InputError: Dask is not installed.
-    """
-    try:
-        from distributed import Client, KilledWorker  # noqa: PLC0415 - of the extra `dask`
-    except ImportError as problem:
-        told = "--dask needs the extra of that name: pip install 'stowage-scheduler[dask]'"
-        raise InputError(told) from problem
-
-    @contextmanager
-    def opened() -> Iterator[Executor]:
-        try:
-            client = Client(address, timeout=10, set_as_default=False)
-        except OSError as problem:
-            raise InputError(f"--dask {address}: {problem}") from problem
-        with client, client.get_executor(pure=False, retries=MAX_VAIN_ROUNDS) as executor:
-            yield executor
-
-    return Workers(opened, (BrokenExecutor, CancelledError, KilledWorker))
 
 
 def carry_out_all(tasks: Iterable[Task], workers: Workers, take: Callable[[Result], None]) -> None:

@@ -23,7 +23,8 @@ _STYLE: Final = """
 body { margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
 figure { margin: 1rem 0; background: #fff; } svg { width: 100%; height: auto; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; }
-th, td { padding: .3rem .8rem; border-bottom: 1px solid #8884; text-align: right; white-space: nowrap; }
+th, td { padding: .3rem .8rem; border-bottom: 1px solid #8884; text-align: right; }
+th, td { white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; } tr.front td { font-weight: 600; }
 """
 

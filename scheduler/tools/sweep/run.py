@@ -56,14 +56,8 @@ class Task(msgspec.Struct, frozen=True):
 
         Where the files are does not count, and how the candidate is called does.
         """
-        about = (
-            stowage_version(),
-            self.candidate,
-            self.recording,
-            self.size,
-            self.plugins,
-            self.what_if,
-        )
+        recording = self.recording, self.size
+        about = (stowage_version(), self.candidate, recording, self.plugins, self.what_if)
         return hashlib.blake2b(msgspec.json.encode(about), digest_size=12).hexdigest()
 
 
@@ -149,7 +143,7 @@ def carry_out(task: Task) -> Result:
 
 
 def _local(path: str) -> Path:
-    """The file, fetched if it is somewhere else.
+    """The file, fetched if it is behind a URL.
 
     Raises:
         InputError: it cannot be fetched.
@@ -157,14 +151,11 @@ def _local(path: str) -> Path:
     if "://" not in path:
         return Path(path)
     try:
-        import fsspec  # noqa: PLC0415 - of the extra `dask`; files of this machine do not need it
-
-        return Path(fsspec.open_local(f"simplecache::{path}", mode="rb"))
+        from scheduler.tools.sweep.fetching import fetched  # noqa: PLC0415 - of the extra `dask`
     except ImportError as problem:
-        told = f"{path}: reading URLs needs fsspec: pip install 'stowage-scheduler[dask]'"
+        told = f"{path}: URLs need an extra: pip install 'stowage-scheduler[dask]'"
         raise InputError(told) from problem
-    except (OSError, ValueError) as problem:
-        raise InputError(f"{path}: cannot be read: {problem}") from problem
+    return fetched(path)
 
 
 def _profiles(task: Task, header: Header) -> Profiles:

@@ -1,0 +1,25 @@
+"""Workers of Dask. Imported only where the extra `dask` is wanted."""
+
+from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor, CancelledError, Executor
+from contextlib import contextmanager
+
+from distributed import Client, KilledWorker
+
+from scheduler.tools.offline.reading import InputError
+from scheduler.tools.sweep.executors import MAX_VAIN_ROUNDS, Workers
+
+
+def dask(address: str) -> Workers:
+    """The workers of the Dask scheduler at an address; they need the same version of Stowage."""
+
+    @contextmanager
+    def opened() -> Iterator[Executor]:
+        try:
+            client = Client(address, timeout=10, set_as_default=False)
+        except (OSError, ValueError) as problem:
+            raise InputError(f"--dask {address}: {problem}") from problem
+        with client, client.get_executor(pure=False, retries=MAX_VAIN_ROUNDS) as executor:
+            yield executor
+
+    return Workers(opened, (BrokenExecutor, CancelledError, KilledWorker))

@@ -1,0 +1,263 @@
+"""Many configurations over recordings: the same tables from processes and Dask, cut off or not."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from msgspec.structs import replace
+
+from scheduler.tools.offline.reading import InputError
+from scheduler.tools.sweep import executors
+from scheduler.tools.sweep.candidates import RECORDED
+from scheduler.tools.sweep.dask import dask
+from scheduler.tools.sweep.directory import SweepDirectory
+from scheduler.tools.sweep.executors import Workers, carry_out_all, processes
+from scheduler.tools.sweep.run import Result, Task, carry_out, recordings_at
+from scheduler.tools.sweep.what_if import parse_what_if
+from tests.scenario.test_replaying import contested
+from tests.scenario.world import World, play
+
+GRID = """
+weights: {NodeResourcesFit: [0, 1, 5]}
+args: {NodeResourcesFit: {scoringStrategy.type: [LeastAllocated, MostAllocated]}}
+"""
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of one recording: 25 pods, two victims."""
+    directory = tmp_path_factory.mktemp("recorded")
+
+    async def story(world: World) -> None:
+        await world.start_daemon(record=str(directory))
+        await contested(world)
+        await world.stop_daemon()
+
+    play(story)
+    return directory
+
+
+def sweep(*arguments: str | Path, status: int = 0) -> str:
+    """What `stowage sweep` prints, errors included."""
+    done = subprocess.run(
+        [sys.executable, "-m", "scheduler", "sweep", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == status, done.stdout
+    return done.stdout
+
+
+def task_of(recorded: Path, **fields: Any) -> Task:
+    """The recorded configuration on the recorded cluster, or something else."""
+    [recording] = recordings_at(recorded)
+    paths = tuple(map(str, recording.paths))
+    return replace(Task(RECORDED, paths, recording.header.recording), **fields)
+
+
+def test_a_sweep_ranks_the_points_of_a_grid(recorded: Path, tmp_path: Path) -> None:
+    """A row for each run and workload; a ranking; pictures that show the front."""
+    grid, out = tmp_path / "grid.yaml", tmp_path / "out"
+    grid.write_text(GRID)
+
+    said = sweep(recorded, "--grid", grid, "--jobs", 2, "-d", out)
+
+    rows = pq.read_table(out / "results.parquet").to_pylist()
+    every = [row for row in rows if row["workload"] == ""]
+    assert len(every) == 7
+    assert {row["pods"] for row in every} == {25}
+    assert {row["workload"] for row in rows} == {"", "default/Pod"}
+    [as_recorded] = [row for row in every if row["config"] == "recorded"]
+    assert (as_recorded["placed"], as_recorded["moves"], as_recorded["victims"]) == (25, 0, 2)
+    packed = [row for row in every if row["config"].startswith("NodeResourcesFit=5,")]
+    least, most = sorted(packed, key=lambda row: row["config"])
+    assert most["config"].endswith("MostAllocated")
+    assert (least["moves"], most["moves"] > 0) == (0, True), "packing places pods elsewhere"
+    assert "* " in said
+    assert "7 runs" not in said, "a pipe is no terminal: no progress"
+    assert (out / "front.png").read_bytes().startswith(b"\x89PNG")
+    page = (out / "front.html").read_text()
+    assert "<svg" in page
+    assert "scoringStrategy.type=MostAllocated" in page
+
+
+def test_a_sweep_that_was_cut_off_goes_on(recorded: Path, tmp_path: Path) -> None:
+    """What is there is not replayed again; a damaged file is; the table is the same."""
+    grid, out = tmp_path / "grid.yaml", tmp_path / "out"
+    grid.write_text(GRID)
+    sweep(recorded, "--grid", grid, "-d", out)
+    table = (out / "results.parquet").read_bytes()
+    runs = sorted((out / "runs").iterdir())
+    times = {run: run.stat().st_mtime_ns for run in runs}
+    runs[0].write_bytes(b"{")
+    runs[1].unlink()
+    before = runs[2].read_text()
+    runs[2].write_text(before.replace('"placed":25', '"placed":24'))
+
+    sweep(recorded, "--grid", grid, "-d", out)
+
+    assert [run for run in runs[3:] if run.stat().st_mtime_ns != times[run]] == []
+    assert all(run.stat().st_mtime_ns != times[run] for run in runs[:2])
+    again = pq.read_table(out / "results.parquet").to_pylist()
+    assert 24 in [row["placed"] for row in again], "the third was read, not replayed"
+    runs[2].write_text(before)
+    sweep(recorded, "--grid", grid, "-d", out)
+    assert (out / "results.parquet").read_bytes() == table
+
+
+def test_a_configuration_that_is_wrong_fails_alone(recorded: Path, tmp_path: Path) -> None:
+    """The others are ranked; the message has the file and the field."""
+    configs = tmp_path / "configs"
+    configs.mkdir()
+    head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    (configs / "wrong.yaml").write_text(head + "percentageOfNodesToScore: 300\n")
+    (configs / "right.yaml").write_text(head + "profiles: [{schedulerName: stowage}]\n")
+
+    said = sweep(recorded, "--configs", configs, "-d", tmp_path / "out", "-o", "json", status=1)
+
+    answer, *_ = said.splitlines()
+    told = json.loads(answer)
+    assert {each["config"] for each in told["ranking"]} == {"recorded", "right"}
+    assert "percentageOfNodesToScore" in told["failed"]["wrong"]
+    assert "stowage sweep: wrong: configuration wrong" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--what-if", "add=n0"], "expected add=NODE:COUNT or remove=PATTERN"),
+        (["--what-if", "add=n0:100001"], "at most 100000 nodes"),
+        (["--grid", "none.yaml"], "none.yaml cannot be read"),
+        (["--dask", "tcp://127.0.0.1:1"], "--dask tcp://127.0.0.1:1"),
+    ],
+)
+def test_a_wrong_option_has_one_message(
+    recorded: Path, tmp_path: Path, arguments: list[str], told: str
+) -> None:
+    """And status 2."""
+    said = sweep(recorded, *arguments, "-d", tmp_path / "out", status=2)
+
+    assert told in said
+    assert "Traceback" not in said
+
+
+def test_a_what_if_has_other_nodes(recorded: Path) -> None:
+    """Two nodes more leave each with one CPU free: one victim does. Half of the nodes hold less."""
+    more = carry_out(task_of(recorded, what_if=parse_what_if("add=n0:2")))
+    less = carry_out(task_of(recorded, what_if=parse_what_if("remove=n[345]")))
+
+    assert (more.problem, less.problem) == ("", "")
+    assert (more.rows[0].victims, more.rows[0].placed) == (1, 25)
+    assert less.rows[0].placed < 25
+    assert less.rows[0].nodes is not None
+    assert less.rows[0].nodes <= 3
+
+
+def _collect(tasks: list[Task], workers: Workers) -> list[Result]:
+    found: list[Result] = []
+    carry_out_all(tasks, workers, found.append)
+    return sorted(found, key=lambda result: result.task)
+
+
+def _tasks(recorded: Path) -> list[Task]:
+    wishes = ["add=n0:1", "add=n1:1", "add=n2:1", "remove=n5"]
+    return [task_of(recorded), *(task_of(recorded, what_if=parse_what_if(w)) for w in wishes)]
+
+
+def test_processes_and_dask_give_the_same_table(recorded: Path, tmp_path: Path) -> None:
+    """Byte for byte, from two processes each."""
+    from distributed import LocalCluster  # noqa: PLC0415 - two seconds, for two tests
+
+    tasks = _tasks(recorded)
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
+        local_directory=str(tmp_path),
+    ) as cluster:  # fmt: skip
+        there = _collect(tasks, dask(cluster.scheduler_address))
+    here = _collect(tasks, processes(2))
+
+    tables = []
+    for number, results in enumerate((here, there)):
+        kept = SweepDirectory(tmp_path / str(number))
+        table = kept.write_table(tasks, {result.task: result for result in results})
+        tables.append(table.read_bytes())
+    assert len(here) == len(there) == 5
+    assert tables[0] == tables[1]
+
+
+def _die_once(mark: str, task: Task) -> Result:
+    """The first worker that comes by dies as by SIGKILL; the others work."""
+    try:
+        os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return carry_out(task)
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
+
+
+class _Deadly:
+    """An executor whose first task kills its worker."""
+
+    def __init__(self, executor: Executor, mark: Path) -> None:
+        self._executor, self._mark = executor, str(mark)
+
+    def submit(self, _: Callable[[Task], Result], task: Task) -> Any:
+        return self._executor.submit(_die_once, self._mark, task)
+
+
+def _deadly(workers: Workers, mark: Path) -> Workers:
+    from contextlib import contextmanager  # noqa: PLC0415 - one use
+
+    @contextmanager
+    def opened() -> Any:
+        with workers.opened() as executor:
+            yield _Deadly(executor, mark)
+
+    return replace(workers, opened=opened)
+
+
+@pytest.mark.parametrize("where", ["processes", "dask"])
+def test_a_worker_that_dies_loses_and_doubles_nothing(
+    recorded: Path, tmp_path: Path, where: str
+) -> None:
+    """Its run is carried out by another one; each result is taken once."""
+    tasks = _tasks(recorded)
+    mark = tmp_path / "died"
+    if where == "processes":
+        found = _collect(tasks, _deadly(processes(2), mark))
+    else:
+        from distributed import LocalCluster  # noqa: PLC0415 - two seconds, for two tests
+
+        with LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
+            local_directory=str(tmp_path),
+        ) as cluster:  # fmt: skip
+            found = _collect(tasks, _deadly(dask(cluster.scheduler_address), mark))
+
+    assert mark.exists()
+    assert found == sorted(map(carry_out, tasks), key=lambda result: result.task)
+
+
+def _always_die(task: Task) -> Result:
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError(task)
+
+
+def test_workers_that_always_die_end_the_sweep(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a message, not for ever."""
+    monkeypatch.setattr(executors, "carry_out", _always_die)
+
+    with pytest.raises(InputError, match="5 runs are left: out of memory"):
+        _collect(_tasks(recorded), processes(2))

@@ -1,0 +1,131 @@
+"""Configurations of a sweep: files, and the points of a grid."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scheduler.config.load import default_configuration, load
+from scheduler.config.types import KubeSchedulerConfiguration
+from scheduler.config.write import to_object
+from scheduler.tools.offline.reading import InputError
+from scheduler.tools.sweep.candidates import Candidate, from_directory, from_grid
+
+RECORDED = to_object(default_configuration("stowage"))
+MANY = list(range(1000))
+
+
+def grid(folder: Path, text: str, recorded: dict[str, Any] = RECORDED) -> list[Candidate]:
+    file = folder / "grid.yaml"
+    file.write_text(text)
+    return from_grid(file, recorded)
+
+
+def read(candidate: Candidate) -> KubeSchedulerConfiguration:
+    return load(candidate.text, source=candidate.name)
+
+
+def score_weights(candidate: Candidate) -> dict[str, int]:
+    [profile] = read(candidate).profiles
+    entries = (*profile.plugins.multi_point.enabled, *profile.plugins.score.enabled)
+    off = {plugin.name for plugin in profile.plugins.score.disabled}
+    return {entry.name: entry.weight for entry in entries if entry.name not in off}
+
+
+def test_a_grid_is_all_combinations(tmp_path: Path) -> None:
+    """Weights and arguments, each valid as kube-scheduler has them."""
+    found = grid(
+        tmp_path,
+        """
+        weights: {NodeResourcesFit: [1, 5], PodTopologySpread: [0, 2]}
+        args: {NodeResourcesFit: {scoringStrategy.type: [MostAllocated]}}
+        """,
+    )
+
+    assert [candidate.name for candidate in found] == [
+        "NodeResourcesFit=1,PodTopologySpread=0,NodeResourcesFit.scoringStrategy.type=MostAllocated",
+        "NodeResourcesFit=1,PodTopologySpread=2,NodeResourcesFit.scoringStrategy.type=MostAllocated",
+        "NodeResourcesFit=5,PodTopologySpread=0,NodeResourcesFit.scoringStrategy.type=MostAllocated",
+        "NodeResourcesFit=5,PodTopologySpread=2,NodeResourcesFit.scoringStrategy.type=MostAllocated",
+    ]
+    weights = [score_weights(candidate) for candidate in found]
+    assert [each["NodeResourcesFit"] for each in weights] == [1, 1, 5, 5]
+    assert ["PodTopologySpread" in each for each in weights] == [False, True, False, True]
+    [profile] = read(found[0]).profiles
+    [fit] = [config.args for config in profile.plugin_config if config.name == "NodeResourcesFit"]
+    assert to_object(read(found[0]))["profiles"][0]["pluginConfig"]
+    assert getattr(fit, "scoring_strategy").type == "MostAllocated"  # noqa: B009 - of any plugin
+
+
+def test_points_of_a_grid_do_not_change_each_other(tmp_path: Path) -> None:
+    """Nor the recorded configuration, from which all begin."""
+    before = str(RECORDED)
+
+    found = grid(tmp_path, "weights: {NodeResourcesFit: [7], ImageLocality: [3]}")
+
+    assert str(RECORDED) == before
+    assert score_weights(found[0])["ImageLocality"] == 3
+    assert score_weights(found[0])["TaintToleration"] == 3
+
+
+def test_a_grid_starts_from_the_file_that_it_names(tmp_path: Path) -> None:
+    """Relative to the grid; only the profiles that are meant are changed."""
+    (tmp_path / "base.yaml").write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\n"
+        "kind: KubeSchedulerConfiguration\n"
+        "profiles: [{schedulerName: a}, {schedulerName: b}]\n"
+    )
+
+    [found] = grid(
+        tmp_path, "{configuration: base.yaml, profiles: [b], weights: {ImageLocality: [9]}}"
+    )
+
+    a, b = read(found).profiles
+    weights = [
+        next(e.weight for e in profile.plugins.multi_point.enabled if e.name == "ImageLocality")
+        for profile in (a, b)
+    ]
+    assert weights == [1, 9]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("weights: {}", "expected weights or args with values to try"),
+        ("weights: {ImageLocality: []}", "weights.ImageLocality: expected numbers of 0 or more"),
+        ("weights: {ImageLocality: [-1]}", "weights.ImageLocality: expected numbers of 0 or more"),
+        ("weights: {ImageLocality: [x]}", "Expected `int`"),
+        ("wieghts: {ImageLocality: [1]}", "wieghts"),
+        ("args: {VolumeBinding: {bindTimeoutSeconds: []}}", "expected values, found none"),
+        ("{profiles: [other], weights: {ImageLocality: [1]}}", "no profile is called other"),
+        ("{configuration: none.yaml, weights: {ImageLocality: [1]}}", "cannot be read"),
+        ("[1]", "expected one object"),
+        (f"weights: {{A: {MANY}, B: {MANY}}}", "1000000 combinations"),
+    ],
+)
+def test_a_grid_that_is_wrong_has_one_clear_message(tmp_path: Path, text: str, told: str) -> None:
+    """With the file, the field and what was expected."""
+    with pytest.raises(InputError, match="--grid") as failed:
+        grid(tmp_path, text)
+
+    assert told in str(failed.value)
+
+
+def test_a_directory_has_a_candidate_for_each_file(tmp_path: Path) -> None:
+    """By name; other files are none."""
+    for name in ("b.yaml", "a.json", "notes.txt"):
+        (tmp_path / name).write_text(name)
+
+    assert from_directory(tmp_path) == [Candidate("a", "a.json"), Candidate("b", "b.yaml")]
+
+
+def test_a_directory_without_configurations_is_refused(tmp_path: Path) -> None:
+    """So are two files of one name: results could not be told apart."""
+    with pytest.raises(InputError, match="found none"):
+        from_directory(tmp_path)
+    with pytest.raises(InputError, match="cannot be read"):
+        from_directory(tmp_path / "absent")
+    for name in ("a.yaml", "a.yml"):
+        (tmp_path / name).write_text("")
+    with pytest.raises(InputError, match="several files are called a"):
+        from_directory(tmp_path)

@@ -1,0 +1,74 @@
+"""The front: candidates that no other one beats in waiting, nodes and placed pods at once."""
+
+from hypothesis import given, strategies as st
+
+from scheduler.tools.sweep.ranking import Standing, ranked
+from scheduler.tools.sweep.run import Row
+
+
+def row(
+    config: str, wait: float | None, nodes: float, *, pods: int = 10, placed: int = 10, **more: str
+) -> Row:
+    names = {"recording": "r", "what_if": "", "workload": "", **more}
+    return Row(
+        config=config, pods=pods, placed=placed, moves=1, victims=2,
+        wait_p50=wait, wait_p99=wait, nodes=nodes, cpu=0.5, free_cpu_unusable=0.1, **names,
+    )  # fmt: skip
+
+
+def test_who_is_beaten_is_not_on_the_front() -> None:
+    """Less waiting for more nodes is a choice; more of both is none."""
+    found = ranked([row("slow", 9, 3), row("wide", 1, 9), row("worse", 9, 10), row("mid", 4, 5)])
+
+    assert [(s.config, s.is_on_front) for s in found] == [
+        ("wide", True),
+        ("mid", True),
+        ("slow", True),
+        ("worse", False),
+    ]
+
+
+def test_a_candidate_that_leaves_pods_pending_is_no_bargain() -> None:
+    """Few nodes are easy for those that place little."""
+    [first, second] = ranked([row("lazy", 1, 1, placed=5), row("good", 1, 3)])
+
+    assert (first.config, first.pending) == ("good", 0)
+    assert (second.config, second.pending, second.is_on_front) == ("lazy", 5, True)
+
+
+def test_recordings_count_by_their_pods() -> None:
+    """Waits and shares are means; pods, victims and moves are sums."""
+    [found] = ranked(
+        [row("a", 1, 2, recording="x", pods=30, placed=30), row("a", 5, 6, recording="y")]
+    )
+
+    assert (found.wait_p99, found.nodes, found.victims, found.moves) == (2, 3, 4, 2)
+
+
+def test_nothing_placed_is_an_endless_wait() -> None:
+    """And rows of workloads do not count beside those of all pods."""
+    [found] = ranked([row("a", None, 0, placed=0), row("a", 1, 1, workload="ns/Job/j")])
+
+    assert found.wait_p99 == float("inf")
+    assert found.pending == 10
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)), min_size=1))
+def test_the_front_is_what_is_beaten_by_nothing(costs: list[tuple[int, int, int]]) -> None:
+    """By the plain definition: each that is off it is beaten by one on it."""
+    rows = [
+        row(f"c{i}", wait, nodes, placed=10 - pending)
+        for i, (pending, wait, nodes) in enumerate(costs)
+    ]
+
+    found = ranked(rows)
+
+    def beats(one: Standing, other: Standing) -> bool:
+        pairs = list(zip(one.costs, other.costs, strict=True))
+        return all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)
+
+    front = [s for s in found if s.is_on_front]
+    for standing in found:
+        beaten = any(beats(other, standing) for other in found)
+        assert standing.is_on_front == (not beaten)
+        assert standing.is_on_front or any(beats(other, standing) for other in front)
