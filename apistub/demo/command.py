@@ -57,7 +57,7 @@ _TERMINATED: Final = 143
 @click.option(
     "--keep",
     is_flag=True,
-    help="Stay up afterwards, in `stowage top` and for kubectl, until Ctrl-C.",
+    help="Stay up afterwards, in a browser, in `stowage top` and for kubectl, until Ctrl-C.",
 )
 def demo(nodes: int, pods: int, seed: int, *, keep: bool) -> None:
     """Show the scheduler at work, without any cluster.

@@ -11,16 +11,18 @@ from typing import Final
 
 from rich.console import Console
 
-from apistub.demo.processes import Program, died
+from apistub.demo.processes import Program, died, start_console
 
 _NEXT: Final = """
 Next:
-  {stowage} demo --keep   the same cluster, to look at, for kubectl too
+  {stowage} demo --keep   the same cluster, in a browser and for kubectl
+  {stowage} console       your cluster in pages, http://127.0.0.1:10280/
   {stowage} explain       why pods of your own cluster wait; only reads
   {stowage} run           place its pods that say schedulerName: stowage
 """
 _KEPT: Final = """
-Still running, until Ctrl-C. Try in another terminal:
+Still running, until Ctrl-C. In a browser: {console}
+Try in another terminal:
 
   export KUBECONFIG={kubeconfig}
   kubectl get pods -n demo -o wide
@@ -56,11 +58,16 @@ async def stay(console: Console, kubeconfig: Path, daemon: Program, *, show: boo
         show: whether `stowage top` comes first, where there is a screen for it.
 
     Raises:
-        DemoError: the daemon ended.
+        DemoError: the daemon ended, or the console does not start.
     """
-    console.print(
-        _KEPT.format(kubeconfig=kubeconfig, stowage=_stowage()), highlight=False, soft_wrap=True
-    )
+    pages, url = await start_console(kubeconfig)
+    async with pages:
+        told = _KEPT.format(kubeconfig=kubeconfig, stowage=_stowage(), console=url)
+        console.print(told, highlight=False, soft_wrap=True)
+        await _until_ended(console, kubeconfig, daemon, show=show)
+
+
+async def _until_ended(console: Console, kubeconfig: Path, daemon: Program, *, show: bool) -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

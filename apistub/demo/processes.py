@@ -6,6 +6,7 @@ Each is in a session of its own, so that Ctrl-C reaches only the demo. The demo 
 import asyncio
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
@@ -17,6 +18,7 @@ from apistub.demo.load import SCHEDULER
 from scheduler.errors import SchedulerError
 
 _START_SECONDS: Final = 20.0
+_CONSOLE: Final = "Stowage console: "
 _STOP_SECONDS: Final = 10.0
 _LAST_LINES: Final = 15
 
@@ -79,30 +81,46 @@ async def start_sandbox(kubeconfig: Path) -> tuple[Program, str]:
     Raises:
         DemoError: it does not start.
     """
+    arguments = ("-m", "apistub", "--port", "0", "--kubeconfig", str(kubeconfig))
+    return await _started("sandbox", arguments, LISTENING)
+
+
+async def start_console(kubeconfig: Path) -> tuple[Program, str]:
+    """`stowage console`, and its address.
+
+    Raises:
+        DemoError: it does not start.
+    """
+    arguments = ("-m", "scheduler", "console", "--port", "0", f"--kubeconfig={kubeconfig}")
+    return await _started("console", arguments, _CONSOLE)
+
+
+async def _started(name: str, arguments: Sequence[str], before: str) -> tuple[Program, str]:
+    """A program in a process of its own, and the address that it says after some words."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "apistub", "--port", "0", "--kubeconfig", str(kubeconfig),
+        sys.executable, *arguments,
         stdout=PIPE, stderr=STDOUT, stdin=DEVNULL, start_new_session=True,
     )  # fmt: skip
-    program = Program("sandbox", process, None)
+    program = Program(name, process, None)
     said: list[str] = []
     try:
         async with asyncio.timeout(_START_SECONDS):
-            url = await _url(process, said)
+            url = await _url(process, said, before)
     except TimeoutError:
         url = ""
     if not url:
         await program.stop()
-        raise DemoError("the sandbox did not start; it said:\n" + "".join(said))
+        raise DemoError(f"the {name} did not start; it said:\n" + "".join(said))
     return program, url
 
 
-async def _url(process: Process, said: list[str]) -> str:
+async def _url(process: Process, said: list[str], before: str) -> str:
     if process.stdout is None:
         return ""
     async for line in process.stdout:
         said.append(line.decode(errors="replace"))
-        if said[-1].startswith(LISTENING):
-            return said[-1].removeprefix(LISTENING).strip()
+        if said[-1].startswith(before):
+            return said[-1].removeprefix(before).split()[0]
     return ""
 
 

@@ -42,10 +42,10 @@ def browser() -> Iterator[Browser]:
 
 
 @contextmanager
-def console(*arguments: str) -> Iterator[str]:
-    """The address of `stowage console`, without the last slash."""
+def console(*arguments: str, folder: Path | None = None) -> Iterator[str]:
+    """The address of `stowage console` in a folder, without the last slash."""
     command = [sys.executable, "-m", "scheduler", "console", "--port", "0", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
         try:
             line = process.stdout.readline() if process.stdout is not None else ""
             yield line.partition("http")[1] + line.partition("http")[2].split("/ ")[0]

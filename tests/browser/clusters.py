@@ -39,13 +39,16 @@ def cluster(nodes: int, now: datetime = NOW) -> Iterator[Manifest]:
         if free[node] < milli:
             continue
         free[node] -= milli
-        yield pod_manifest(
+        pod = pod_manifest(
             f"web-{number}",
             requests={"cpu": f"{milli}m", "memory": f"{milli // 500}Gi"},
             namespace="shop",
             created=ago(90_000 - number),
             nodeName=node,
         )
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"web-{number % 3}"}
+        pod["metadata"]["ownerReferences"] = [{**owner, "uid": owner["name"], "controller": True}]
+        yield pod
     for number in range(6):
         yield pod_manifest(
             f"report-{number}",

@@ -68,7 +68,9 @@ def _shoot(opened: Browser, url: str, path: Path, *, width: int, scheme: str = "
         packed = text.replace("LeastAllocated", "MostAllocated")
         page.get_by_label("KubeSchedulerConfiguration").fill(packed)
         page.get_by_role("button", name="Compare").click()
-        expect(page.get_by_role("heading", name="Victims so far")).to_be_visible(timeout=60_000)
+        expect(page.get_by_role("heading", name="Pods that wait", exact=True)).to_be_visible(
+            timeout=60_000
+        )
     page.wait_for_timeout(400)
     page.screenshot(path=path, full_page=True)
     context.close()
@@ -80,13 +82,13 @@ def _sizes() -> Iterator[tuple[int, str]]:
     yield WIDE, "dark"
 
 
-def _of_docs(opened: Browser, records: str, folder: Path) -> None:
-    written = write_list(folder / "cluster.json", *cluster(60, SystemClock().wall()))
-    with console("-f", written) as url:
+def _of_docs(opened: Browser, folder: Path) -> None:
+    write_list(folder / "cluster.json", *cluster(60, SystemClock().wall()))
+    with console("-f", "cluster.json", folder=folder) as url:
         for name in ("now", "pod", "what-if"):
             path = _PAGES[name].format(node="node-01")
             _shoot(opened, url + path, DOCS / f"console-{name}.png", width=_WIDTH)
-    with console("--recording", records) as url:
+    with console("--recording", "recording", folder=folder) as url:
         _shoot(opened, f"{url}/replay", DOCS / "console-replay.png", width=_WIDTH)
 
 
@@ -119,7 +121,7 @@ def main() -> None:
                 into.mkdir(parents=True, exist_ok=True)
                 _of_everything(opened, str(records), folder, into)
             else:
-                _of_docs(opened, str(records), folder)
+                _of_docs(opened, folder)
 
 
 if __name__ == "__main__":

@@ -166,7 +166,8 @@ def test_what_if_shows_both_pictures_and_the_pods_that_move(page: Page, files: s
 
     expect(page.get_by_role("heading", name="Nodes before and after")).to_be_visible()
     assert page.locator("canvas").count() == 2
-    expect(page.get_by_text("it has no controller").first).to_be_visible()
+    expect(page.locator(".verdict .figures")).to_contain_text("would be homeless")
+    expect(page.locator("table").filter(has_text="node-00").first).to_be_visible()
     page.get_by_role("button", name="Take away: Drain a node: node-00").click()
     expect(page.get_by_text("No change yet")).to_be_visible()
 

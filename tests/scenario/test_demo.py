@@ -48,6 +48,7 @@ def test_the_demo_keeps_its_promises() -> None:
     summary = demo.stdout[demo.stdout.index("pods bound within") :].splitlines()
     assert all(len(line) <= 80 for line in summary)
     assert "stowage demo --keep" in demo.stdout
+    assert "your cluster in pages, http://127.0.0.1:10280/" in demo.stdout
 
 
 def test_a_pod_that_names_no_scheduler_is_served(tmp_path: Path) -> None:
@@ -59,15 +60,21 @@ def test_a_pod_that_names_no_scheduler_is_served(tmp_path: Path) -> None:
     ) as demo:
         try:
             assert demo.stdout is not None
+            console = next(
+                line.rpartition(" ")[2].strip() for line in demo.stdout if "In a browser" in line
+            )
             kubeconfig = next(
                 line.partition("KUBECONFIG=")[2].strip()
                 for line in demo.stdout
                 if "KUBECONFIG=" in line
             )
+            with urllib.request.urlopen(f"{console}api/about", timeout=20) as answer:  # noqa: S310 - loopback
+                about = json.load(answer)
             node = node_of_a_new_pod(Path(kubeconfig))
         finally:
             demo.terminate()
     assert node.startswith("node-")
+    assert about["title"].startswith("http://127.0.0.1:")
 
 
 def test_too_many_pods_for_the_nodes_are_refused() -> None:

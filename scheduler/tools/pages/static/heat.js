@@ -28,9 +28,11 @@ function cellSize(zones, width, height) {
   return 7;
 }
 
-function laidOut(heat, width) {
+// Pictures beside each other have cells of one size: that of the one with most nodes.
+function laidOut(heat, width, beside) {
   const zones = zonesOf(heat);
-  const size = cellSize(zones, width, Math.max(340, Math.min(620, width)));
+  const most = Math.max(340, Math.min(620, width));
+  const size = Math.min(...[heat, ...beside].map((each) => cellSize(zonesOf(each), width, most)));
   const height = Math.min(size, 32);
   const perRow = Math.max(1, Math.floor((width + GAP) / (size + GAP)));
   const cells = new Array(heat.names.length);
@@ -70,7 +72,7 @@ function resourcesOf(...heats) {
 }
 
 // `chosen(name)` gives what is shown about a node that is clicked, if anything.
-function heatMap(heat, { resource, before, chosen, title } = {}) {
+function heatMap(heat, { resource, before, beside, chosen, title }) {
   let shown = resource || resourcesOf(heat)[0];
   let place = null;
   let current = -1;
@@ -81,7 +83,7 @@ function heatMap(heat, { resource, before, chosen, title } = {}) {
   function draw() {
     const width = element.clientWidth;
     if (!width || !heat.names.length) return;
-    place = laidOut(heat, width);
+    place = laidOut(heat, width, beside);
     const ratio = window.devicePixelRatio || 1;
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(place.height * ratio);
@@ -180,7 +182,7 @@ function heatMap(heat, { resource, before, chosen, title } = {}) {
 // Several maps of the same cluster side by side, with one choice of the resource.
 export function heatMaps(heats, chosen) {
   const resources = resourcesOf(...heats.map((each) => each.heat));
-  const maps = heats.map((each) => heatMap(each.heat, { resource: resources[0], before: each.before, chosen, title: each.title }));
+  const maps = heats.map((each) => heatMap(each.heat, { resource: resources[0], before: each.before, beside: heats.filter((other) => other !== each).map((other) => other.heat), chosen, title: each.title }));
   const pick = (name) => maps.forEach((map) => map.show(name));
   const element = h("div", {},
     h("div", { class: "row small" }, choice("Resource", resources, resources[0], pick), scaleOf(heats.some((each) => each.heat.closed.some(Boolean)))),

@@ -4,7 +4,7 @@ import { card, dayTime, duration, fill, h, number, percent, plural, table } from
 import { showNow } from "./now.js";
 import { timePlot } from "./plots.js";
 
-const SHOWN = 50;
+const SHOWN = 12;
 
 export async function replayPage(main, query, about) {
   document.title = "Replay · Stowage";
@@ -76,22 +76,23 @@ export function showComparison(place, found, { isLive }) {
     { name: `${name}, recorded`, values: pick(curves.recorded).map((value) => (value === null ? null : value * scale)) },
     { name: `${name}, now`, values: pick(curves.now).map((value) => (value === null ? null : value * scale)), isDashed: true },
   ];
-  const uses = Object.keys(curves.now.use).filter((name) => name === "cpu" || name === "memory" || name.includes("/"));
+  const isFlat = (side) => (name) => !side.use[name] || side.use[name].every((share) => !share);
+  const uses = Object.keys(curves.now.use).filter((name) => (name === "cpu" || name === "memory" || name.includes("/")) && !(isFlat(curves.recorded)(name) && isFlat(curves.now)(name)));
+  const victims = recorded.victims.length + now.victims.length;
   const plots = [
     ["Pods that wait", timePlot({ title: "Pods that wait", times: curves.times, lines: both("waiting", (side) => side.waiting) })],
     ["Longest wait of those that wait", timePlot({ title: "Longest wait", times: curves.times, unit: " s", lines: both("oldest", (side) => side.oldest) })],
     ...uses.map((name) => [`${name} requested`, timePlot({ title: `${name} requested`, times: curves.times, unit: " %", lines: both(name, (side) => side.use[name], 100) })]),
-    ["Victims so far", timePlot({ title: "Victims so far", times: curves.times, lines: both("victims", (side) => side.victims) })],
+    victims ? ["Victims so far", timePlot({ title: "Victims so far", times: curves.times, lines: both("victims", (side) => side.victims) })] : null,
   ];
   fill(place,
     h("section", { class: "card verdict" }, h("div", { class: "head" },
       h("h2", {}, `${plural(found.elsewhere.length, "pod")} of ${number(found.pods)} ${found.elsewhere.length === 1 ? "comes" : "come"} to another node`), isLive ? saveButton("replay", () => found) : null),
       found.notices.map((text) => h("p", { class: "note" }, text)),
       table(["", { text: "recorded", number: true }, { text: "now", number: true }], rows)),
-    h("div", { class: "columns" }, plots.map(([title, plot]) => card(title, plot.element))),
-    found.elsewhere.length ? card("Pods that come to another node",
-      table(["pod", "recorded", "now"], found.elsewhere.slice(0, SHOWN).map((each) => [h("span", { class: "mono" }, each.pod), each.recorded || "pending", each.now || "pending"]), "stack"),
-      found.elsewhere.length > SHOWN ? h("p", { class: "quiet small" }, `and ${plural(found.elsewhere.length - SHOWN, "more pod")}`) : null) : null,
+    h("div", { class: "columns" }, plots.filter(Boolean).map(([title, plot]) => card(title, plot.element))),
+    found.elsewhere.length ? longTable("Pods that come to another node", ["pod", "recorded", "now"],
+      found.elsewhere.map((each) => [h("span", { class: "mono" }, each.pod), each.recorded || "pending", each.now || "pending"])) : null,
     victimsCard(recorded, now));
 }
 
@@ -102,5 +103,11 @@ function victimsCard(recorded, now) {
     ...recorded.victims.filter((victim) => !later.has(victim.pod)).map((victim) => [victim.pod, victim.preemptor, "recorded only"]),
     ...now.victims.filter((victim) => !then.has(victim.pod)).map((victim) => [victim.pod, victim.preemptor, "now only"]),
   ];
-  return rows.length ? card("Evicted on one side only", table(["pod", "for", "when"], rows.slice(0, SHOWN), "stack")) : null;
+  return rows.length ? longTable("Evicted on one side only", ["pod", "for", "when"], rows) : null;
+}
+
+function longTable(title, headers, rows) {
+  const place = h("div", {}, table(headers, rows.slice(0, SHOWN), "stack"));
+  const more = h("button", { type: "button", class: "no-print", onclick: () => { fill(place, table(headers, rows, "stack")); more.remove(); } }, `Show ${plural(rows.length - SHOWN, "more pod")}`);
+  return card(title, place, rows.length > SHOWN ? more : null);
 }

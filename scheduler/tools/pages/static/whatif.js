@@ -3,7 +3,7 @@ import { ask, computed, saveButton } from "./ask.js";
 import { card, figures, fill, h, number, plural, podLink, table } from "./dom.js";
 import { heatMaps, useTable } from "./heat.js";
 
-const ROWS_SHOWN = 50;
+const ROWS_SHOWN = 15;
 // What can be asked, as the options of `stowage what-if` are called.
 const CHANGES = {
   drain: { told: "Drain a node", hint: "node", list: "nodes" },
