@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from scheduler.kernel.cel import costs
 from scheduler.kernel.cel.errors import CostLimitError, EvaluationError
-from scheduler.kernel.cel.planner import Plan
+from scheduler.kernel.cel.plan import Plan
 from scheduler.kernel.cel.reads import MISSING, Frame, Source, Sources
 from scheduler.kernel.cel.table import DeviceTable
 from scheduler.kernel.cel.values import Value

@@ -7,22 +7,18 @@ Source: github.com/google/cel-go v0.26.0 interpreter (planner.go, interpretable.
 decorators.go), cel/library.go (`decorateOptionalOr`).
 """
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from scheduler.kernel.cel import costs
+from scheduler.kernel.cel.calls import RUNS, strict
 from scheduler.kernel.cel.checker import Checked, Resolved
-from scheduler.kernel.cel.declarations import Cost
-from scheduler.kernel.cel.errors import (
-    AbortedError,
-    CompileError,
-    CostLimitError,
-    EvaluationError,
-    no_such_overload,
-)
-from scheduler.kernel.cel.qualifiers import Step, chain, key_of, presence, round_trip, usable
+from scheduler.kernel.cel.errors import CompileError, CostLimitError, EvaluationError
+from scheduler.kernel.cel.logic import conditional, list_of, logical, map_of, negated, otherwise
+from scheduler.kernel.cel.loops import LAZY, begun, loop
+from scheduler.kernel.cel.plan import NO_FRAME, Plan, charged, folded, joined, known
+from scheduler.kernel.cel.qualifiers import Step, chain, key_of, presence, round_trip
 from scheduler.kernel.cel.reads import MISSING, Frame, Read, Run
 from scheduler.kernel.cel.regex import compile_regex
 from scheduler.kernel.cel.syntax import (
@@ -38,18 +34,13 @@ from scheduler.kernel.cel.syntax import (
     children,
 )
 from scheduler.kernel.cel.values import (
-    LISTS,
     NONE,
     GrowingList,
-    Map,
     Optional,
     Uint,
     Value,
     check_hashable,
     contains,
-    equal,
-    kind_of,
-    shown,
 )
 
 _CONVERSIONS: Final = frozenset(
@@ -57,35 +48,10 @@ _CONVERSIONS: Final = frozenset(
 )
 _FULL: Final = 3
 """Keys from `device` to an attribute or capacity: the map, the domain, the id."""
-_BINARY: Final = 2
 _SIMPLE: Final = frozenset({bool, int, Uint, float, str})
 _PATTERNS: Final = frozenset({"matches", "find", "findAll"})
-_LAZY: Final = object()
-"""In the slot of an accumulator that nothing has asked for yet."""
 _ALL: Final[frozenset[int]] = frozenset({-1})
 """What a plan reads that needs the device as a whole."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A node, ready to run."""
-
-    run: Run
-    reads: frozenset[int] = frozenset()
-    """Indexes of reads; -1 stands for the whole device."""
-    logic: str = ""
-    """`&&`, `||`, `!` or `?:` where the parts are worth working out one by one."""
-    parts: tuple["Plan", ...] = ()
-    has_loop: bool = False
-    constant: bool = False
-    """The value is known; `run` needs no frame of a device."""
-    is_attribute: bool = False
-    """Upstream calls this an attribute: what it holds is not wrapped once more by `?:`."""
-
-    @property
-    def heavy(self) -> bool:
-        """One evaluation can cost much, or every device needs its own."""
-        return self.has_loop or -1 in self.reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +84,10 @@ class Planner:
         """
         if id(node) in self._checked.names:
             value = self._checked.names[id(node)]
-            return _constant(value)
+            return known(value)
         match node:
             case Literal():
-                return _constant(node.value)
+                return known(node.value)
             case Ident() | Select():
                 return self._chain(node)
             case Call():
@@ -199,7 +165,7 @@ class Planner:
             return base
         cost = len(steps) + (1 if not test else 0) + (0 if base.is_attribute else 1) - 1
         run = presence(base.run, steps, cost) if test else chain(base.run, steps, cost)
-        return _joined(run, [base, *plans], is_attribute=True)
+        return joined(run, [base, *plans], is_attribute=True)
 
     def _optional_read(self, node: Node) -> Plan | None:
         """`device.attributes["domain"].?name`; None for anything else."""
@@ -224,12 +190,12 @@ class Planner:
         if id(node) in self._checked.names:
             return None
         if isinstance(node, Select):
-            return node.operand, _constant(node.field), False
+            return node.operand, known(node.field), False
         if isinstance(node, Call) and node.function in {"_[_]", "_[?_]", "_?._"}:
             key = self.plan(node.arguments[1])
             if key.constant:
                 try:
-                    key_of(key.run(_NO_FRAME))
+                    key_of(key.run(NO_FRAME))
                 except EvaluationError as error:
                     raise CompileError(str(error), node.position) from error
             return node.arguments[0], key, node.function != "_[_]"
@@ -248,8 +214,8 @@ class Planner:
 
         def run(frame: Frame) -> Value:
             value = frame.slots[slot]
-            if value is _LAZY and initial is not None:
-                value = frame.slots[slot] = _begun(initial, frame)
+            if value is LAZY and initial is not None:
+                value = frame.slots[slot] = begun(initial.run, frame)
             frame.cost += 1
             if isinstance(value, EvaluationError):
                 raise value
@@ -289,10 +255,10 @@ class Planner:
         """`has()` of a field, a domain (always) or an attribute."""
         cost = len(path)
         if len(path) < _FULL:
-            return Plan(lambda frame: _charged(frame, cost, value=True))
+            return Plan(lambda frame: charged(frame, cost, value=True))
         index = self._read(path)
         return Plan(
-            lambda frame: _charged(frame, cost, value=frame.inputs[index] is not MISSING),
+            lambda frame: charged(frame, cost, value=frame.inputs[index] is not MISSING),
             frozenset({index}),
         )
 
@@ -321,11 +287,11 @@ class Planner:
         arguments += map(self.plan, node.arguments)
         self._check_pattern(node, resolved, arguments)
         if node.function == "!_":
-            return self._not(arguments[0])
+            return joined(negated(arguments[0].run), arguments, logic="!")
         name = resolved.function.name
-        plan = _joined(_RUNS.get(name, _strict)(resolved, [it.run for it in arguments]), arguments)
+        plan = joined(RUNS.get(name, strict)(resolved, [it.run for it in arguments]), arguments)
         if name in _CONVERSIONS and len(arguments) == 1 and arguments[0].constant:
-            return _folded(plan, node)
+            return folded(plan, node)
         return plan
 
     def _check_pattern(self, node: Call, resolved: Resolved, arguments: Sequence[Plan]) -> None:
@@ -337,7 +303,7 @@ class Planner:
         if is_plain and isinstance(node.arguments[0], Literal):
             checked.append(arguments[0])
         for plan in checked:
-            if plan.constant and type(pattern := plan.run(_NO_FRAME)) is str:
+            if plan.constant and type(pattern := plan.run(NO_FRAME)) is str:
                 try:
                     compile_regex(pattern)
                 except EvaluationError as error:
@@ -345,56 +311,18 @@ class Planner:
                 except CostLimitError:
                     raise CompileError("regular expression is too large", node.position) from None
 
-    def _not(self, argument: Plan) -> Plan:
-        run = argument.run
-
-        def negated(frame: Frame) -> bool:
-            value = run(frame)
-            frame.cost += 1
-            if type(value) is not bool:
-                raise no_such_overload()
-            return not value
-
-        return _joined(negated, [argument], logic="!")
-
     def _logical(self, node: Call) -> Plan:
         parts = [*map(self.plan, node.arguments)]
-        runs = [part.run for part in parts]
-        decisive = node.function == "_||_"
-
-        def run(frame: Frame) -> bool:
-            problem: EvaluationError | None = None
-            for one in runs:
-                try:
-                    value = one(frame)
-                except EvaluationError as error:
-                    problem = problem or error
-                    continue
-                if type(value) is not bool:
-                    problem = problem or no_such_overload()
-                elif value == decisive:
-                    return decisive
-            if problem is not None:
-                raise problem
-            return not decisive
-
-        return _joined(run, parts, logic=node.function.strip("_"))
+        run = logical([part.run for part in parts], decisive=node.function == "_||_")
+        return joined(run, parts, logic=node.function.strip("_"))
 
     def _conditional(self, node: Call) -> Plan:
-        parts = [*map(self.plan, node.arguments)]
-        condition, truthy, falsy = (part.run for part in parts)
-        wraps = {True: not parts[1].is_attribute, False: not parts[2].is_attribute}
-
-        def run(frame: Frame) -> Value:
-            chosen = condition(frame)
-            if type(chosen) is not bool:
-                raise no_such_overload()
-            value = truthy(frame) if chosen else falsy(frame)
-            if type(value) is Optional and value.present and wraps[chosen]:
-                return Optional(round_trip(value.value), present=True)
-            return value
-
-        return _joined(run, parts, logic="?:", is_attribute=True)
+        condition, truthy, falsy = parts = [*map(self.plan, node.arguments)]
+        branches = {True: truthy, False: falsy}
+        wrapped = frozenset(which for which, plan in branches.items() if not plan.is_attribute)
+        runs = {which: plan.run for which, plan in branches.items()}
+        run = conditional(condition.run, runs, wrapped=wrapped)
+        return joined(run, parts, logic="?:", is_attribute=True)
 
     def _membership(self, node: Call) -> Plan | None:
         """`in` a list that is written out, or a key in the device's maps; None for any other."""
@@ -410,22 +338,22 @@ class Planner:
         index = self._read((*path, value.value))
         if len(path) == 1:
             return Plan(
-                lambda frame: _charged(frame, cost, value=frame.inputs[index]), frozenset({index})
+                lambda frame: charged(frame, cost, value=frame.inputs[index]), frozenset({index})
             )
         return Plan(
-            lambda frame: _charged(frame, cost, value=frame.inputs[index] is not MISSING),
+            lambda frame: charged(frame, cost, value=frame.inputs[index] is not MISSING),
             frozenset({index}),
         )
 
     def _in_list(self, node: Call) -> Plan:
         """`in` a list that is written out: upstream makes a set of a constant and simple one."""
         value, container = plans = [*map(self.plan, node.arguments)]
-        items = container.run(_NO_FRAME) if container.constant else None
+        items = container.run(NO_FRAME) if container.constant else None
         if items == ():
-            return _constant(value=False)
+            return known(value=False)
         if items is None or not all(type(item) in _SIMPLE for item in items):
             resolved = self._checked.calls[id(node)]
-            return _joined(_strict(resolved, [plan.run for plan in plans]), plans)
+            return joined(strict(resolved, [plan.run for plan in plans]), plans)
         wanted = value.run
 
         def run(frame: Frame) -> bool:
@@ -434,80 +362,30 @@ class Planner:
             frame.cost += len(items)
             return contains(items, found)
 
-        return _joined(run, plans)
+        return joined(run, plans)
 
     def _otherwise(self, node: Call) -> Plan:
         first, second = parts = [*map(self.plan, children(node))]
-        one, two, unwraps = first.run, second.run, node.function == "orValue"
-
-        def run(frame: Frame) -> Value:
-            value = one(frame)
-            if type(value) is not Optional:
-                return value
-            if not value.present:
-                return two(frame)
-            if unwraps and isinstance(value.value, EvaluationError):
-                raise value.value
-            return value.value if unwraps else value
-
-        return _joined(run, parts)
+        run = otherwise(first.run, second.run, unwraps=node.function == "orValue")
+        return joined(run, parts)
 
     # --- lists, maps and loops ---
 
     def _list(self, node: ListNode) -> Plan:
         parts = [*map(self.plan, node.elements)]
-        runs = [(part.run, index in node.optional) for index, part in enumerate(parts)]
+        elements = [(part.run, index in node.optional) for index, part in enumerate(parts)]
         constant = all(part.constant for part in parts)
-        cost = 0 if constant else costs.LIST
-
-        def run(frame: Frame) -> tuple[Value, ...]:
-            found = []
-            for one, optional in runs:
-                value = one(frame)
-                if optional:
-                    if type(value) is not Optional:
-                        raise EvaluationError(
-                            "cannot initialize optional list element from non-optional value "
-                            + shown(value)
-                        )
-                    if not value.present:
-                        continue
-                    value = usable(value.value)
-                found.append(value)
-            frame.cost += cost
-            return tuple(found)
-
-        return _joined(run, parts, constant=constant)
+        return joined(list_of(elements, 0 if constant else costs.LIST), parts, constant=constant)
 
     def _map(self, node: MapNode) -> Plan:
         parts: list[Plan] = []
-        runs: list[tuple[Run, Run, bool]] = []
+        entries: list[tuple[Run, Run, bool]] = []
         for key, value, optional in node.entries:
             pair = self.plan(key), self.plan(value)
             parts += pair
-            runs.append((pair[0].run, pair[1].run, optional))
+            entries.append((pair[0].run, pair[1].run, optional))
         constant = all(part.constant for part in parts)
-        cost = 0 if constant else costs.MAP
-
-        def run(frame: Frame) -> Map:
-            entries: list[tuple[Value, Value]] = []
-            for key_run, value_run, optional in runs:
-                key, value = key_run(frame), value_run(frame)
-                if optional:
-                    if type(value) is not Optional:
-                        raise EvaluationError(
-                            f"cannot initialize optional entry '{shown(key)}' from non-optional "
-                            f"value {shown(value)}"
-                        )
-                    if not value.present:
-                        entries = [entry for entry in entries if entry[0] != key]
-                        continue
-                    value = usable(value.value)
-                entries.append((key, value))
-            frame.cost += cost
-            return Map(entries)
-
-        return _joined(run, parts, constant=constant)
+        return joined(map_of(entries, 0 if constant else costs.MAP), parts, constant=constant)
 
     def _fold(self, node: Fold) -> Plan:
         if node.variables == (UNUSED,):
@@ -524,9 +402,9 @@ class Planner:
         self._scopes.pop()
         result = self.plan(node.result)
         self._scopes.pop()
-        run = _loop(source.run, accumulator, variables, (condition.run, step.run), result.run)
+        run = loop(source.run, accumulator, variables, (condition.run, step.run), result.run)
         parts = [source, initial, condition, step, result]
-        return _joined(run, parts, has_loop=True, constant=False)
+        return joined(run, parts, has_loop=True, constant=False)
 
     def _bound(self, node: Fold) -> Plan:
         """`cel.bind`: the variable is worked out when it is first used."""
@@ -545,247 +423,8 @@ class Planner:
         inner = result.run
 
         def run(frame: Frame) -> Value:
-            frame.slots[slot] = _LAZY
+            frame.slots[slot] = LAZY
             value = inner(frame)
             return tuple(value) if type(value) is GrowingList else value
 
-        return _joined(run, [initial, result], constant=False)
-
-
-def _charged(frame: Frame, cost: int, *, value: Value) -> Value:
-    frame.cost += cost
-    return value
-
-
-def _constant(value: Value) -> Plan:
-    return Plan(lambda _: value, constant=True)
-
-
-def _joined(
-    run: Run,
-    parts: Sequence[Plan],
-    *,
-    logic: str = "",
-    has_loop: bool = False,
-    constant: bool = False,
-    is_attribute: bool = False,
-) -> Plan:
-    return Plan(
-        run,
-        frozenset().union(*(part.reads for part in parts)),
-        logic,
-        tuple(parts) if logic else (),
-        has_loop or any(part.has_loop for part in parts),
-        constant,
-        is_attribute,
-    )
-
-
-_NO_FRAME: Final = Frame([], [])
-
-
-def _folded(plan: Plan, node: Call) -> Plan:
-    """Work out a conversion of a constant now: it is wrong for every device, or for none."""
-    try:
-        value = plan.run(Frame([], []))
-    except EvaluationError as error:
-        raise CompileError(str(error), node.position) from error
-    return _constant(value)
-
-
-def _begun(initial: Plan, frame: Frame) -> Value:
-    try:
-        value = initial.run(frame)
-    except EvaluationError as error:
-        return error
-    if type(value) is tuple and not value:
-        return GrowingList()
-    if type(value) is Map and not len(value):
-        return Map((), growing=True)
-    return value
-
-
-def _loop(
-    source: Run,
-    accumulator: int,
-    variables: Sequence[int],
-    body: tuple[Run, Run],
-    result: Run,
-) -> Run:
-    condition, step = body
-    one = variables[0]
-    two = variables[1] if len(variables) > 1 else None
-
-    def run(frame: Frame) -> Value:
-        over = source(frame)
-        slots = frame.slots
-        slots[accumulator] = _LAZY
-        for first, second in _pairs(over, both=two is not None):
-            slots[one] = first
-            if two is not None:
-                slots[two] = second
-            try:
-                going = condition(frame)
-            except EvaluationError:
-                going = None
-            if going is False:
-                break
-            try:
-                slots[accumulator] = step(frame)
-            except EvaluationError as error:
-                slots[accumulator] = error
-            if frame.cost > costs.LIMIT:
-                raise CostLimitError
-        value = result(frame)
-        return tuple(value) if type(value) is GrowingList else value
-
-    return run
-
-
-def _pairs(over: Value, *, both: bool) -> list[tuple[Value, Value]]:
-    if type(over) in LISTS:
-        return list(enumerate(over)) if both else [(value, None) for value in over]
-    if type(over) is Map:
-        return list(over.items())
-    if both:
-        raise EvaluationError(f"unsupported comprehension range type: {kind_of(over)}")
-    raise EvaluationError(f"got '{kind_of(over)}', expected iterable type")
-
-
-def _strict(resolved: Resolved, runs: Sequence[Run]) -> Run:
-    """Return the call of a function whose arguments all have values."""
-    function = resolved.function
-    call = function.body if function.body is not None else _dispatch(resolved)
-    cost: Cost | None = function.cost
-    if function.fragile is not None and len(resolved.overloads) == 1:
-        # Those before it are of the same origin: where they fail, it fails too.
-        last = function.fragile
-        runs = [_unbroken(one, is_list=index == last) for index, one in enumerate(runs)]
-    two = len(runs) == _BINARY and (function.body is not None or len(resolved.overloads) == 1)
-    if two and function.name != "format":
-        left, right = runs
-        runs = [_with_other(left, right), right]
-    if cost is not None:
-        return _costly(call, runs, cost)
-    if len(runs) == 1:
-        only = runs[0]
-
-        def unary(frame: Frame) -> Value:
-            value = call(only(frame))
-            frame.cost += 1
-            return value
-
-        return unary
-    return _costly(call, runs, lambda _arguments, _result: 1)
-
-
-def _with_other(left: Run, right: Run) -> Run:
-    """Return the left of two operands. Where it fails the right one is worked out nevertheless.
-
-    Nothing can be seen of that unless the right one ends the evaluation.
-    """
-
-    def run(frame: Frame) -> Value:
-        try:
-            return left(frame)
-        except EvaluationError:
-            with suppress(EvaluationError):
-                right(frame)
-            raise
-
-    return run
-
-
-def _unbroken(run: Run, *, is_list: bool) -> Run:
-    """Return what ends the evaluation where an argument is not what a cost tracker takes it for."""
-
-    def checked(frame: Frame) -> Value:
-        try:
-            value = run(frame)
-        except EvaluationError as error:
-            raise AbortedError(_BROKEN.format("*types.Err")) from error
-        if is_list and type(value) not in LISTS:
-            raise AbortedError(_BROKEN.format(kind_of(value)))
-        return value
-
-    return checked
-
-
-_BROKEN: Final = "internal error: interface conversion: {} is not traits.Lister: missing method Add"
-
-
-def _costly(call: Callable[..., Value], runs: Sequence[Run], cost: Cost) -> Run:
-    def run(frame: Frame) -> Value:
-        arguments = [one(frame) for one in runs]
-        value = call(*arguments)
-        frame.cost += cost(arguments, value)
-        if frame.cost > costs.LIMIT:
-            raise CostLimitError
-        return value
-
-    return run
-
-
-def _dispatch(resolved: Resolved) -> Callable[..., Value]:
-    """Return what finds the overload by the values it is given."""
-    function = resolved.function
-    single = len(resolved.overloads) == 1
-    candidates = resolved.overloads if single else function.overloads
-
-    def call(*values: Value) -> Value:
-        for overload in candidates:
-            if overload.run is None or len(values) != len(overload.arguments):
-                continue
-            if not function.guarded or overload.accepts(values):
-                return overload.run(*values)
-        kinds = ", ".join(map(kind_of, values))
-        raise no_such_overload(f"{function.name}({kinds})")
-
-    return call
-
-
-def _equality(_: Resolved, runs: Sequence[Run]) -> Run:
-    left, right = _with_other(*runs), runs[1]
-
-    def run(frame: Frame) -> bool:
-        one, two = left(frame), right(frame)
-        same = equal(one, two)
-        frame.cost += costs.shorter((one, two), None)
-        if isinstance(same, EvaluationError):
-            raise same
-        return same
-
-    return run
-
-
-def _difference(_: Resolved, runs: Sequence[Run]) -> Run:
-    left, right = _with_other(*runs), runs[1]
-
-    def run(frame: Frame) -> bool:
-        one, two = left(frame), right(frame)
-        frame.cost += costs.shorter((one, two), None)
-        # What refuses to be compared is different.
-        return equal(one, two) is not True
-
-    return run
-
-
-def _not_strictly_false(_: Resolved, runs: Sequence[Run]) -> Run:
-    only = runs[0]
-
-    def run(frame: Frame) -> bool:
-        frame.cost += 1
-        try:
-            value = only(frame)
-        except EvaluationError:
-            return True
-        return value is not False
-
-    return run
-
-
-_RUNS: Final[dict[str, Callable[[Resolved, Sequence[Run]], Run]]] = {
-    "_==_": _equality,
-    "_!=_": _difference,
-    "@not_strictly_false": _not_strictly_false,
-}
+        return joined(run, [initial, result], constant=False)

@@ -11,7 +11,8 @@ from scheduler.kernel.cel.checker import check
 from scheduler.kernel.cel.columns import ERROR, FALSE, TRUE, Codes, Evaluation, Known, Rows
 from scheduler.kernel.cel.errors import AbortedError, CostLimitError, EvaluationError
 from scheduler.kernel.cel.parser import parse
-from scheduler.kernel.cel.planner import Plan, Planner
+from scheduler.kernel.cel.plan import Plan
+from scheduler.kernel.cel.planner import Planner
 from scheduler.kernel.cel.qualifiers import usable
 from scheduler.kernel.cel.reads import Frame, Read, Sources
 from scheduler.kernel.cel.table import DeviceTable

@@ -261,8 +261,14 @@ def equal(one: Value, two: Value) -> bool | EvaluationError:
 
     The error is returned, not raised: inside lists and maps it counts as "not different".
     """
+    if one is None or two is None:
+        return one is two
+    return _method_equal(one, two)
+
+
+def _method_equal(one: Value, two: Value) -> bool | EvaluationError:
     kind = type(one)
-    if kind is str or kind is bool or kind is bytes or one is None or two is None:
+    if kind is str or kind is bool or kind is bytes or one is None:
         return kind is type(two) and bool(one == two)
     return _EQUALITIES[kind](one, two)
 
@@ -292,7 +298,8 @@ def _optionals_equal(one: Optional, two: Value) -> bool | EvaluationError:
         return True
     if isinstance(one.value, EvaluationError):
         return one.value
-    return equal(one.value, two.value)
+    # Null is like anything else here.
+    return _method_equal(one.value, two.value)
 
 
 def _quantities_equal(one: Quantity, two: Value) -> bool | EvaluationError:

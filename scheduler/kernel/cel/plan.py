@@ -1,0 +1,81 @@
+"""Plans: nodes of an expression, ready to run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from scheduler.kernel.cel.errors import CompileError, EvaluationError
+from scheduler.kernel.cel.reads import Frame, Run
+from scheduler.kernel.cel.syntax import Call
+from scheduler.kernel.cel.values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A node, ready to run."""
+
+    run: Run
+    reads: frozenset[int] = frozenset()
+    """Indexes of reads; -1 stands for the whole device."""
+    logic: str = ""
+    """`&&`, `||`, `!` or `?:` where the parts are worth working out one by one."""
+    parts: tuple["Plan", ...] = ()
+    has_loop: bool = False
+    constant: bool = False
+    """The value is known; `run` needs no frame of a device."""
+    is_attribute: bool = False
+    """Upstream calls this an attribute: what it holds is not wrapped once more by `?:`."""
+
+    @property
+    def heavy(self) -> bool:
+        """One evaluation can cost much, or every device needs its own."""
+        return self.has_loop or -1 in self.reads
+
+
+def charged(frame: Frame, cost: int, *, value: Value) -> Value:
+    """Return a value that costs something."""
+    frame.cost += cost
+    return value
+
+
+def known(value: Value) -> Plan:
+    """Return the plan of a value that needs no frame."""
+    return Plan(lambda _: value, constant=True)
+
+
+def joined(
+    run: Run,
+    parts: Sequence[Plan],
+    *,
+    logic: str = "",
+    has_loop: bool = False,
+    constant: bool = False,
+    is_attribute: bool = False,
+) -> Plan:
+    """Return the plan of a node that is made of others."""
+    return Plan(
+        run,
+        frozenset().union(*(part.reads for part in parts)),
+        logic,
+        tuple(parts) if logic else (),
+        has_loop or any(part.has_loop for part in parts),
+        constant,
+        is_attribute,
+    )
+
+
+NO_FRAME: Final = Frame([], [])
+"""What constants run with."""
+
+
+def folded(plan: Plan, node: Call) -> Plan:
+    """Work out a conversion of a constant now: it is wrong for every device, or for none.
+
+    Raises:
+        CompileError: it is wrong.
+    """
+    try:
+        value = plan.run(Frame([], []))
+    except EvaluationError as error:
+        raise CompileError(str(error), node.position) from error
+    return known(value)
