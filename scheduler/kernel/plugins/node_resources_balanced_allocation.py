@@ -15,7 +15,9 @@ from typing_extensions import override
 from scheduler.api.pods import PodInfo
 from scheduler.api.resources import is_scalar_resource
 from scheduler.config.args import NodeResourcesBalancedAllocationArgs
+from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.framework.cycle_state import CycleState, StateKey
+from scheduler.kernel.framework.events import ObjectKind
 from scheduler.kernel.framework.handle import Handle
 from scheduler.kernel.framework.interface import (
     MAX_NODE_SCORE,
@@ -27,7 +29,8 @@ from scheduler.kernel.framework.interface import (
 )
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Status
 from scheduler.kernel.plugins.columns import Mask, count_of
-from scheduler.kernel.plugins.resource_columns import ResourceColumns, is_counted
+from scheduler.kernel.plugins.resource_columns import ResourceColumns, amounts_of, is_counted
+from scheduler.kernel.plugins.resources_of_devices import ResourcesOfDevices, ScoredDevices
 from scheduler.kernel.snapshot import Rows, Snapshot
 
 DEFAULT_ARGS: Final = NodeResourcesBalancedAllocationArgs()
@@ -41,12 +44,16 @@ class BalanceState(msgspec.Struct, frozen=True, eq=False):
     """What the score compares for one pod.
 
     Attributes:
-        columns: the resources that count.
+        names: the resources that count: some node offers them, or devices serve them.
+        columns: of the former.
+        devices: of the latter.
         steps: what is added to the use of a node, without and with the pod: shape
             (2, resources, 1).
     """
 
+    names: tuple[str, ...]
     columns: ResourceColumns
+    devices: ScoredDevices
     steps: NDArray[np.float64]
 
 
@@ -59,17 +66,26 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, SignPlugin):
     NAME: ClassVar[str] = "NodeResourcesBalancedAllocation"
     ARGS: ClassVar[type] = NodeResourcesBalancedAllocationArgs
     READS: ClassVar[Reads] = Reads.SUMS
+    WATCHES: ClassVar[tuple[ObjectKind, ...]] = ClaimCatalog.WATCHES
 
     def __init__(
         self, args: NodeResourcesBalancedAllocationArgs = DEFAULT_ARGS, handle: Handle | None = None
     ) -> None:
         super().__init__(args, handle)
+        self._of_devices = ResourcesOfDevices(handle)
         self._names = [r.name for r in args.resources if is_counted(r.name)]
 
     @override
-    def sign(self, pod: PodInfo) -> Hashable:
-        """What the pod would take."""
+    def sign(self, pod: PodInfo) -> Hashable | None:
+        """What the pod would take; None where devices count, which change without their nodes."""
+        if not self._of_devices.of(pod).isdisjoint(self._names):
+            return None
         return frozenset(pod.shape.occupied.items())
+
+    @override
+    def signs_under(self) -> Hashable:
+        """Which device classes stand for which resources."""
+        return self._of_devices.version
 
     @override
     def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:
@@ -87,10 +103,16 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, SignPlugin):
             if not self._concerns(pod):
                 return np.zeros(count_of(rows, snapshot.table.size))
             prepared = self._prepare(state, pod, snapshot)
-        columns = prepared.columns
+        columns, devices = prepared.columns, prepared.devices
         allocatable = columns.allocatable(snapshot.table, rows)
-        used = columns.requested(snapshot.table, rows) + prepared.steps
-        if len(columns.names) == _PAIR and np.count_nonzero(allocatable) == allocatable.size:
+        requested = columns.requested(snapshot.table, rows)
+        if devices:
+            names = prepared.names
+            allocatable = columns.spread(names, allocatable)
+            requested = columns.spread(names, requested)
+            allocatable, requested = devices.added(names, allocatable, requested, rows)
+        used = requested + prepared.steps
+        if len(prepared.names) == _PAIR and np.count_nonzero(allocatable) == allocatable.size:
             deviation = _deviation_of_pair(used, allocatable)
         else:
             deviation = _deviation(used, allocatable)
@@ -105,8 +127,11 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, SignPlugin):
         asked = pod.shape.occupied
         names = [name for name in self._names if asked.get(name) or not is_scalar_resource(name)]
         columns = ResourceColumns(snapshot.table, names, asked)
-        steps = np.stack((np.zeros_like(columns.amounts), columns.amounts))
-        prepared = BalanceState(columns, steps)
+        devices = self._of_devices.scored(pod, names, snapshot)
+        counted = tuple(name for name in names if name in columns.names or name in devices)
+        amounts = amounts_of(counted, asked)
+        steps = np.stack((np.zeros_like(amounts), amounts))
+        prepared = BalanceState(counted, columns, devices, steps)
         state.write(_STATE, prepared)
         return prepared
 

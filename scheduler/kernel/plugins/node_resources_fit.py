@@ -62,9 +62,14 @@ from scheduler.kernel.framework.obstacles import Obstacle, ResourceObstacle
 from scheduler.kernel.framework.status import SUCCESS, Code, Status
 from scheduler.kernel.framework.types import Excess
 from scheduler.kernel.plugins.columns import Mask
-from scheduler.kernel.plugins.resource_columns import ResourceColumns, is_counted
+from scheduler.kernel.plugins.resource_columns import (
+    Amounts,
+    ResourceColumns,
+    amounts_of,
+    is_counted,
+)
 from scheduler.kernel.plugins.resource_scores import Weights, strategy_of
-from scheduler.kernel.plugins.resources_of_devices import ResourcesOfDevices
+from scheduler.kernel.plugins.resources_of_devices import ResourcesOfDevices, ScoredDevices
 from scheduler.kernel.snapshot import Rows, Snapshot
 from scheduler.kernel.snapshot.interning import Interner
 from scheduler.kernel.snapshot.pod_kinds import OtherPods
@@ -124,6 +129,9 @@ class FitState(msgspec.Struct, frozen=True, eq=False):
         masks = np.ones((self.lines, len(is_full)), np.bool_)
         masks[_PODS] = is_full
         masks[[1 + self.names.index(name) for name in self.columns.names]] = is_short
+        masks[
+            [1 + self.names.index(name) for name in self.of_devices.difference(self.columns.names)]
+        ] = False
         masks[-1] = is_hopeless
         return _bits(masks) if self.combinations is None else _answers(masks, self.combinations)
 
@@ -133,9 +141,20 @@ class FitState(msgspec.Struct, frozen=True, eq=False):
 
 
 class ScoreState(msgspec.Struct, frozen=True, eq=False):
-    """What the score compares for one pod."""
+    """What the score compares for one pod.
 
+    Attributes:
+        names: the resources that some node offers, or devices serve.
+        columns: of the former.
+        amounts: what the pod asks of each, shape (resources, 1).
+        devices: of the latter.
+        weights: by resource.
+    """
+
+    names: tuple[str, ...]
     columns: ResourceColumns
+    amounts: Amounts
+    devices: ScoredDevices
     weights: Weights
 
 
@@ -239,7 +258,11 @@ class NodeResourcesFit(
             return None
         asked = frozenset(shape.requests.items()), frozenset(shape.scoring_requests.items())
         of_devices = self._of_devices.of(pod)
-        return (*asked, of_devices) if of_devices else asked
+        if not of_devices:
+            return asked
+        # What devices are taken changes, and no node with it.
+        is_scored = not of_devices.isdisjoint(name for name, _ in self._weights)
+        return None if is_scored else (*asked, of_devices)
 
     @override
     def signs_under(self) -> Hashable:
@@ -397,10 +420,15 @@ class NodeResourcesFit(
         prepared = state.get(_SCORE)
         if prepared is None or prepared.columns.layout is not snapshot.table.layout:
             prepared = self._prepare_score(state, pod, snapshot)
-        columns = prepared.columns
-        requested = columns.non_zero_requested(snapshot.table, rows) + columns.amounts
+        columns, devices = prepared.columns, prepared.devices
+        requested = columns.non_zero_requested(snapshot.table, rows)
         allocatable = columns.allocatable(snapshot.table, rows)
-        return self._strategy.score(requested, allocatable, prepared.weights)
+        if devices:
+            names = prepared.names
+            allocatable = columns.spread(names, allocatable)
+            requested = columns.spread(names, requested)
+            allocatable, requested = devices.added(names, allocatable, requested, rows)
+        return self._strategy.score(requested + prepared.amounts, allocatable, prepared.weights)
 
     def _checks(self, name: str) -> bool:
         """Whether the resource is neither uncounted nor ignored by the profile."""
@@ -418,7 +446,11 @@ class NodeResourcesFit(
             if asked.get(name) or not is_scalar_resource(name)
         }
         columns = ResourceColumns(snapshot.table, tuple(weights), asked)
-        prepared = ScoreState(columns, Weights([weights[name] for name in columns.names]))
+        devices = self._of_devices.scored(pod, weights, snapshot)
+        names = tuple(name for name in weights if name in columns.names or name in devices)
+        amounts = amounts_of(names, asked)
+        by_name = Weights([weights[name] for name in names])
+        prepared = ScoreState(names, columns, amounts, devices, by_name)
         state.write(_SCORE, prepared)
         return prepared
 

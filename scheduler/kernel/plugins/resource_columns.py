@@ -25,6 +25,11 @@ def is_counted(name: str) -> bool:
     return name in _CORE or is_scalar_resource(name)
 
 
+def amounts_of(names: Sequence[str], asked: Mapping[str, int]) -> Amounts:
+    """What is asked of some resources, shape (resources, 1)."""
+    return np.array([asked.get(name, 0) for name in names], np.float64).reshape(-1, 1)
+
+
 class ResourceColumns:
     """Some resources of the node table, in a given order, without those that no node offers.
 
@@ -52,8 +57,7 @@ class ResourceColumns:
         self._defaulted = [
             (line, number) for line, number in enumerate(self._numbers) if number in _NON_ZERO
         ]
-        amounts = [asked.get(name, 0) for name in self.names]
-        self.amounts: Amounts = np.array(amounts, np.float64).reshape(-1, 1)
+        self.amounts = amounts_of(self.names, asked)
 
     def allocatable(self, table: NodeTable, rows: Rows) -> Amounts:
         """What the nodes have. Not to be written to."""
@@ -72,6 +76,19 @@ class ResourceColumns:
         for line, number in self._defaulted:
             requested[line] = non_zero[number, rows]
         return requested
+
+    def spread(self, names: Sequence[str], matrix: Amounts) -> Amounts:
+        """A matrix with a line for each of more resources, in their order; new lines are 0.
+
+        Args:
+            names: the resources; those of the columns are among them in the same order.
+            matrix: a line for each column.
+        """
+        if len(names) == len(self.names):
+            return matrix
+        found = np.zeros((len(names), matrix.shape[1]))
+        found[[place for place, name in enumerate(names) if name in self.names]] = matrix
+        return found
 
     def oversized_cells(self, table: NodeTable, rows: Rows) -> Iterator[tuple[int, int, int, int]]:
         """Where float64 does not hold what nodes have or pods take of a resource.

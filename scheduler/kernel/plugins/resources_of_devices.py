@@ -3,12 +3,18 @@
 Source: pkg/scheduler/framework/plugins/noderesources/fit.go (shouldDelegateResourceToDRA) v1.36.
 """
 
+from collections.abc import Collection, Sequence
 from typing import Final
+
+import numpy as np
 
 from scheduler.api.pods import DEVICES, PodInfo
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
+from scheduler.kernel.devices.counts import DeviceCounts
 from scheduler.kernel.devices.extended_resources import resources_asked
 from scheduler.kernel.framework.handle import Handle
+from scheduler.kernel.plugins.resource_columns import Amounts
+from scheduler.kernel.snapshot import Rows, Snapshot
 
 _NONE: Final = frozenset[str]()
 
@@ -34,3 +40,46 @@ class ResourcesOfDevices:
         if not names:
             return _NONE
         return frozenset(n for n in resources_asked(pod) if names.class_of(n) is not None)
+
+    def scored(self, pod: PodInfo, names: Collection[str], snapshot: Snapshot) -> "ScoredDevices":
+        """How many devices nodes have for those of some resources that a class stands for.
+
+        Source: plugins/noderesources/resource_allocation.go (calculateDRAResourceTotals, v1.36.3).
+        Cost: O(devices) per resource that devices may serve.
+        """
+        found = ScoredDevices()
+        if self._handle is None:
+            return found
+        for name in self.of(pod).intersection(names):
+            catalog = self._handle.shared(ClaimCatalog)
+            device_class = catalog.class_names.class_of(name)
+            if device_class is None:
+                continue
+            counts = catalog.devices.counts(device_class.metadata.name, snapshot)
+            if counts is not None:
+                found[name] = counts
+        return found
+
+
+class ScoredDevices(dict[str, DeviceCounts]):
+    """Devices by the extended resource that they serve on nodes that offer none of it."""
+
+    def added(
+        self, names: Sequence[str], allocatable: Amounts, taken: Amounts, rows: Rows
+    ) -> tuple[Amounts, Amounts]:
+        """What there is and what is taken, by resource and row, devices counted in.
+
+        Args:
+            names: the resources, one per line.
+            allocatable: what nodes offer.
+            taken: what pods take of that.
+            rows: of the nodes.
+        """
+        allocatable, taken = allocatable.copy(), taken.copy()
+        for line, name in enumerate(names):
+            if name in self:
+                counts = self[name]
+                serves = (allocatable[line] == 0) & (counts.allocatable[rows] > 0)
+                allocatable[line] = np.where(serves, counts.allocatable[rows], allocatable[line])
+                taken[line] = np.where(serves, counts.allocated[rows], taken[line])
+        return allocatable, taken
