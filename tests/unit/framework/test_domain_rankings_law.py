@@ -6,7 +6,6 @@ pods that prefer zones are asked about in between.
 
 from collections.abc import Iterator
 from random import Random
-from typing import cast
 
 import numpy as np
 import pytest
@@ -23,8 +22,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.config.load import default_configuration, load_object
 from scheduler.daemon.bootstrap import FrameworkBuilder
 from scheduler.kernel.framework.runtime import Framework, PluginError
-from scheduler.kernel.framework.runtime.domain_rankings import DomainRankings
-from scheduler.kernel.framework.runtime.pod_class import PodClass
+from scheduler.kernel.framework.runtime.domain_rankings import DomainRanking
 from scheduler.kernel.framework.runtime.ranking import INFEASIBLE_TOTAL
 from scheduler.kernel.snapshot import NodeRemoved, NodeSet, PodAdded, PodRemoved, Snapshot
 from scheduler.kernel.snapshot.changes import Change
@@ -171,13 +169,15 @@ class Totals:
 def test_rows_that_are_followed_by_domain_are_those_that_a_look_finds(seed: int) -> None:
     """Whatever changes, whatever is added; domains come to the same and part again."""
     random = Random(seed)
-    totals, rankings = Totals(random), DomainRankings()
+    totals = Totals(random)
     topology = Topology(np.array([random.choice((0, 1, 2, 4)) for _ in range(24)]), 6)
+    ranking = DomainRanking(topology)
 
     for _ in range(200):
         totals.step()
         by_domain = np.array([random.randrange(2) for _ in range(6)], np.float64)
-        rows, feasible = rankings.best(cast("PodClass", totals), topology, by_domain)
+        ranking.refresh(totals)
+        rows, feasible = ranking.best(by_domain), ranking.feasible
 
         sums = totals.total + by_domain[topology.ids]
         sums[totals.total == INFEASIBLE_TOTAL] = INFEASIBLE_TOTAL

@@ -4,34 +4,34 @@ Within a domain all rows get the same on top, so the best of them are the best o
 What those are is followed from one changed row to the next, whatever is added to them.
 """
 
-from collections import OrderedDict
-from typing import Final, TypeAlias
-from weakref import ref
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.kernel.framework.interface import Scores
-from scheduler.kernel.framework.runtime.pod_class import PodClass
 from scheduler.kernel.framework.runtime.ranking import INFEASIBLE_TOTAL, NO_ROWS, Ranking, without
+from scheduler.kernel.snapshot.row_log import RowLog
 from scheduler.kernel.snapshot.topology import Topology
 
-_MAX_BYTES: Final = 64 * 2**20
-_BYTES_PER_ROW: Final = 56
-_BYTES_PER_DOMAIN: Final = 256
+BYTES_PER_ROW: Final = 56
 _MAX_MERGED: Final = 4
 """So many sets of domains whose best rows are kept together."""
 _FEW: Final = 4
 """So many changed rows are followed; to look anew takes no longer than to follow more."""
 
-_Key: TypeAlias = tuple[int, Topology]
+
+class Ranked(Protocol):
+    """What has totals by row, and says which of them have changed."""
+
+    changed: RowLog
+    total: Scores
 
 
-class _Ranked:
+class DomainRanking:
     """The best rows of a class in each domain.
 
     Attributes:
-        pod_class: the class, while it is kept.
         feasible: how many rows are not rejected.
     """
 
@@ -46,11 +46,9 @@ class _Ranked:
         "_starts",
         "_total",
         "feasible",
-        "pod_class",
     )
 
-    def __init__(self, pod_class: PodClass, topology: Topology) -> None:
-        self.pod_class = ref(pod_class)
+    def __init__(self, topology: Topology) -> None:
         self._ids = ids = topology.ids
         self._order = ids.argsort(kind="stable")
         self._sizes = np.bincount(ids, minlength=topology.count)
@@ -65,7 +63,7 @@ class _Ranked:
         self._position = -1
         self.feasible = 0
 
-    def refresh(self, pod_class: PodClass) -> None:
+    def refresh(self, pod_class: Ranked) -> None:
         """Take over what has changed in the class."""
         rows = pod_class.changed.since(self._position)
         if rows is None or len(rows) > _FEW:
@@ -139,32 +137,3 @@ class _Ranked:
             rows = self._merged.pop(domains)
             if goes:
                 self._merged[domains] = without(rows, row)
-
-
-class DomainRankings:
-    """Rankings of classes, bounded in bytes; those asked for longest ago are dropped first."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[_Key, _Ranked] = OrderedDict()
-
-    def best(
-        self, pod_class: PodClass, topology: Topology, by_domain: Scores
-    ) -> tuple[NDArray[np.intp], int]:
-        """The best rows with these scores added, until the next change, and how many rows fit.
-
-        Args:
-            pod_class: the class, up to date.
-            topology: the domains.
-            by_domain: what is added to each row of a domain; whole numbers.
-        """
-        key = (id(pod_class), topology)
-        found = self._known.get(key)
-        if found is None or found.pod_class() is not pod_class:
-            found = self._known[key] = _Ranked(pod_class, topology)
-        self._known.move_to_end(key)
-        size_bytes = _BYTES_PER_ROW * len(topology.ids) + _BYTES_PER_DOMAIN * topology.count
-        most = _MAX_BYTES // size_bytes
-        while len(self._known) > max(1, most):
-            self._known.popitem(last=False)
-        found.refresh(pod_class)
-        return found.best(by_domain), found.feasible

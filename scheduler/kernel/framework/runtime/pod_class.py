@@ -10,6 +10,7 @@ histories and compares).
 
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from scheduler.api.pods import EVERY_NEED, PodInfo, PodShape
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import PreFilterResult, Reads, Scores
 from scheduler.kernel.framework.runtime.bound import BoundFilter, BoundScore, PluginError
+from scheduler.kernel.framework.runtime.domain_rankings import BYTES_PER_ROW, DomainRanking
 from scheduler.kernel.framework.runtime.judging import as_view, judge
 from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
 from scheduler.kernel.framework.runtime.ranking import INFEASIBLE_TOTAL, Ranking
@@ -34,6 +36,8 @@ from scheduler.kernel.snapshot import Rows, Snapshot
 from scheduler.kernel.snapshot.row_log import RowLog
 from scheduler.kernel.snapshot.topology import Topology
 
+_MAX_TOPOLOGIES: Final = 2
+"""So many have their best rows by domain kept: most pods of a class are spread by zone."""
 _MAX_FOLLOWED: Final = 256
 """So many changed rows stay readable for the rankings by domain."""
 _FULL_PASS_FRACTION: Final = 4
@@ -85,6 +89,7 @@ class PodClass:
 
     __slots__ = (
         "__weakref__",
+        "_by_domain",
         "_calls",
         "_can_foresee",
         "_failures",
@@ -154,6 +159,7 @@ class PodClass:
             self._reads_sums and not self._pod_raw and all(each.is_trusted for each in of_pods)
         )
         self._ranking = Ranking()
+        self._by_domain: WeakKeyDictionary[Topology, DomainRanking] = WeakKeyDictionary()
         self.changed = RowLog(least=_MAX_FOLLOWED)
         self._fitting: tuple[Topology, NDArray[np.bool_]] | None = None
         reads_images = any(each.reads & Reads.IMAGES for each in self._plugins())
@@ -171,7 +177,7 @@ class PodClass:
         """Memory the columns take for each node."""
         columns = (self._node_first, self._node_bits, self._node_total)
         kept = 3 * sum(c.itemsize for c in columns) + 8 * len(self.raw_scores)
-        return kept + np.dtype(np.bool_).itemsize
+        return kept + np.dtype(np.bool_).itemsize + _MAX_TOPOLOGIES * BYTES_PER_ROW
 
     @property
     def node_names(self) -> frozenset[str] | None:
@@ -280,6 +286,21 @@ class PodClass:
         if not ranking.is_known:
             ranking.look(self.total[:size])
         return ranking
+
+    def best_by_domain(self, topology: Topology, by_domain: Scores) -> tuple[NDArray[np.intp], int]:
+        """The best rows with these scores added, until the next change, and how many rows fit.
+
+        Args:
+            topology: the domains.
+            by_domain: what is added to each row of a domain; whole numbers.
+        """
+        ranking = self._by_domain.get(topology)
+        if ranking is None:
+            if len(self._by_domain) >= _MAX_TOPOLOGIES:
+                self._by_domain.clear()
+            ranking = self._by_domain[topology] = DomainRanking(topology)
+        ranking.refresh(self)
+        return ranking.best(by_domain), ranking.feasible
 
     def fitting_domains(self, topology: Topology) -> NDArray[np.bool_]:
         """Which domains the rows form that fit, as of the last `refresh`. Not to be written to."""

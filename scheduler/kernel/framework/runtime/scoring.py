@@ -15,7 +15,6 @@ from scheduler.api.pods import EVERY_NEED, PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import Scores
 from scheduler.kernel.framework.runtime.bound import BoundScore
-from scheduler.kernel.framework.runtime.domain_rankings import DomainRankings
 from scheduler.kernel.framework.runtime.filtering import Feasibility
 from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
 from scheduler.kernel.framework.runtime.pod_class import PodClass, RawScore
@@ -82,7 +81,6 @@ class Scoring:
         scoring = {scored.name for scored in plugins.score}
         self._only_preparing = [p for p in plugins.pre_score if p.name not in scoring]
         self._are_trusted = all(scored.is_trusted for scored in self._cluster)
-        self._domain_rankings = DomainRankings()
 
     def best_nodes(
         self,
@@ -165,7 +163,7 @@ class Scoring:
             return None
         topology, by_domain = said
         by_domain = by_domain * asked[0].weight
-        rows, feasible = self._domain_rankings.best(pod_class, topology, by_domain)
+        rows, feasible = pod_class.best_by_domain(topology, by_domain)
         if not feasible:
             return Best(rows, 0)
         start = self._calls.point_done("PreScore", Code.SUCCESS, start)
