@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from scheduler.tools.cli.progress import shown_progress
+from scheduler.tools.offline.progress import Progress, no_progress
 from tests.parity.answering import (
     Answerer,
     oracle_command,
@@ -82,7 +84,8 @@ def main() -> int:
     differing = 0
     for family in families:
         with _judge(family) as oracle, _ours(arguments, family) as stowage:
-            tally = _run_family(family, range(first, last), oracle, stowage)
+            with shown_progress(family) as progress:
+                tally = _run_family(family, range(first, last), oracle, stowage, progress)
             _print_tally(family, tally, verbose=arguments.verbose)
             differing += tally.differing + tally.invalid
     return 1 if differing else 0
@@ -116,9 +119,16 @@ def _ours(arguments: argparse.Namespace, family: str) -> Any:
     return running(stowage_command(*FLAGS.get(family, ())))
 
 
-def _run_family(family: str, seeds: range, oracle: Answerer, stowage: Answerer | None) -> Tally:
+def _run_family(
+    family: str,
+    seeds: range,
+    oracle: Answerer,
+    stowage: Answerer | None,
+    progress: Progress = no_progress,
+) -> Tally:
     tally = Tally()
     for seed, admitted in zip(seeds, pipelined(oracle, _cases(family, seeds)), strict=True):
+        progress((seed - seeds.start) / len(seeds))
         if admitted.get("invalid"):
             tally.invalid += 1
             _print_limited(tally.invalid, f"{family}:{seed} is invalid: {admitted['invalid'][0]}")
