@@ -416,6 +416,22 @@ def test_drain_waits_for_binds_or_for_everything() -> None:
     play(story)
 
 
+def test_drain_ends_when_the_last_bind_is_back_from_an_extender() -> None:
+    """It holds no worker; its end is told all the same, and there may be room again."""
+
+    async def story(world: World) -> None:
+        world.writes.held = {"plugins"}
+        world.outbox.bind(msgspec.structs.replace(bind("p"), extender=0))
+        draining = asyncio.create_task(world.outbox.drain(3600.0, binds_only=True))
+        await settle()
+        assert (draining.done(), world.on_sent) == (False, 0)
+        world.writes.release("plugins")
+        await settle()
+        assert (draining.done(), world.on_sent) == (True, 1)
+
+    assert play(story).answers == [Bound(1)]
+
+
 def test_drain_gives_up() -> None:
     """After the time it was given."""
 
