@@ -84,10 +84,11 @@ func devicesOf(pod *v1.Pod, taken []*resourceapi.ResourceClaim) map[string][]Dev
 	if len(taken) == 0 {
 		return nil
 	}
-	called := map[string]string{}
+	// A pod may call one claim by several names, and then it is allocated as often.
+	called := map[string][]string{}
 	for i := range pod.Spec.ResourceClaims {
 		if name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i]); err == nil && name != nil {
-			called[*name] = pod.Spec.ResourceClaims[i].Name
+			called[*name] = append(called[*name], pod.Spec.ResourceClaims[i].Name)
 		}
 	}
 	devices := map[string][]DeviceAnswer{}
@@ -97,7 +98,8 @@ func devicesOf(pod *v1.Pod, taken []*resourceapi.ResourceClaim) map[string][]Dev
 			results = append(results, deviceAnswer(result))
 		}
 		if claim.Name != extendedResources {
-			devices[called[claim.Name]] = results
+			devices[called[claim.Name][0]] = results
+			called[claim.Name] = called[claim.Name][1:]
 		} else if len(results) > 0 {
 			devices[extendedResources] = results
 		}

@@ -94,14 +94,18 @@ class Devices:
         watch = Watch()
 
         async def follow() -> None:
-            events = self._cluster.api.watch(path, version["resourceVersion"])
-            async for kind, claim in events:
-                watch.take(kind, claim)
+            seen = version["resourceVersion"]
+            while True:
+                # A server with too much to do may end a watch.
+                async for kind, claim in self._cluster.api.watch(path, seen):
+                    seen = claim["metadata"]["resourceVersion"]
+                    watch.take(kind, claim)
 
         async def begin() -> asyncio.Task[None]:
             return asyncio.create_task(follow())
 
         async def end() -> None:
+            assert not task.done(), f"the watch has ended: {task.exception()!r}"
             task.cancel()
             await asyncio.wait([task])
 

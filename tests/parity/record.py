@@ -17,12 +17,15 @@ from tests.parity.answering import oracle_command, pipelined, running
 from tests.parity.expressions import expressions_command
 from tests.parity.generator.expressions import make_question
 from tests.parity.generator.families import FAMILIES, FLAGS, make_case
+from tests.parity.generator.worked import WORKED, worked_case
 from tests.parity.hints import FAMILIES as HINT_FAMILIES, hints_command, make_questions
 
 RECORDED = Path(__file__).parent / "recorded"
 FIRST_SEED = 1_000_000
 CASES = 40
 """Cases per family."""
+WORKED_OUT = "worked"
+"""The file of the clusters made by hand."""
 HINTS = "hints"
 """The file of the recorded questions about queueing hints."""
 HINT_CASES = 4
@@ -34,12 +37,15 @@ EXPRESSION_CASES = 1000
 
 
 def main() -> int:
-    """Record every family, or those named."""
+    """Record every family, or those named; `worked` is that of the clusters made by hand."""
     RECORDED.mkdir(exist_ok=True)
-    families = sys.argv[1:] or [*FAMILIES, EXPRESSIONS]
+    families = sys.argv[1:] or [*FAMILIES, WORKED_OUT, EXPRESSIONS]
     if EXPRESSIONS in families:
         families.remove(EXPRESSIONS)
         _record_expressions()
+    if WORKED_OUT in families:
+        families.remove(WORKED_OUT)
+        _record_worked()
     for family in families:
         with running(oracle_command(*FLAGS.get(family, ()))) as oracle:
             seeds = range(FIRST_SEED, FIRST_SEED + CASES)
@@ -73,6 +79,13 @@ def _record_expressions() -> None:
         _write(EXPRESSIONS, lines)
 
 
+def _record_worked() -> None:
+    with running(oracle_command()) as oracle:
+        answers = pipelined(oracle, map(worked_case, WORKED))
+        pairs = zip(WORKED, answers, strict=True)
+        _write(WORKED_OUT, [_line(make.__name__, admitted) for make, admitted in pairs])
+
+
 def _write(name: str, lines: list[str]) -> None:
     # No time stamp in the header: the same cases make the same file.
     content = gzip.compress("".join(lines).encode(), 9, mtime=0)
@@ -80,7 +93,7 @@ def _write(name: str, lines: list[str]) -> None:
     print(f"{name}: {len(lines)} cases, {len(content)} bytes")
 
 
-def _line(seed: int, admitted: dict[str, Any]) -> str:
+def _line(seed: int | str, admitted: dict[str, Any]) -> str:
     if admitted.get("invalid"):
         message = f"seed {seed} makes an invalid object: {admitted['invalid'][0]}"
         raise SystemExit(message)

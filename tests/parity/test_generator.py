@@ -18,6 +18,8 @@ REJECTING = {
     "spread": {"PodTopologySpread"},
     "inter-pod": {"InterPodAffinity"},
     "declared-features": {"NodeDeclaredFeatures"},
+    "devices": {"DynamicResources"},
+    "devices-extended": {"DynamicResources", "NodeResourcesFit"},
     "extenders": {"Extender", "NodeResourcesFit"},
     "nominated": {"NodeResourcesFit", "NodePorts", "PodTopologySpread", "InterPodAffinity"},
     "preemption": {"NodeResourcesFit", "NodePorts", "PodTopologySpread", "InterPodAffinity"},
@@ -36,6 +38,8 @@ SCORING = {
     "images": {"ImageLocality"},
     "spread": {"PodTopologySpread"},
     "inter-pod": {"InterPodAffinity"},
+    "devices": {"DynamicResources"},
+    "devices-extended": {"NodeResourcesFit", "NodeResourcesBalancedAllocation"},
     "storage-scores": {"VolumeBinding"},
 }
 """Plugins that must prefer some node over another."""
@@ -122,3 +126,22 @@ def test_recorded_errors_are_errors() -> None:
     assert len(failed) >= 20
     assert len(judged) >= 20
     assert not any(pod["nodes"] for pod in failed)
+
+
+def test_recorded_claims_get_devices_of_every_sort() -> None:
+    """Claims are given alternatives, shares, partitions, devices of several nodes, and a look."""
+    nodes = [node for pod in verdicts("devices") for node in pod["nodes"] if node["feasible"]]
+    results = [
+        result
+        for node in nodes
+        for results in node.get("devices", {}).values()
+        for result in results
+    ]
+    extended = [node for pod in verdicts("devices-extended") for node in pod["nodes"]]
+
+    assert any("/" in result["request"] for result in results)
+    assert any("consumedCapacity" in result for result in results)
+    assert any("adminAccess" in result for result in results)
+    assert any("mig" in result["device"] for result in results)
+    assert any("fabric" in result["pool"] for result in results)
+    assert any("<extended-resources>" in node.get("devices", {}) for node in extended)

@@ -13,7 +13,8 @@ from tests.parity.answering import Answerer, pipelined, running, stowage_command
 from tests.parity.choices import choice_differences
 from tests.parity.compare import compare
 from tests.parity.generator.families import FAMILIES, FLAGS
-from tests.parity.record import CASES, recorded_cases
+from tests.parity.generator.worked import WORKED
+from tests.parity.record import CASES, WORKED_OUT, recorded_cases
 
 pytestmark = pytest.mark.parity
 
@@ -55,3 +56,19 @@ def test_the_daemons_own_choice_has_the_highest_total(family: str) -> None:
 
     assert found == []
     assert remembered > CASES
+
+
+def test_clusters_made_by_hand_get_the_same_answers(stowage: Callable[..., Answerer]) -> None:
+    """Each tells a rule of device allocation from its likely misreadings."""
+    recorded = list(recorded_cases(WORKED_OUT))
+    questions = ({"objects": case["objects"]} for case in recorded)
+
+    answers = list(pipelined(stowage(), questions))
+    differences = [
+        f"{case['seed']} {difference}"
+        for case, answer in zip(recorded, answers, strict=True)
+        for difference in compare(case["answer"], answer, case["objects"])
+    ]
+
+    assert [case["seed"] for case in recorded] == [make.__name__ for make in WORKED]
+    assert differences == []

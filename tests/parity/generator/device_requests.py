@@ -42,7 +42,7 @@ FRAGILE_SELECTORS = (
     f'device.driver == "{GPU}" || {INDEX} == 1',
 )
 """Selectors that end in an error on some devices, and so end the whole attempt."""
-EXTENDED = "example.com/gpu"
+EXTENDED = "example.com/accelerator"
 IMPLICIT = "deviceclass.resource.kubernetes.io/"
 ANY = "example.com/any-device"
 CLASSES = {
@@ -51,7 +51,7 @@ CLASSES = {
         [f'device.driver == "{GPU}"', f'{MEMORY}.compareTo(quantity("60Gi")) >= 0'],
         "example.com/big-gpu",
     ),
-    "nic": ([f'device.driver == "{NIC}"'], "example.com/nic"),
+    "nic": ([f'device.driver == "{NIC}"'], "example.com/interface"),
     "second-gpu": ([f'device.driver == "{GPU}" && {INDEX} > 0'], EXTENDED),
     "anything": ([], ANY),
 }

@@ -289,7 +289,14 @@ class Devices(Feature):
         return self._habits
 
 
-_RESOURCES = (EXTENDED, EXTENDED, "example.com/big-gpu", "example.com/nic", ANY, f"{IMPLICIT}gpu")
+_RESOURCES = (
+    EXTENDED,
+    EXTENDED,
+    "example.com/big-gpu",
+    "example.com/interface",
+    ANY,
+    f"{IMPLICIT}gpu",
+)
 
 
 def _limit(container: Object, draw: Draw, resources: list[str]) -> None:

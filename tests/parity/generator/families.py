@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tests.parity.generator.cluster import Cluster, bind, new_namespaces, new_node, new_pod
 from tests.parity.generator.configuration import Configuration
+from tests.parity.generator.devices import Devices
 from tests.parity.generator.draw import Draw, Object
 from tests.parity.generator.errors import Halves
 from tests.parity.generator.extenders import AskedExtenders
@@ -81,6 +82,16 @@ FAMILIES: dict[str, Callable[[], Sequence[Feature]]] = {
         Spread(0.4),
         PodAffinity(0.4),
     ),
+    "devices": lambda: (
+        Queueing(0.05),
+        NodeLabels(0.7),
+        Devices(0.9),
+    ),
+    "devices-extended": lambda: (
+        NodeLabels(0.6),
+        Resources(0.1),
+        Devices(0.5, asked=0.75, configured=0.4),
+    ),
     "mixed": lambda: (
         Queueing(0.2),
         NodeLabels(0.7),
@@ -93,6 +104,7 @@ FAMILIES: dict[str, Callable[[], Sequence[Feature]]] = {
         PodAffinity(0.3, configured=0.1),
         DeclaredFeatures(0.05),
         Storage(0.35, configured=0.05),
+        Devices(0.25, asked=0.1),
     ),
     "volumes": lambda: (
         Queueing(0.15),

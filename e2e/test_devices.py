@@ -1,0 +1,338 @@
+"""Promise: pods with claims get devices, each device one claim, whatever happens in the middle."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.conftest import StartStowage
+from e2e.support.cluster import Cluster
+from e2e.support.devices import (
+    CONTROLLERS as DEVICE_CONTROLLERS,
+    RESOURCE,
+    Devices,
+    devices_of,
+    make_device_pod,
+    readers_of,
+)
+from e2e.support.faults import Hold
+from e2e.support.objects import Json, make_nodes, make_pod
+from e2e.support.proxy import FaultProxy
+from e2e.support.rights import scheduler_kubeconfig
+from e2e.support.waiting import wait_for
+
+CONTROLLERS = DEVICE_CONTROLLERS
+SECONDS = 90
+"""For everything to be bound, or gone, after something went wrong."""
+
+
+@pytest.fixture(scope="module")
+def shared_cluster(cluster_with_controllers: Cluster) -> Cluster:
+    """A control plane whose controllers look after claims."""
+    return cluster_with_controllers
+
+
+@pytest.fixture
+def devices(cluster: Cluster) -> Iterator[Devices]:
+    """Slices and a class that go with the test."""
+    made = Devices(cluster)
+    yield made
+    made.remove()
+
+
+def offer(cluster: Cluster, devices: Devices, nodes: int, each: int) -> list[str]:
+    """Make nodes with so many devices each."""
+    made = make_nodes(nodes)
+    cluster.create_nodes(made)
+    names = [node["metadata"]["name"] for node in made]
+    for name in names:
+        devices.offer(name, each)
+    return names
+
+
+def check(cluster: Cluster, devices: Devices, namespace: str) -> None:
+    """Every pod is on the node of its devices, which are reserved for it and for no other claim."""
+    pods = {pod["metadata"]["name"]: pod for pod in cluster.pods(namespace)}
+    claims = {claim["metadata"]["name"]: claim for claim in devices.claims(namespace)}
+    held = [device for claim in claims.values() for device in devices_of(claim)]
+    assert len(held) == len(set(held))
+    for name, pod in pods.items():
+        for entry in pod["spec"].get("resourceClaims", ()):
+            claim = claims[_claim_of(pod, entry)]
+            assert name in readers_of(claim)
+            assert {pool for _, pool, _ in devices_of(claim)} == {pod["spec"]["nodeName"]}
+
+
+def _claim_of(pod: Json, entry: Json) -> str:
+    if "resourceClaimName" in entry:
+        return str(entry["resourceClaimName"])
+    made = {each["name"]: each for each in pod["status"]["resourceClaimStatuses"]}
+    return str(made[entry["name"]]["resourceClaimName"])
+
+
+def check_nothing_is_left(cluster: Cluster, devices: Devices, namespace: str) -> None:
+    """With the pods their claims go, and claims of their own have no device any more."""
+    cluster.delete_pods(namespace)
+
+    def left() -> list[str]:
+        return [
+            claim["metadata"]["name"]
+            for claim in devices.claims(namespace)
+            if claim["metadata"].get("ownerReferences") or claim.get("status")
+        ]
+
+    wait_for(lambda: not left(), "the claims to be given back", SECONDS, every_seconds=0.2)
+
+
+def test_each_pod_of_a_template_gets_a_device_of_its_own(
+    cluster: Cluster, namespace: str, devices: Devices, run_stowage: StartStowage
+) -> None:
+    """As many as there are; the next waits, says why, and gets the first that is given back."""
+    offer(cluster, devices, 4, 2)
+    devices.template(namespace, "one")
+    run_stowage()
+    with devices.watched() as watch:
+        pods = [make_device_pod(f"p-{i}", namespace, template="one") for i in range(8)]
+        cluster.create_pods(pods)
+        cluster.wait_until_bound(namespace)
+        check(cluster, devices, namespace)
+
+        cluster.create_pods([make_device_pod("late", namespace, template="one")])
+        said = wait_for(lambda: cluster.events(namespace, "FailedScheduling"), "late to be told")
+        assert "4 cannot allocate all claims" in said[-1]["note"]
+
+        cluster.delete_pods(namespace, ["p-3"])
+        cluster.wait_until_bound(namespace)
+        check(cluster, devices, namespace)
+        check_nothing_is_left(cluster, devices, namespace)
+
+    assert watch.doubles == []
+    assert watch.allocations == 9
+
+
+def test_pods_that_share_a_claim_are_on_one_node(
+    cluster: Cluster, namespace: str, devices: Devices, run_stowage: StartStowage
+) -> None:
+    """The first is placed by its device, the others follow; with the last the device is free."""
+    offer(cluster, devices, 3, 1)
+    devices.claim(namespace, "shared")
+    run_stowage()
+    with devices.watched() as watch:
+        pods = [make_device_pod(f"p-{i}", namespace, claim="shared") for i in range(5)]
+        cluster.create_pods(pods)
+        cluster.wait_until_bound(namespace)
+        check(cluster, devices, namespace)
+
+        [claim] = devices.claims(namespace)
+        assert sorted(readers_of(claim)) == [f"p-{i}" for i in range(5)]
+        check_nothing_is_left(cluster, devices, namespace)
+
+    assert watch.doubles == []
+    assert watch.allocations == 1
+
+
+def test_a_device_that_goes_while_it_is_reserved(
+    cluster: Cluster,
+    namespace: str,
+    devices: Devices,
+    run_stowage: StartStowage,
+    tmp_path: Path,
+) -> None:
+    """What was decided stands; no further pod gets the device, and no pod is stuck."""
+    [node] = offer(cluster, devices, 1, 2)
+    devices.template(namespace, "one")
+    held = Hold()
+    with FaultProxy(scheduler_kubeconfig(cluster)) as proxy, devices.watched() as watch:
+        proxy.add(held, method="PUT|PATCH", path=r"/resourceclaims/[^/]+/status", times=1)
+        run_stowage(proxy.kubeconfig(tmp_path / "proxy.kubeconfig"))
+        cluster.create_pods([make_device_pod("first", namespace, template="one")])
+        wait_for(held.arrived.is_set, "the allocation to be on its way")
+        devices.renew(node, ["gpu-1"], 2)
+        cluster.create_pods(
+            [make_device_pod(f"then-{i}", namespace, template="one") for i in range(2)]
+        )
+        held.let_go.set()
+
+        cluster.wait_until_bound(namespace, but=1)
+        waits = cluster.unbound(namespace, "stowage")
+        assert waits != ["first"]
+        cluster.delete_pods(namespace, ["first"])
+        wait_for(lambda: len(devices.claims(namespace)) == 2, "the claim of first to go")
+        assert cluster.unbound(namespace, "stowage") == waits
+        devices.renew(node, ["gpu-0", "gpu-1"], 3)
+        cluster.wait_until_bound(namespace)
+        check(cluster, devices, namespace)
+        check_nothing_is_left(cluster, devices, namespace)
+
+    assert watch.doubles == []
+
+
+@pytest.mark.parametrize(
+    "held_at",
+    [
+        pytest.param(("PUT|PATCH", r"/resourceclaims/[^/]+/status"), id="nothing written"),
+        pytest.param(("POST", r"/pods/p-0/binding"), id="claim written, pod not"),
+    ],
+)
+def test_the_scheduler_is_killed_between_two_writes(
+    cluster: Cluster,
+    namespace: str,
+    devices: Devices,
+    run_stowage: StartStowage,
+    tmp_path: Path,
+    held_at: tuple[str, str],
+) -> None:
+    """The next one follows what is written, and gives out what is not."""
+    offer(cluster, devices, 3, 1)
+    devices.template(namespace, "one")
+    method, path = held_at
+    held = Hold()
+    with FaultProxy(scheduler_kubeconfig(cluster)) as proxy, devices.watched() as watch:
+        proxy.add(held, method=method, path=path, times=1)
+        first = run_stowage(proxy.kubeconfig(tmp_path / "proxy.kubeconfig"), name="first")
+        cluster.create_pods([make_device_pod("p-0", namespace, template="one")])
+        wait_for(held.arrived.is_set, "the request to be on its way")
+        first.kill()
+        run_stowage(name="second")
+        pods = [make_device_pod(f"p-{i}", namespace, template="one") for i in range(1, 3)]
+        cluster.create_pods(pods)
+        cluster.wait_until_bound(namespace, timeout_seconds=SECONDS)
+        held.let_go.set()
+        check(cluster, devices, namespace)
+        check_nothing_is_left(cluster, devices, namespace)
+
+    assert watch.doubles == []
+
+
+def test_the_other_replica_takes_over_in_the_middle(
+    cluster: Cluster, namespace: str, devices: Devices, run_stowage: StartStowage
+) -> None:
+    """Every device is wanted, and the leader dies while it gives them out."""
+    offer(cluster, devices, 40, 5)
+    devices.template(namespace, "one")
+    options: dict[str, Any] = {
+        "leader_elect": True,
+        "arguments": [
+            "--leader-elect-lease-duration=4s",
+            "--leader-elect-renew-deadline=3s",
+            "--leader-elect-retry-period=500ms",
+            "--leader-elect-resource-namespace=default",
+            f"--leader-elect-resource-name={namespace}",
+        ],
+    }
+    leader = run_stowage(name="leader", **options)
+    wait_for(lambda: "Leading" in leader.tail(100), "the first to lead", 20)
+    run_stowage(name="standby", **options)
+    with devices.watched() as watch:
+        pods = [make_device_pod(f"p-{i:03}", namespace, template="one") for i in range(200)]
+        cluster.create_pods(pods)
+        wait_for(lambda: watch.allocations > 40, "some devices to be given out", SECONDS, 0.005)
+        leader.kill()
+        cluster.wait_until_bound(namespace, timeout_seconds=SECONDS)
+        check(cluster, devices, namespace)
+        check_nothing_is_left(cluster, devices, namespace)
+
+    assert watch.doubles == []
+
+
+def test_pools_are_renewed_under_load(
+    cluster: Cluster, namespace: str, devices: Devices, run_stowage: StartStowage
+) -> None:
+    """Generation after generation, with one device more each time, while pods come and go."""
+    nodes = offer(cluster, devices, 20, 2)
+    devices.template(namespace, "one")
+    run_stowage()
+    with devices.watched() as watch:
+        for generation in range(2, 5):
+            names = [f"{namespace}-{generation}-{i}" for i in range(40)]
+            pods = [make_device_pod(name, namespace, template="one") for name in names]
+            cluster.create_pods(pods)
+            for node in nodes:
+                devices.renew(node, [f"gpu-{i}" for i in range(generation + 1)], generation)
+            cluster.wait_until_bound(namespace, timeout_seconds=SECONDS)
+            check(cluster, devices, namespace)
+            cluster.delete_pods(namespace, names[:30])
+        check_nothing_is_left(cluster, devices, namespace)
+
+    assert watch.doubles == []
+    assert watch.allocations >= 120
+
+
+def test_a_pod_without_its_claim_waits_for_it(
+    cluster: Cluster, namespace: str, devices: Devices, run_stowage: StartStowage
+) -> None:
+    """Whatever is missing, the pod is told of it or held, and goes on as soon as it is there."""
+    offer(cluster, devices, 1, 1)
+    run_stowage()
+    cluster.create_pods([make_device_pod("p", namespace, claim="later")])
+    cluster.create_pods([make_pod("plain", namespace=namespace)])
+    cluster.wait_until_bound(namespace, but=1)
+
+    devices.claim(namespace, "later")
+    cluster.wait_until_bound(namespace)
+    check(cluster, devices, namespace)
+
+
+def test_binding_conditions_are_waited_for(
+    cluster: Cluster, namespace: str, devices: Devices, run_stowage: StartStowage
+) -> None:
+    """The pod is bound when the driver says so; a failed device is given back for another one."""
+    cluster.create_nodes(make_nodes(1))
+    conditions = {
+        "bindingConditions": ["example.com/attached"],
+        "bindingFailureConditions": ["example.com/failed"],
+        "bindsToNode": True,
+    }
+    devices.offer("node-00000", 1, **conditions)
+    devices.template(namespace, "one")
+    run_stowage()
+
+    cluster.create_pods([make_device_pod("p", namespace, template="one")])
+    first = wait_for(lambda: _allocated(devices, namespace), "the claim to be allocated")
+    assert first is not None, "it was waited for"
+    assert cluster.unbound(namespace, "stowage") == ["p"]
+    _report(cluster, first, "example.com/failed")
+    second = wait_for(
+        lambda: _allocated(devices, namespace, after=first), "the claim to be allocated anew", 60
+    )
+    assert second is not None, "it was waited for"
+    _report(cluster, second, "example.com/attached")
+    cluster.wait_until_bound(namespace)
+    check(cluster, devices, namespace)
+
+
+def _allocated(devices: Devices, namespace: str, after: Json | None = None) -> Json | None:
+    """A claim of one pod once it has a device; `after`: and one that was allocated since."""
+    [claim] = devices.claims(namespace) or [{}]
+    if not devices_of(claim) or not readers_of(claim):
+        return None
+    stamp = claim["status"]["allocation"].get("allocationTimestamp")
+    if after is not None and (
+        stamp == after["status"]["allocation"].get("allocationTimestamp")
+        or claim["status"].get("devices")
+    ):
+        return None
+    return claim
+
+
+def _report(cluster: Cluster, claim: Json, condition: str) -> None:
+    """Write what the driver found out about the device of a claim."""
+    [(driver, pool, device)] = devices_of(claim)
+    entry = {
+        "driver": driver,
+        "pool": pool,
+        "device": device,
+        "conditions": [
+            {
+                "type": condition,
+                "status": "True",
+                "reason": "Reported",
+                "message": "",
+                "lastTransitionTime": "2026-01-02T03:04:05Z",
+            }
+        ],
+    }
+    meta = claim["metadata"]
+    path = f"{RESOURCE}/namespaces/{meta['namespace']}/resourceclaims/{meta['name']}/status"
+    cluster.run(cluster.api.patch(path, {"status": {"devices": [entry]}}))
