@@ -533,4 +533,20 @@ FAULTS: Final = (
         "        spared = violates\n",
         "tests/unit/preemption/test_evaluator.py::test_pods_that_were_placed_together_leave_last",
     ),
+    NamedFault(
+        "nodes count as alike although devices that many see come between theirs",
+        "kernel/devices/allocator",
+        '                columns["slot"] = np.concatenate(list(map(_slots, layouts, areas)))[kept]\n',
+        "                pass\n",
+        "tests/unit/devices/test_shares.py"
+        "::test_nodes_with_equal_devices_differ_by_what_comes_between_their_pools",
+    ),
+    NamedFault(
+        "nodes count as alike although more of their shared devices is consumed",
+        "kernel/devices/allocator",
+        "            columns |= self._shared_columns(rows)\n",
+        "",
+        "tests/unit/devices/test_shares.py"
+        "::test_nodes_with_equal_devices_differ_by_what_is_consumed",
+    ),
 )
