@@ -1,15 +1,17 @@
 """Which functions a plain pod passes through, from its watch line to its bind: counted by a trace.
 
-    python -m tests.walk [--list]
+    python -m tests.walk [--alone] [--list]
 
 A daemon and the in-memory API server run in one loop. Counted is every function of `scheduler/`
-that is entered for each of several pods of one workload, from the line of the watch until the
-bytes of the binding leave: properties and plugins as well. What runs beside them (ticks, other
-watches) does not come up every time, and falls out.
+that is entered from the line of the watch until the bytes of the binding leave: properties and
+plugins as well. Of pods that come together, those functions are counted that are entered for each
+of them, so what is done once for a batch falls out. With `--alone` one pod comes after the other,
+and each is evaluated by itself. What runs beside them (ticks, other watches) falls out, too.
 """
 
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Final
@@ -18,6 +20,8 @@ import scheduler
 from tests.scenario.world import World, play
 
 PODS: Final = 8
+TOGETHER: Final = 32
+"""Pods that come together; few functions that serve all of them are entered as often."""
 FIRST: Final = ("daemon/informers/informer.py", "Informer._take_line")
 LAST: Final = ("daemon/client/direct.py", "_Connection.send")
 _PRODUCT: Final = f"{Path(scheduler.__file__).parent}/"
@@ -25,46 +29,57 @@ _UNNAMED: Final = ("<lambda>", "<genexpr>", "<listcomp>", "<dictcomp>", "<setcom
 
 
 class Walk:
-    """The functions that ran from the first to the last, in the order in which each was entered."""
+    """How often each function ran from the first to the last, in the order of their first calls."""
 
-    def __init__(self) -> None:
-        self.entered: dict[CodeType, None] = {}
-        self._is_over = False
+    def __init__(self, pods: int = 1) -> None:
+        self.entered: Counter[CodeType] = Counter()
+        self._pods = pods
+        self._left = pods
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
-        if event != "call" or self._is_over or not code.co_filename.startswith(_PRODUCT):
+        if event != "call" or not self._left or not code.co_filename.startswith(_PRODUCT):
             return
         if self.entered or _place(code) == FIRST:
-            self.entered.setdefault(code)
-            self._is_over = _place(code) == LAST
+            self.entered[code] += 1
+            self._left -= _place(code) == LAST
 
     def functions(self) -> list[tuple[str, str]]:
-        """File and qualified name of each, those without a name left out."""
-        return [_place(code) for code in self.entered if code.co_name not in _UNNAMED]
+        """File and qualified name of each that ran for every pod, those without a name left out."""
+        return [
+            _place(code)
+            for code, times in self.entered.items()
+            if times >= self._pods and code.co_name not in _UNNAMED
+        ]
 
 
 def _place(code: CodeType) -> tuple[str, str]:
     return code.co_filename.removeprefix(_PRODUCT), code.co_qualname
 
 
-def walks() -> list[list[tuple[str, str]]]:
-    """One walk for each of several pods; the first ones of a workload are not counted."""
+def _has_bound(world: World, count: int) -> bool:
+    return world.bindings() >= count
+
+
+def walks(together: int = 1) -> list[list[tuple[str, str]]]:
+    """One walk for each of several pods, or groups of pods; the first ones are not counted."""
     found = []
 
     async def story(world: World) -> None:
         for number in range(3):
             world.node(f"n{number}")
         await world.start_daemon()
-        for number in range(PODS):
-            walk = Walk()
-            asked = world.bindings()
+        for number in range(PODS if together == 1 else 3):
+            walk = Walk(together)
+            names = [f"p{number}-{each}" for each in range(together)]
+            wanted = world.bindings() + together
             sys.setprofile(walk)
-            world.pod(f"p{number}", cpu="100m")
-            await world.until(lambda before=asked: world.bindings() > before, "the bind")
+            for name in names:
+                world.pod(name, cpu="10m")
+            await world.until(partial(_has_bound, world, wanted), "the binds")
             sys.setprofile(None)
             await world.settled()
-            await world.until(lambda name=f"p{number}": world.events(name), "the event")
+            await world.until(partial(world.events, names[-1]), "the event")
             if number > 1:
                 found.append(walk.functions())
 
@@ -72,16 +87,16 @@ def walks() -> list[list[tuple[str, str]]]:
     return found
 
 
-def common() -> list[tuple[str, str]]:
+def common(together: int = 1) -> list[tuple[str, str]]:
     """The functions of every walk, in the order of the last."""
-    each = walks()
+    each = walks(together)
     seen = Counter(function for walk in each for function in walk)
     return [function for function in each[-1] if seen[function] == len(each)]
 
 
 def main() -> None:
     """Count, and list them when asked to."""
-    functions = common()
+    functions = common(1 if "--alone" in sys.argv else TOGETHER)
     if "--list" in sys.argv:
         for file, name in functions:
             print(f"{file:45} {name}")
