@@ -39,7 +39,7 @@ class NamedFault(msgspec.Struct, frozen=True):
 
 
 _BUDGETS: Final = "tests/unit/preemption/test_budgets.py::"
-_CHANGES: Final = "tests/unit/engine/test_changes.py::"
+_CHANGES: Final = "tests/unit/engine/test_event_handlers.py::"
 _CYCLES: Final = "tests/unit/engine/test_cycles.py::"
 _HOLDING: Final = "tests/unit/engine/test_holding.py::"
 _WAYS: Final = "tests/unit/engine/test_ways.py::"
@@ -178,21 +178,21 @@ FAULTS: Final = (
     ),
     NamedFault(
         "a withdrawn nomination wakes no pod",
-        "kernel/engine/changes",
+        "kernel/engine/event_handlers",
         "            self._free_nomination(old)\n",
         "            pass\n",
         _CHANGES + "test_the_end_of_a_nomination_wakes_who_is_not_more_important",
     ),
     NamedFault(
         "a deleted nominated pod wakes no pod",
-        "kernel/engine/changes",
+        "kernel/engine/event_handlers",
         "                    self._free_nomination(waiting)\n",
         "                    pass\n",
         _CHANGES + "test_the_end_of_a_nomination_wakes_who_is_not_more_important",
     ),
     NamedFault(
         "a changed Service wakes no pod",
-        "kernel/engine/changes",
+        "kernel/engine/event_handlers",
         "        event = ClusterEvent(self._kind.event_resource, action)\n"
         "        self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)\n",
         "",
@@ -200,7 +200,7 @@ FAULTS: Final = (
     ),
     NamedFault(
         "a deleted node wakes no pod",
-        "kernel/engine/changes",
+        "kernel/engine/event_handlers",
         "            wake(core, NODE_DELETE, node, None)\n",
         "",
         _CHANGES + "test_a_change_of_a_node_wakes_who_waits_for_it",

@@ -273,25 +273,25 @@ FOUND: Final = (
     Undone(
         "an eviction that no watch shows is not asked for again",
         "scheduler/kernel/engine/engine.py",
-        "        self._evicting.tick()\n",
+        "        self._preemption_executor.tick()\n",
         "",
-        "tests/unit/engine/test_evicting.py"
+        "tests/unit/engine/test_preemption_executor.py"
         "::test_a_victim_that_a_backup_brings_back_is_evicted_again",
     ),
     Undone(
         "a victim that was restored counts as leaving",
-        "scheduler/kernel/engine/evicting.py",
+        "scheduler/kernel/engine/preemption_executor.py",
         "        self._leaving.discard(uid)\n\n    def gone",
         "        pass\n\n    def gone",
-        "tests/unit/engine/test_evicting.py"
+        "tests/unit/engine/test_preemption_executor.py"
         "::test_a_victim_that_a_backup_brings_back_is_evicted_again",
     ),
     Undone(
         "nobody is woken by a victim that was restored",
-        "scheduler/kernel/engine/changes.py",
+        "scheduler/kernel/engine/event_handlers.py",
         "if old.is_terminating and not new.is_terminating:",
         "if False:",
-        "tests/unit/engine/test_evicting.py"
+        "tests/unit/engine/test_preemption_executor.py"
         "::test_a_victim_that_a_backup_brings_back_is_evicted_again",
     ),
     Undone(

@@ -133,7 +133,8 @@ def test_two_replicas_give_no_device_twice() -> None:
     """One leads at a time; the other goes on where it was ended without a word."""
 
     async def story(world: World) -> None:
-        for node in ("a", "b", "c"):
+        # Devices to spare: with one left on each of two nodes, a pod that wants two would wait.
+        for node in ("a", "b", "c", "d"):
             world.node(node)
             world.sandbox.create(resource_slice(node, *(f"gpu-{i}" for i in range(8))))
         world.sandbox.create(device_class(), template(), template("two", 2))

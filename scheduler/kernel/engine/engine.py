@@ -15,8 +15,13 @@ from scheduler.kernel.cache import Cache
 from scheduler.kernel.engine.algorithm import SchedulingAlgorithm
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.binding_cycle import BindingCycle
-from scheduler.kernel.engine.changes import NamespaceChanges, NodeChanges, OtherChanges, PodChanges
 from scheduler.kernel.engine.core import TRACE_LINES, Core, EventTime
+from scheduler.kernel.engine.event_handlers import (
+    NamespaceEventHandlers,
+    NodeEventHandlers,
+    OtherEventHandlers,
+    PodEventHandlers,
+)
 from scheduler.kernel.engine.events import (
     Activate,
     Allowed,
@@ -39,11 +44,11 @@ from scheduler.kernel.engine.events import (
     SlowDecision,
     Tick,
 )
-from scheduler.kernel.engine.evicting import Evicting
 from scheduler.kernel.engine.failure import reference
 from scheduler.kernel.engine.held import Settled, WaitingPods
 from scheduler.kernel.engine.instructions import Configured, Instruction, RecordEvent
 from scheduler.kernel.engine.outcome import TakeOutcome
+from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 from scheduler.kernel.engine.profiles import (
     EngineProfiles,
     ProfilesOf,
@@ -169,18 +174,18 @@ class Engine:
         )
         self.attempts = attempts = Attempts(self.core)
         failures = FailureHandler(self.core, attempts)
-        self._evicting = evicting = Evicting(self.core, attempts, failures)
+        self._preemption_executor = executor = PreemptionExecutor(self.core, attempts, failures)
         self._binding = binding = BindingCycle(self.core, attempts, failures)
-        self.scheduler = Scheduler(self.core, attempts, failures, binding, evicting)
-        self._pods = pods = PodChanges(self.core, attempts, failures, binding, evicting)
-        others = {name: OtherChanges(self.core, kind) for name, kind in (kinds or {}).items()}
+        self.scheduler = Scheduler(self.core, attempts, failures, binding, executor)
+        self._pods = pods = PodEventHandlers(self.core, attempts, failures, binding, executor)
+        others = {name: OtherEventHandlers(self.core, kind) for name, kind in (kinds or {}).items()}
         self._changes: dict[str, Changes] = {
             **others,
-            # These replace `OtherChanges` for kinds that plugins declared: they tell the plugins of
-            # changes as well.
+            # These replace `OtherEventHandlers` for kinds that plugins declared: they tell the
+            # plugins of changes as well.
             "pods": pods,
-            "nodes": NodeChanges(self.core, binding),
-            "namespaces": NamespaceChanges(self.core),
+            "nodes": NodeEventHandlers(self.core, binding),
+            "namespaces": NamespaceEventHandlers(self.core),
         }
         states.begin(lambda: (pod for attempt in self.attempts for pod in attempt.placed))
         self._introduce(backing, random)
@@ -200,8 +205,8 @@ class Engine:
             ObjectRead: lambda e: others[e.kind].read(e.object),
             Allowed: lambda e: binding.allowed(e.uid, e.plugin),
             Rejected: binding.rejected,
-            Evicted: lambda e: self._evicting.evicted(e.uid, was_there=e.was_there),
-            EvictFailed: lambda e: self._evicting.failed(e.uid, e.message),
+            Evicted: lambda e: self._preemption_executor.evicted(e.uid, was_there=e.was_there),
+            EvictFailed: lambda e: self._preemption_executor.failed(e.uid, e.message),
             Activate: lambda e: self.core.queue.activate(e.uids),
             PluginEvent: lambda e: self.core.out.append(e.tell),
             SlowDecision: lambda e: failures.put_last(e.uid, e.seconds),
@@ -279,7 +284,7 @@ class Engine:
         Raises:
             SchedulerError: one does not hold.
         """
-        validate_engine(self.core, self.attempts, self._evicting)
+        validate_engine(self.core, self.attempts, self._preemption_executor)
 
     def _post(self, event: Event) -> None:
         """Take up what a plugin wants, after the event at hand."""
@@ -318,7 +323,7 @@ class Engine:
             return
         gone = core.frameworks.keys() - rules.frameworks.keys()
         self._pods.profiles_gone(gone)
-        self._evicting.drop_all()
+        self._preemption_executor.drop_all()
         self._decide_by(rules)
         first = next(iter(rules.frameworks.values()))
         core.queue.configure(first.sort_key, profiles, rules.backoff)
@@ -339,6 +344,6 @@ class Engine:
         core.queue.flush_backoff_completed()
         core.queue.flush_unschedulable_leftover()
         self._binding.tick()
-        self._evicting.tick()
+        self._preemption_executor.tick()
         core.catch_up()
         core.audit()

@@ -14,7 +14,6 @@ from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.batch import MAX_BATCH, Batch
 from scheduler.kernel.engine.binding_cycle import BindingCycle
 from scheduler.kernel.engine.core import Core
-from scheduler.kernel.engine.evicting import Evicting
 from scheduler.kernel.engine.failure import (
     Failure,
     failed_scheduling,
@@ -24,6 +23,7 @@ from scheduler.kernel.engine.failure import (
     rejected_by,
 )
 from scheduler.kernel.engine.outcome import choice_of
+from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.extender import Answer, ExtenderCalls
 from scheduler.kernel.framework.status import Code
@@ -51,14 +51,14 @@ class Scheduler:
         attempts: Attempts,
         failures: FailureHandler,
         binding: BindingCycle,
-        evicting: Evicting,
+        executor: PreemptionExecutor,
     ) -> None:
         self._core = core
         self._attempts = attempts
         self._extender_calls = attempts.extender_calls
         self._failures = failures
         self._binding = binding
-        self._evicting = evicting
+        self._preemption_executor = executor
         self.decided = ""
         self.scheduled = 0
 
@@ -208,7 +208,7 @@ class Scheduler:
         if status.is_success and result is not None:
             if self._extender_calls.ask_about_candidates(attempt, result.candidates):
                 return None
-            self._evicting.begin(attempt.pod, result)
+            self._preemption_executor.begin(attempt.pod, result)
         diagnosis.post_filter_message = status.message
         return failure_of(
             diagnosis,

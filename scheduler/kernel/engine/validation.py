@@ -7,7 +7,7 @@ from scheduler.kernel.cache import PodState
 from scheduler.kernel.engine.attempt import UNDECIDED, Attempt, AttemptState
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.core import Core
-from scheduler.kernel.engine.evicting import Evicting
+from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 
 _PLACES = {
     AttemptState.HELD: (PodState.ASSUMED,),
@@ -23,7 +23,7 @@ class EngineInvariantError(SchedulerError):
     """The engine contradicts itself; a programming error."""
 
 
-def validate_engine(core: Core, attempts: Attempts, evicting: Evicting) -> None:
+def validate_engine(core: Core, attempts: Attempts, executor: PreemptionExecutor) -> None:
     """Check what is always true between two events.
 
     Raises:
@@ -31,7 +31,7 @@ def validate_engine(core: Core, attempts: Attempts, evicting: Evicting) -> None:
     """
     core.queue.validate()
     problems = [*_attempts(core, attempts), *_assumed(core, attempts), *_held(core, attempts)]
-    problems.extend(evicting.problems())
+    problems.extend(executor.problems())
     problems.extend(_unserved(core))
     if problems:
         raise EngineInvariantError("; ".join(problems))

@@ -37,7 +37,6 @@ from scheduler.kernel.engine.events import (
     SlowDecision,
     Tick,
 )
-from scheduler.kernel.engine.evicting import UNSEEN_SECONDS
 from scheduler.kernel.engine.instructions import (
     Ask,
     Bind,
@@ -50,6 +49,7 @@ from scheduler.kernel.engine.instructions import (
     RunPreBind,
 )
 from scheduler.kernel.engine.pending_extender_calls import LEFT_ALONE, SKIPPED
+from scheduler.kernel.engine.preemption_executor import UNSEEN_SECONDS
 from scheduler.kernel.extender import (
     Answer,
     Filtered,

@@ -17,8 +17,8 @@ from scheduler.kernel.engine.events import (
     PreBound,
     Tick,
 )
-from scheduler.kernel.engine.evicting import UNSEEN_SECONDS
 from scheduler.kernel.engine.instructions import Cancel, Evict, LogError, PatchStatus, RecordEvent
+from scheduler.kernel.engine.preemption_executor import UNSEEN_SECONDS
 from scheduler.kernel.engine.validation import EngineInvariantError
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.plugins.default_preemption import BUDGETS, DefaultPreemption

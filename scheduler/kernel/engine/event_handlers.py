@@ -14,7 +14,7 @@ from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.binding_cycle import BindingCycle
 from scheduler.kernel.engine.core import Core
 from scheduler.kernel.engine.events import ObjectGone
-from scheduler.kernel.engine.evicting import Evicting
+from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.events import (
     ASSIGNED_POD_ADD,
@@ -42,7 +42,7 @@ from scheduler.kernel.framework.runtime.shared_states import place_of
 T = TypeVar("T")
 
 
-class PodChanges:
+class PodEventHandlers:
     """Pods with a node go to the cache, pods of our profiles without one to the queue."""
 
     def __init__(
@@ -51,7 +51,7 @@ class PodChanges:
         attempts: Attempts,
         failures: FailureHandler,
         binding: BindingCycle,
-        evicting: Evicting,
+        executor: PreemptionExecutor,
     ) -> None:
         """Take what is changed.
 
@@ -60,7 +60,7 @@ class PodChanges:
             attempts: those under way.
             failures: ends those whose pods need no node any more.
             binding: told of bindings that the API server shows.
-            evicting: told of pods that are gone, are being deleted or no longer wait, before the
+            executor: told of pods that are gone, are being deleted or no longer wait, before the
                 event wakes any pod.
         """
         self._core = core
@@ -69,7 +69,7 @@ class PodChanges:
         self._binding = binding
         self._read: dict[str, PodInfo] = {}
         """Pods that were read, until the watch has come as far: what it brings late is over."""
-        self._evicting = evicting
+        self._preemption_executor = executor
 
     def set(self, new: PodInfo) -> None:
         """A pod is new, or is now like this."""
@@ -79,9 +79,9 @@ class PodChanges:
             self._read[uid] = read
             return
         if new.is_terminating:
-            self._evicting.leaving(uid)
+            self._preemption_executor.leaving(uid)
         else:
-            self._evicting.stays(uid)
+            self._preemption_executor.stays(uid)
         if core.cache.state_of(uid) is PodState.ADDED:
             if new.node_name:
                 self._update_assigned(new)
@@ -110,7 +110,7 @@ class PodChanges:
 
     def _end(self, uid: str) -> None:
         core = self._core
-        self._evicting.gone(uid)
+        self._preemption_executor.gone(uid)
         assigned = core.cache.get_pod(uid)
         attempt = self._attempts.of(uid)
         if attempt is not None:
@@ -169,7 +169,7 @@ class PodChanges:
             waiting = core.queue.get(pod.uid)
             core.cache.add_pod(pod)
             if waiting is not None:
-                self._evicting.drop(pod.uid)
+                self._preemption_executor.drop(pod.uid)
                 self._timed(UNSCHEDULED_POD_DELETE, core.queue.delete, waiting)
         self._tell_states(pod)
         self._wake(ASSIGNED_POD_ADD, None, pod)
@@ -270,7 +270,7 @@ def _is_older_version(meta: ObjectMeta, other: ObjectMeta) -> bool:
     return is_same and int(version) < int(read)
 
 
-class NodeChanges:
+class NodeEventHandlers:
     """Nodes go to the cache; each of their changes may wake pods."""
 
     def __init__(self, core: Core, binding: BindingCycle) -> None:
@@ -304,7 +304,7 @@ class NodeChanges:
             wake(core, NODE_DELETE, node, None)
 
 
-class NamespaceChanges:
+class NamespaceEventHandlers:
     """Labels of namespaces go to the cache, for namespace selectors; a change may wake pods.
 
     Differs: upstream wakes no pod, so a pod that only the change helps waits for another event.
@@ -354,7 +354,7 @@ def _same_labels(old: Node, new: Node) -> bool:
     )
 
 
-class OtherChanges:
+class OtherEventHandlers:
     """Objects that only plugins read.
 
     Their changes go to the shared states and listers of plugins, and may wake pods.

@@ -52,7 +52,7 @@ class _Run(msgspec.Struct):
     has_failed: bool = False
 
 
-class Evicting:
+class PreemptionExecutor:
     """All evictions under way.
 
     An answer only says that the API server has received an eviction. The preemptor waits until the
