@@ -536,8 +536,8 @@ FAULTS: Final = (
     NamedFault(
         "nodes count as alike although devices that many see come between theirs",
         "kernel/devices/allocator",
-        '                columns["slot"] = np.concatenate(list(map(_slots, layouts, areas)))[kept]\n',
-        "                pass\n",
+        'columns["slot"] = np.concatenate(list(map(_slots, layouts, areas)))[kept]\n',
+        "pass\n",
         "tests/unit/devices/test_shares.py"
         "::test_nodes_with_equal_devices_differ_by_what_comes_between_their_pools",
     ),
