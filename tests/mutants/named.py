@@ -40,6 +40,7 @@ class NamedFault(msgspec.Struct, frozen=True):
 
 _BUDGETS: Final = "tests/unit/preemption/test_budgets.py::"
 _CHANGES: Final = "tests/unit/engine/test_event_handlers.py::"
+_CLAIMS: Final = "tests/unit/engine/test_claims.py::"
 _CYCLES: Final = "tests/unit/engine/test_cycles.py::"
 _HOLDING: Final = "tests/unit/engine/test_holding.py::"
 _WAYS: Final = "tests/unit/engine/test_ways.py::"
@@ -548,5 +549,35 @@ FAULTS: Final = (
         "",
         "tests/unit/devices/test_shares.py"
         "::test_nodes_with_equal_devices_differ_by_what_is_consumed",
+    ),
+    NamedFault(
+        "what the watch brings late undoes the answer to a write: a device is given twice",
+        "kernel/engine/event_handlers",
+        "            self._read[place] = new\n",
+        "            pass\n",
+        _CLAIMS + "test_an_answer_counts_before_the_watch_and_is_not_undone_by_it",
+    ),
+    NamedFault(
+        "an answer brings a claim back that is gone",
+        "kernel/engine/event_handlers",
+        "        if old is not None and _is_older_version(old.metadata, new.metadata):\n",
+        "        if old is None or _is_older_version(old.metadata, new.metadata):\n",
+        _CLAIMS + "test_an_answer_about_a_claim_that_is_gone_brings_it_not_back",
+    ),
+    NamedFault(
+        "a claim that shows no allocation yet frees the devices that are being written into it",
+        "kernel/devices/claim_catalog",
+        "            if uid not in self.in_flight:\n",
+        "            if True:\n",
+        "tests/unit/plugins/test_dynamic_resources.py::"
+        "test_a_claim_that_changes_on_the_way_keeps_its_devices",
+    ),
+    NamedFault(
+        "what devices serve is a reason where a node is rejected for another",
+        "kernel/plugins/node_resources_fit",
+        "        ] = False\n",
+        "        ] = True\n",
+        "tests/unit/plugins/test_node_resources_fit.py::"
+        "test_what_devices_serve_is_no_reason_beside_others",
     ),
 )

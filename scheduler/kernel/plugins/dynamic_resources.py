@@ -191,7 +191,7 @@ class DynamicResources(
         if not len(claims):
             return None, SKIP
         for place in claims.to_allocate():
-            why = _why_not_to_allocate(claims[place], catalog)
+            why = _why_not_to_allocate(claims[place], catalog, is_own=place < claims.own)
             if why:
                 return None, unresolvable(why)
         decision = DeviceDecision(
@@ -454,11 +454,14 @@ def _claim_of_extended_resources(pod: PodInfo, catalog: ClaimCatalog) -> Resourc
     return catalog.claim_of_extended_resources(pod.uid) or claim_in_memory(pod)
 
 
-def _why_not_to_allocate(claim: ResourceClaim, catalog: ClaimCatalog) -> str:
-    """Why a claim cannot be allocated now, whatever the node; empty when it can."""
+def _why_not_to_allocate(claim: ResourceClaim, catalog: ClaimCatalog, *, is_own: bool) -> str:
+    """Why a claim cannot be allocated now, whatever the node; empty when it can.
+
+    What the claim for extended resources asks for is no matter here.
+    """
     if claim.metadata.uid in catalog.in_flight:
         return f"resource claim {claim.key} is in the process of being allocated"
-    for request in claim.spec.devices.requests:
+    for request in claim.spec.devices.requests if is_own else ():
         asked = (
             [(request.name, request.exactly)]
             if request.exactly is not None

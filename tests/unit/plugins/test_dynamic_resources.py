@@ -584,6 +584,19 @@ def test_the_finalizer_comes_before_the_allocation() -> None:
     assert set(world.catalog.devices.usage.allocations) == {"c"}
 
 
+def test_a_claim_that_changes_on_the_way_keeps_its_devices() -> None:
+    """Its finalizer comes before its allocation, and the watch shows both."""
+    world = World()
+    world.devices("a", "gpu-0")
+    world.claim("c")
+    world.reserved(pod_of("c"))
+
+    world.claim("c", finalizers=["resource.kubernetes.io/delete-protection"])
+
+    assert set(world.catalog.devices.usage.allocations) == {"c"}
+    assert set(world.catalog.in_flight) == {"c"}
+
+
 def test_an_allocated_claim_is_only_reserved() -> None:
     """And not even that where it is reserved already, as after a restart."""
     world = World()
@@ -770,7 +783,9 @@ def test_a_claim_of_an_earlier_attempt_is_deleted() -> None:
     world.devices("a", "gpu-0", "gpu-1")
     pod = extended(world)
     annotations = {"resource.kubernetes.io/extended-resource-claim": "true"}
-    world.claim("old", owner=pod.uid, annotations=annotations)
+    gone = {"deviceClassName": "gone", "allocationMode": "ExactCount", "count": 1}
+    requests = [{"name": "r", "exactly": gone}]
+    world.claim("old", owner=pod.uid, annotations=annotations, requests=requests)
     framework = make_framework(world.plugin)
     found = framework.find_nodes_that_fit(pod, world.snapshot)
     diagnosis = found.diagnosis(world.snapshot)

@@ -1,11 +1,24 @@
 """NodeResourcesFit: room, reasons, and scores by what is left."""
 
+from typing import Any
+
 import pytest
 
-from scheduler.api.devices import DeviceClass, DeviceClassSpec
+from scheduler.api.devices import (
+    AllocationResult,
+    Device,
+    DeviceAllocationResult,
+    DeviceClass,
+    DeviceClassSpec,
+    DeviceRequestAllocationResult,
+    ResourcePool,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
 from scheduler.api.objects import Container, Node, ObjectMeta, ResourceRequirements
 from scheduler.api.pods import PodInfo
 from scheduler.config.args import (
+    NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
     RequestedToCapacityRatioParam,
     ResourceSpec,
@@ -13,10 +26,13 @@ from scheduler.config.args import (
     ScoringStrategyType,
     UtilizationShapePoint,
 )
-from scheduler.kernel.devices.claim_catalog import CLASS, ClaimCatalog
+from scheduler.kernel.devices.claim_catalog import CLASS, SLICE, ClaimCatalog
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from scheduler.kernel.framework.status import Code, Status
+from scheduler.kernel.plugins.node_resources_balanced_allocation import (
+    NodeResourcesBalancedAllocation,
+)
 from scheduler.kernel.plugins.node_resources_fit import (
     NodeResourcesFit,
     is_schedulable_after_class_change,
@@ -568,3 +584,54 @@ def test_a_class_wakes_pods_that_ask_for_what_it_stands_for_now(
     pod = make_pod_info("p", requests={GPU: 2})
 
     assert is_schedulable_after_class_change(pod, old if before else None, new) is expected
+
+
+def test_what_devices_serve_is_no_reason_beside_others() -> None:
+    """A node that lacks something else is rejected for that alone, and can be helped."""
+    world = OfDevices()
+    snapshot = make_snapshot(
+        [make_node("a", allocatable={"cpu": 4})],
+        [make_pod_info("q", node_name="a", requests={"cpu": 3})],
+    )
+    pod = make_pod_info("p", requests={"cpu": 2, GPU: 2})
+
+    assert filter_answers(world.plugin, pod, snapshot) == {"a": no("Insufficient cpu")}
+
+
+@pytest.mark.parametrize(
+    "kind", [NodeResourcesFit, NodeResourcesBalancedAllocation], ids=lambda kind: kind.__name__
+)
+def test_devices_count_where_a_node_offers_none(kind: type[Any]) -> None:
+    """As many as are of the class and not allocated; answers are not shared then."""
+    world = OfDevices()
+    spec = ResourceSliceSpec(
+        driver="d",
+        node_name="a",
+        pool=ResourcePool("a", 1, 1),
+        devices=tuple(Device(f"gpu-{i}") for i in range(4)),
+    )
+    world.catalog.on_event(SLICE, None, ResourceSlice(ObjectMeta(name="a"), spec))
+    resources = (ResourceSpec(name=GPU, weight=1),)
+    args: Any = NodeResourcesFitArgs(
+        scoring_strategy=ScoringStrategy(type=LEAST, resources=resources)
+    )
+    if kind is NodeResourcesBalancedAllocation:
+        cpu = ResourceSpec(name="cpu", weight=1)
+        args = NodeResourcesBalancedAllocationArgs(resources=(cpu, *resources))
+    plugin = kind(args, make_handle({ClaimCatalog: world.catalog}))
+    snapshot = make_snapshot(
+        [make_node("a"), make_node("b", allocatable={GPU: 2, "cpu": 4}), make_node("c")]
+    )
+    pod = make_pod_info("p", requests={"cpu": 2, GPU: 1})
+
+    free = score_answers(plugin, pod, snapshot)
+    results = tuple(DeviceRequestAllocationResult("r", "d", "a", f"gpu-{i}") for i in range(2))
+    allocation = AllocationResult(devices=DeviceAllocationResult(results))
+    world.catalog.devices.allocate("claim", allocation)
+    taken = score_answers(plugin, pod, snapshot)
+
+    assert plugin.sign(pod) is None
+    assert free != taken
+    if kind is NodeResourcesFit:
+        assert free == {"a": 75, "b": 50, "c": 0}
+        assert taken == {"a": 25, "b": 50, "c": 0}

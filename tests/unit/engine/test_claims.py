@@ -1,0 +1,260 @@
+"""Directed histories of resource claims: what the engine knows of them, and leaves behind."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from scheduler.api.devices import ResourceClaim
+from scheduler.api.objects import ObjectMeta
+from scheduler.config.args import DynamicResourcesArgs
+from scheduler.kernel.devices.claim_catalog import CLAIM, CLASS, SLICE, ClaimCatalog
+from scheduler.kernel.engine.events import (
+    BindFailed,
+    Bound,
+    ObjectGone,
+    ObjectRead,
+    ObjectSet,
+    Tick,
+)
+from scheduler.kernel.engine.instructions import Write
+from scheduler.kernel.framework.handle import Handle
+from scheduler.kernel.framework.status import SUCCESS, Status
+from scheduler.kernel.plugins.dynamic_resources import DynamicResources
+from tests.unit.engine.engine import EngineUnderTest
+from tests.unit.plugins.test_dynamic_resources import (
+    device_class,
+    make_claim,
+    pod_of,
+    resource_slice,
+)
+
+
+class World:
+    """An engine whose pods claim devices; PreBind writes as if the API server took all at once.
+
+    Attributes:
+        under_test: the engine.
+        catalog: what it knows of devices.
+    """
+
+    def __init__(self, *nodes: str, bound: Any = None, writes: bool = True) -> None:
+        def plugin(handle: Handle) -> DynamicResources:
+            made = DynamicResources(DynamicResourcesArgs(), handle)
+
+            async def pre_bind(*_: Any) -> Any:
+                for flying in list(self.catalog.in_flight.values()) if writes else ():
+                    self.written(flying.claim)
+                return await _nothing()
+
+            made.pre_bind = pre_bind  # type: ignore[method-assign]
+            return made
+
+        self.under_test = EngineUnderTest(
+            plugin,
+            nodes=nodes or ("a",),
+            kinds=(CLAIM, SLICE, CLASS),
+            answer=bound or (lambda bind: Bound(bind.attempt)),
+        )
+        self.handle = self.under_test.handle
+        self.version = 10
+        self.show("deviceclasses", device_class())
+
+    @property
+    def catalog(self) -> ClaimCatalog:
+        return self.under_test.states.shared(ClaimCatalog, "")
+
+    @property
+    def writes(self) -> list[Write]:
+        return [i for i in self.under_test.instructions if isinstance(i, Write)]
+
+    def show(self, kind: str, obj: Any) -> None:
+        self.handle(ObjectSet(kind, obj))
+
+    def stamped(self, claim: ResourceClaim) -> ResourceClaim:
+        """The claim in a new version."""
+        self.version += 1
+        return replace(claim, metadata=replace(claim.metadata, resource_version=str(self.version)))
+
+    def claim(self, name: str, **more: Any) -> ResourceClaim:
+        """The watch shows a claim."""
+        claim = self.stamped(make_claim(name, **more))
+        self.show("resourceclaims", claim)
+        return claim
+
+    def written(self, claim: ResourceClaim) -> None:
+        """The API server answers a write."""
+        self.handle(ObjectRead("resourceclaims", self.stamped(claim)))
+
+    def pod(self, *claims: str, name: str = "p") -> None:
+        """A pod comes, and is decided about."""
+        self.show("pods", pod_of(*claims, name=name, schedulerName="test"))
+        self.under_test.run()
+
+    @property
+    def holders(self) -> set[str]:
+        """The claims that have devices."""
+        return set(self.catalog.devices.usage.allocations)
+
+
+async def _nothing() -> Status:
+    return SUCCESS
+
+
+def test_an_answer_counts_before_the_watch_and_is_not_undone_by_it() -> None:
+    """The watch is behind: it shows the claim as it was before the write, and then as it is."""
+    world = World()
+    before = world.claim("c")
+    world.written(make_claim("c", on="a", users=("p",)))
+    assert world.holders == {"c"}
+
+    world.show("resourceclaims", before)
+    assert world.holders == {"c"}
+    world.claim("c")
+    assert world.holders == set()
+    assert not world.under_test.reports
+
+
+def test_an_answer_about_a_claim_that_is_gone_brings_it_not_back() -> None:
+    """Nor one about an earlier version than the watch has shown."""
+    world = World()
+    claim = world.claim("c")
+    world.handle(ObjectGone("resourceclaims", "default", "c", "c"))
+    world.written(make_claim("c", on="a"))
+    assert world.holders == set()
+
+    world.claim("c", on="a")
+    world.handle(ObjectRead("resourceclaims", claim))
+    assert world.holders == {"c"}
+
+
+def test_two_pods_do_not_get_one_device() -> None:
+    """The second is decided about while the watch shows nothing of the first."""
+    world = World()
+    world.show("resourceslices", resource_slice("a", "gpu-0"))
+    world.claim("c")
+    world.claim("d")
+
+    world.pod("c")
+    world.pod("d", name="q")
+
+    assert [bind.name for bind in world.under_test.binds] == ["p"]
+    assert world.holders == {"c"}
+    assert not world.under_test.reports
+
+
+def test_a_binding_that_fails_leaves_no_reservation() -> None:
+    """The allocation stays: the pod may follow it with the next attempt."""
+    world = World(bound=lambda bind: BindFailed(bind.attempt, "no"))
+    world.show("resourceslices", resource_slice("a", "gpu-0"))
+    world.claim("c")
+
+    world.pod("c")
+
+    [write] = world.writes
+    assert write.body == {
+        "metadata": {"uid": "c"},
+        "status": {"reservedFor": [{"$patch": "delete", "uid": "p"}]},
+    }
+    assert world.holders == {"c"}
+
+
+def test_what_was_not_written_is_free_when_the_binding_fails() -> None:
+    """As the claim shows nothing."""
+    world = World(bound=lambda bind: BindFailed(bind.attempt, "no"), writes=False)
+    world.show("resourceslices", resource_slice("a", "gpu-0"))
+    world.claim("c")
+
+    world.pod("c")
+
+    assert not world.writes
+    assert world.holders == set()
+
+
+def test_a_claim_that_is_deleted_while_it_is_held_frees_its_devices() -> None:
+    """Also while a pod is on its way with it."""
+    world = World(bound=lambda _: None, writes=False)
+    world.show("resourceslices", resource_slice("a", "gpu-0"))
+    world.claim("c")
+    world.pod("c")
+    assert world.holders == {"c"}
+
+    world.handle(ObjectGone("resourceclaims", "default", "c", "c"))
+
+    assert world.holders == set()
+    assert not world.catalog.in_flight
+    assert not world.under_test.reports
+
+
+def test_a_device_that_goes_while_it_is_reserved_stays_reserved() -> None:
+    """Its slice may come back, in a new generation; nobody else gets it then."""
+    world = World(writes=False, bound=lambda _: None)
+    world.show("resourceslices", resource_slice("a", "gpu-0"))
+    world.claim("c")
+    world.claim("d")
+    world.pod("c")
+    world.handle(ObjectGone("resourceslices", "", "a", ""))
+    world.show("resourceslices", resource_slice("a", "gpu-0"))
+
+    world.pod("d", name="q")
+
+    assert [bind.name for bind in world.under_test.binds] == ["p"]
+    assert world.holders == {"c"}
+
+
+def test_a_claim_in_the_way_is_freed_once() -> None:
+    """The pod is tried again when the claim shows it, and gets what is there."""
+    world = World()
+    world.show("resourceslices", resource_slice("a", "gpu-0"))
+    held = world.claim("c", on="gone")
+
+    world.pod("c")
+
+    [write] = world.writes
+    assert write.body is not None
+    assert write.body["status"] == {"allocation": None, "reservedFor": None, "devices": None}
+    assert write.body["metadata"]["resourceVersion"] == held.metadata.resource_version
+    world.claim("c")
+    world.under_test.clock.advance(60.0)
+    world.handle(Tick())
+    world.under_test.run()
+    assert [bind.node for bind in world.under_test.binds] == ["a"]
+    assert len(world.writes) == 1
+
+
+def test_a_pod_is_looked_at_after_five_minutes_whatever_wakes_it() -> None:
+    """An event that never comes costs no pod its place."""
+    world = World()
+    world.claim("c")
+    world.pod("c")
+    # Straight into the state: no event tells of it.
+    world.catalog.on_event(SLICE, None, resource_slice("a", "gpu-0"))
+    world.under_test.clock.advance(290.0)
+    world.handle(Tick())
+    world.under_test.run()
+    assert not world.under_test.binds
+
+    for _ in range(3):
+        world.under_test.clock.advance(30.0)
+        world.handle(Tick())
+        world.under_test.run()
+
+    assert [bind.node for bind in world.under_test.binds] == ["a"]
+
+
+def test_metadata_of_versions_that_are_no_numbers_is_never_older() -> None:
+    """Whatever a server calls its versions, an answer then changes nothing."""
+    world = World()
+    claim = make_claim("c")
+    odd = ObjectMeta(name="c", namespace="default", uid="c", resource_version="x")
+    world.show("resourceclaims", claim)
+    allocated = make_claim("c", on="a")
+    world.handle(
+        ObjectRead(
+            "resourceclaims",
+            replace(
+                allocated,
+                metadata=replace(allocated.metadata, resource_version=odd.resource_version),
+            ),
+        )
+    )
+    assert world.holders == set()
