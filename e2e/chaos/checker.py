@@ -19,11 +19,16 @@ import msgspec
 from e2e.chaos.load import NAMESPACE
 from e2e.chaos.replicas import ACCOUNTS, LEASE
 from e2e.support.audit import AuditEvent
+from e2e.support.devices import Holders, devices_of
 from e2e.support.objects import Json
 from scheduler.api.quantity import ceil, milli_value, parse
 
 _NEWS_SECONDS: Final = 3.0
 """After so long a scheduler must know of what another one did."""
+
+_WRITES: Final = ("create", "update", "patch", "delete")
+_DECIDED: Final = ("pods", "persistentvolumes", "resourceclaims")
+"""What only the holder of the lease may change."""
 
 _HOSTNAME: Final = "kubernetes.io/hostname"
 
@@ -47,7 +52,7 @@ class Rewind:
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """Which pods the API server showed when it was asked."""
+    """Which pods and claims of devices the API server showed when it was asked."""
 
     at: float
     uids: frozenset[str]
@@ -87,6 +92,7 @@ class _World:
     """What nodes have, by name."""
     volumes: dict[str, str] = field(default_factory=dict)
     """UIDs of volumes, to those of their claims."""
+    devices: Holders = field(default_factory=Holders)
     evicted: dict[str, float] = field(default_factory=dict)
     """UIDs of victims, and when."""
     holder: str = ""
@@ -164,6 +170,9 @@ class Checker:
         for uid, pod in self._world.pods.items():
             if uid not in census.uids and pod.made_at < census.at - 1:
                 self.lost.setdefault(uid, max(begin, pod.made_at))
+        for uid, claim in self._world.devices.held.items():
+            if uid not in census.uids and claim.since < census.at - 1:
+                self.lost.setdefault(uid, max(begin, claim.since))
 
     def _take(self, at: float, event: AuditEvent) -> None:
         is_ours = event.user.username in self._users
@@ -183,6 +192,8 @@ class Checker:
                 self._leave(at, event, is_ours=is_ours)
         elif resource == "persistentvolumes" and verb in ("update", "patch"):
             self._take_volume(at, event)
+        elif event.object_ref.resource == "resourceclaims" and verb in _WRITES:
+            self._take_claim(at, event)
 
     # --- the lease --------------------------------------------------------------------------------
 
@@ -195,8 +206,8 @@ class Checker:
 
     def _hold_against_lease(self, at: float, event: AuditEvent) -> None:
         """Bindings, states and evictions are for who holds the lease; events are for everybody."""
-        is_write = event.verb in ("create", "update", "patch", "delete")
-        is_about_pods = event.object_ref.resource in ("pods", "persistentvolumes")
+        is_write = event.verb in _WRITES
+        is_about_pods = event.object_ref.resource in _DECIDED
         if not (is_write and is_about_pods) or event.user.username == self._world.holder:
             return
         asked = _seconds(event.request_received_timestamp)
@@ -228,6 +239,16 @@ class Checker:
             if claim and known != claim:
                 self._violated(at, "no volume bound twice", f"{name}: {known}, then {claim}")
 
+    def _take_claim(self, at: float, event: AuditEvent) -> None:
+        claim = _decoded(event.response_object)
+        if event.verb == "delete":
+            # The answer is the claim, or a status that names it.
+            uid = claim.get("details", {}).get("uid") or claim.get("metadata", {}).get("uid", "")
+            self._world.devices.take_back(uid)
+            return
+        for double in self._world.devices.give(claim, at):
+            self._violated(at, "no device in two claims", double)
+
     # --- pods -------------------------------------------------------------------------------------
 
     def _add(self, at: float, pod: Json) -> None:
@@ -249,6 +270,7 @@ class Checker:
         self._world.pods.pop(self._world.uids.pop(name, ""), None)
 
     def _forget_uid(self, uid: str) -> None:
+        self._world.devices.take_back(uid)
         pod = self._world.pods.pop(uid, None)
         if pod is not None and self._world.uids.get(pod.name) == uid:
             del self._world.uids[pod.name]
@@ -356,7 +378,12 @@ def _ask(spec: Json) -> dict[str, int]:
 
 
 def _effective(event: AuditEvent) -> float:
-    is_leaving = event.verb == "delete"
+    is_leaving = event.verb == "delete" or (
+        event.object_ref.resource == "resourceclaims"
+        and event.verb in _WRITES
+        and event.code < 300
+        and not devices_of(_decoded(event.response_object))
+    )
     return _seconds(event.request_received_timestamp if is_leaving else event.stage_timestamp)
 
 
@@ -371,14 +398,25 @@ def _decoded(raw: msgspec.Raw) -> dict[str, Any]:
 AUDIT_RULES: Final = (
     {
         "level": "RequestResponse",
-        "verbs": ["create", "delete", "update", "patch"],
+        "verbs": list(_WRITES),
         "namespaces": [NAMESPACE],
         "resources": [{"group": "", "resources": ["pods", "pods/binding"]}],
     },
     {
         "level": "RequestResponse",
-        "verbs": ["create", "delete", "update", "patch"],
+        "verbs": list(_WRITES),
         "resources": [{"group": "", "resources": ["nodes", "persistentvolumes"]}],
+    },
+    {
+        "level": "RequestResponse",
+        "verbs": list(_WRITES),
+        "namespaces": [NAMESPACE],
+        "resources": [
+            {
+                "group": "resource.k8s.io",
+                "resources": ["resourceclaims", "resourceclaims/status"],
+            }
+        ],
     },
     {
         "level": "Request",

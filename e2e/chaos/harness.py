@@ -238,6 +238,8 @@ class Harness:
         except WaitedTooLongError:
             self._violated(IN_TIME, "; ".join(map(_why, world.waiting()[:5])))
         world.pause(2)
+        for name in world.unserved():
+            self._violated("every pod on a node has its devices", name)
         for replica in world.replicas:
             self._judge_use(replica, before[replica.name])
             self._judge_log(replica)

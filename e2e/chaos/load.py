@@ -6,7 +6,7 @@ Each second it looks at what is there and mends it, so it minds no fault, not ev
 is set back. From a seed, every pod can run at any time, but for those labelled ``MAY_WAIT``.
 
 Some pods belong to groups of four that the plugin `together` holds in Permit until all have a node,
-some name the profile of a team, and PodDisruptionBudgets cover most of them.
+some name the profile of a team, some claim devices, and PodDisruptionBudgets cover most of them.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import aiohttp
 
+from e2e.chaos.devices import MOST as MOST_WITH_DEVICES, Devices
 from e2e.support.api import Api, ApiRefusedError
 from e2e.support.objects import Json, make_node, make_pod
 
@@ -74,6 +75,8 @@ class Load:
         self._serial = 0
         self._ticks = 0
         self._task: asyncio.Task[None] | None = None
+        nodes = [f"stable-{index:02}" for index in range(_STABLE_NODES)]
+        self.devices = Devices(api, self._draw, NAMESPACE, nodes)
         self.foreign_share = 0.0
         self.problems: Counter[str] = Counter()
 
@@ -87,6 +90,7 @@ class Load:
         await self._api.post(_STORAGE_CLASSES, {"metadata": {"name": "chaos"}, **local})
         await self._api.create_all(_NODES, self._stable_nodes())
         await self._api.create_all(_BUDGETS, map(_budget, ("plain", "spread", "low", "group")))
+        await self.devices.prepare()
 
     async def start(self) -> None:
         self._task = asyncio.create_task(self._run())
@@ -104,7 +108,7 @@ class Load:
         """Deletes some pods and creates others under their names at once."""
         pods = await self.pods()
         for pod in self._draw.sample(pods, min(count, len(pods))):
-            if pod["metadata"]["labels"].keys() & {"claim", MAY_WAIT, GROUP}:
+            if pod["metadata"]["labels"].keys() & {"claim", "device", MAY_WAIT, GROUP}:
                 continue
             name = pod["metadata"]["name"]
             await self._try(self._delete(f"{PODS}/{name}"))
@@ -141,6 +145,10 @@ class Load:
             work.append(self._allow_disruptions())
         if self._ticks % 2:
             work.append(self._bind_volumes(pods))
+        else:
+            work.append(self._give_back(pods))
+        if self._ticks % 3 == 1:
+            work.append(self.devices.renew())
         pause = _TICK_SECONDS / (len(work) + 1)
         tasks = [self._later(number * pause, each) for number, each in enumerate(work)]
         async with asyncio.timeout(5):
@@ -244,6 +252,16 @@ class Load:
             elif there[name].get("status", {}).get("phase") not in ("Available", "Bound"):
                 await self._set_phase(name, "Available")
 
+    async def _give_back(self, pods: list[Json]) -> None:
+        """What the controller of claims does once their pods are gone."""
+        used = {pod["metadata"]["labels"].get("device") for pod in pods}
+        unused = [
+            claim["metadata"]["name"]
+            for claim in await self._api.list_items(self.devices.claims)
+            if claim["metadata"]["name"] not in used and _age(claim) > _CLAIM_SECONDS
+        ]
+        await self.devices.give_back(unused)
+
     async def _set_phase(self, volume: str, phase: str) -> None:
         await self._api.patch(f"{_VOLUMES}/{volume}/status", {"status": {"phase": phase}})
 
@@ -260,10 +278,11 @@ class Load:
 
     async def _create(self, kinds: Counter[str]) -> None:
         kind = self._draw.choices(
-            ("plain", "spread", *_GROUPS, *map(str, _PORTS), "claim"),
-            (70, 8, 4, 4, 4, 4, 4, 4),
+            ("plain", "spread", *_GROUPS, *map(str, _PORTS), "claim", "device"),
+            (64, 8, 4, 4, 4, 4, 4, 4, 6),
         )[0]
-        if kind not in ("plain", "spread") and kinds[kind] >= _MOST_OF_A_KIND:
+        most = MOST_WITH_DEVICES if kind == "device" else _MOST_OF_A_KIND
+        if kind not in ("plain", "spread") and kinds[kind] >= most:
             kind = "plain"
         kinds[kind] += 1
         name = self._name("pod")
@@ -289,6 +308,9 @@ class Load:
             await self._api.post(_CLAIMS, _claim(name))
             source = {"persistentVolumeClaim": {"claimName": name}}
             spec["volumes"] = [{"name": "data", **source}]
+        elif kind == "device":
+            pod["metadata"]["labels"]["device"] = name
+            spec.update(await self.devices.claim(name))
         elif kind != "plain":
             spec["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": int(kind)}]
         elif self._draw.random() < self.foreign_share:

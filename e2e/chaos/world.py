@@ -16,6 +16,7 @@ from e2e.chaos.load import FOREIGN, MAY_WAIT, PODS, TEAM, Load
 from e2e.chaos.replicas import LEASE, LEASE_SECONDS, Kind, Replica, grant_rights
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane, Options
+from e2e.support.devices import devices_of, readers_of
 from e2e.support.go_programs import CHECKOUT
 from e2e.support.objects import Json
 from e2e.support.plugins import announce
@@ -182,10 +183,22 @@ class World:
         ]
 
     def count(self) -> None:
-        """Takes down which pods there are."""
+        """Takes down which pods and claims of devices there are."""
         at = time.time()
+        there = [*self._listed(PODS), *self._listed(self.load.devices.claims)]
+        self.censuses.append(Census(at, frozenset(each["metadata"]["uid"] for each in there)))
+
+    def unserved(self) -> list[str]:
+        """The pods on nodes whose claim has no devices, or is not theirs."""
         pods = self._listed(PODS)
-        self.censuses.append(Census(at, frozenset(pod["metadata"]["uid"] for pod in pods)))
+        claims = {each["metadata"]["name"]: each for each in self._listed(self.load.devices.claims)}
+        return [
+            pod["metadata"]["name"]
+            for pod in pods
+            for entry in pod["spec"].get("resourceClaims", ())
+            if pod["spec"].get("nodeName")
+            and not _serves(claims.get(entry["resourceClaimName"]), pod)
+        ]
 
     def wait_for_foreign(self) -> None:
         """Waits until the other scheduler has placed what is its to place."""
@@ -205,3 +218,9 @@ class World:
 
         [objects] = wait_for(ask, "an answer of the API server", 60, 0.5)
         return objects
+
+
+def _serves(claim: Json | None, pod: Json) -> bool:
+    if claim is None or not devices_of(claim):
+        return False
+    return pod["metadata"]["name"] in readers_of(claim)

@@ -75,6 +75,12 @@ class Log:
         left = {"metadata": {"deletionGracePeriodSeconds": grace}}
         self.add(user, "delete", "pods", name, answered=left)
 
+    def claim(self, name: str, *devices: str, user: str = A, uid: str = "") -> None:
+        results = [{"driver": "d", "pool": "n", "device": each} for each in devices]
+        status = {"allocation": {"devices": {"results": results}}} if devices else {}
+        claim = {"metadata": {"name": name, "uid": uid or f"uid-{name}"}, "status": status}
+        self.add(user, "update", "resourceclaims/status", name, answered=claim)
+
     def broken(
         self,
         windows: Sequence[Window] = (),
@@ -198,4 +204,52 @@ def test_what_a_killed_server_did_not_write_down_is_found_by_counting() -> None:
     census = Census(log.now - 2, frozenset({"uid-next-4"}))
 
     assert log.broken([window]) == ["no node promised more than it has"]
+    assert log.broken([window], censuses=[census]) == []
+
+
+def test_a_device_in_two_claims() -> None:
+    """Whatever else the claims have."""
+    log = Log()
+    log.claim("one", "gpu-0", "gpu-1")
+    log.claim("two", "gpu-2", "gpu-1")
+
+    assert log.broken() == ["no device in two claims"]
+
+
+@pytest.mark.parametrize("how", ["emptied", "deleted", "written again"])
+def test_a_device_that_was_given_back(how: str) -> None:
+    """It may be had again, by another claim or by one of the same name."""
+    log = Log()
+    log.claim("one", "gpu-0")
+    if how == "emptied":
+        log.claim("one")
+    elif how == "deleted":
+        left = {"kind": "Status", "details": {"name": "one", "uid": "uid-one"}}
+        log.add(ADMIN, "delete", "resourceclaims", "one", answered=left)
+    else:
+        log.claim("one", "gpu-0", user=ADMIN)
+        log.claim("one")
+    log.claim("two", "gpu-0")
+
+    assert log.broken() == []
+
+
+def test_a_claim_written_without_the_lease() -> None:
+    log = Log()
+    log.lease(B)
+    log.claim("one", "gpu-0", user=A)
+
+    assert log.broken() == ["no write without the lease"]
+
+
+def test_a_claim_whose_end_a_killed_server_did_not_write_down() -> None:
+    """Its device was given to another one rightly."""
+    log = Log()
+    log.claim("gone", "gpu-0")
+    window = Window("killed", log.now + 0.5, log.now + 1.5)
+    log.now += 5
+    log.claim("next", "gpu-0")
+    census = Census(log.now - 2, frozenset({"uid-next"}))
+
+    assert log.broken([window]) == ["no device in two claims"]
     assert log.broken([window], censuses=[census]) == []
