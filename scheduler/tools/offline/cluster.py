@@ -186,9 +186,15 @@ class Profiles:
         *,
         with_extenders: bool = True,
         take_outcome: TakeOutcome | None = None,
+        epoch: float | None = None,
     ) -> Engine:
-        """A fresh engine; one at a time, as it shares its plugins with every other."""
+        """A fresh engine; one at a time, as it shares its plugins with every other.
+
+        `epoch` is the time of day at which the clock of events showed 0; None for today.
+        """
         config = self.config
+        if epoch is not None:
+            self._builder.backing.epoch = epoch
         if not with_extenders:
             config = msgspec.structs.replace(config, extenders=())
         return build_engine(

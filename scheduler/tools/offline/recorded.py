@@ -50,7 +50,10 @@ def recorded_engine(
 ) -> Engine:
     """A fresh engine that gives the answers of a recording."""
     return profiles.engine(
-        header.seed, header.max_in_unschedulable_seconds, take_outcome=take_outcome
+        header.seed,
+        header.max_in_unschedulable_seconds,
+        take_outcome=take_outcome,
+        epoch=header.started - header.clock,
     )
 
 

@@ -8,8 +8,10 @@ from scheduler.kernel.answers.model import DeviceTaken, FeasibleNode, PodAnswer
 from scheduler.tools.offline.cases import answer_case
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import objects_from_documents
+from scheduler.tools.offline.recorded import recorded_engine
 from scheduler.tools.offline.simulate import Placement, simulate
 from tests.support.manifests import node_manifest, pod_manifest
+from tests.support.recordings import make_header
 
 API = "resource.k8s.io/v1"
 GPU = "example.com/gpu"
@@ -102,3 +104,11 @@ def test_explanations_name_the_devices_of_each_node() -> None:
         "<extended-resources>": (DeviceTaken("container-0-request-0", "d", "n", "gpu-0"),)
     }
     assert taken["default/plain"] is None
+
+
+def test_a_replay_has_the_time_of_day_of_the_recording() -> None:
+    """What objects say of times is compared with it."""
+    profiles = Profiles(None)
+    recorded_engine(profiles, make_header(started=1_000.0, clock=40.0))
+
+    assert profiles._builder.backing.epoch == 960.0
