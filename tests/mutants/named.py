@@ -52,6 +52,7 @@ _ENGINE_OF: Final = "tests/unit/bootstrap/test_engine.py::"
 _ELECTOR: Final = "tests/unit/leader_election/test_elector.py::TestElector::"
 _PAUSES: Final = "tests/unit/informers/test_pauses.py::"
 
+_EXPRESSIONS: Final = "tests/unit/cel/test_upstream_ways.py::"
 _CONFIGURING: Final = "tests/unit/operator/test_configuring.py::"
 _RECONCILING: Final = "tests/unit/operator/test_reconciler.py::"
 
@@ -579,5 +580,33 @@ FAULTS: Final = (
         "        ] = True\n",
         "tests/unit/plugins/test_node_resources_fit.py::"
         "test_what_devices_serve_is_no_reason_beside_others",
+    ),
+    NamedFault(
+        "an error hides from `||` that a later term panics",
+        "kernel/cel/calls",
+        "            with suppress(EvaluationError):\n                right(frame)\n",
+        "",
+        _EXPRESSIONS + "test_a_panic_of_upstream_is_not_absorbed",
+    ),
+    NamedFault(
+        "a version in a list of texts is just not there, where kube-scheduler fails",
+        "kernel/cel/planner",
+        "            check_hashable(found)\n",
+        "",
+        _EXPRESSIONS + "test_a_panic_of_upstream_is_not_absorbed",
+    ),
+    NamedFault(
+        "a constant under a bound name is worked out when an expression is compiled",
+        "kernel/cel/planner",
+        "return replace(result, constant=False)",
+        "return result",
+        _EXPRESSIONS + "test_a_name_bound_to_a_constant_is_worked_out_on_devices",
+    ),
+    NamedFault(
+        "a quantity that was computed is equal to one that was written",
+        "kernel/cel/values",
+        "    if type(two) is not Quantity or two.computed:\n",
+        "    if type(two) is not Quantity:\n",
+        _EXPRESSIONS + "test_values",
     ),
 )

@@ -1,0 +1,100 @@
+"""Ways of upstream's evaluator that no one would guess, each found by asking it (`oracle -cel`)."""
+
+import pytest
+
+from scheduler.kernel.cel import ERROR, FALSE, TRUE, CompileError, compile_expression
+from tests.support.devices import devices
+
+DEVICE = {
+    "driver": "d",
+    "attributes": {"v": {"version": "1.2.3"}, "n": {"int": 1}, "ok": {"bool": True}},
+    "capacity": {"memory": {"value": "1Gi"}},
+}
+
+
+def verdict(expression: str) -> int:
+    return int(compile_expression(expression).evaluate(devices([DEVICE])).codes[0])
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        # A quantity refuses to be compared with anything else; being different is the negation.
+        ('dyn(quantity("1")) == dyn(1)', ERROR),
+        ('dyn(quantity("1")) != dyn(1)', TRUE),
+        ('dyn(1) == dyn(quantity("1"))', FALSE),
+        # A computed quantity on the right is none of the kind it is on the left.
+        ('quantity("1").add(quantity("1")) == quantity("2")', TRUE),
+        ('quantity("2") == quantity("1").add(quantity("1"))', ERROR),
+        # In a list what refuses counts as equal.
+        ('[dyn(quantity("1"))] == [dyn(1)]', TRUE),
+        # Only whole numbers of 64 bits without a fraction written are integers.
+        ('quantity("1.0").isInteger()', FALSE),
+        ('quantity("0.5Gi").isInteger()', FALSE),
+        ('quantity("512Mi").isInteger()', TRUE),
+        # Kubernetes' own types do not survive in an optional that passes through a name or `?:`.
+        ('optional.of(quantity("1")).value() == quantity("1")', TRUE),
+        ('cel.bind(q, optional.of(quantity("1")), q.hasValue())', TRUE),
+        ('cel.bind(q, optional.of(quantity("1")), q.value() == quantity("1"))', ERROR),
+        # An empty list holds nothing, whatever its left side would say.
+        ("1 / 0 in []", FALSE),
+        # A result that is an optional may hold the bool.
+        ('true ? device.attributes["d"].?ok : optional.of(device.attributes["d"].n).value()', TRUE),
+        # Integers beside doubles are rounded to doubles.
+        ("9007199254740993 == dyn(9007199254740992.0)", TRUE),
+    ],
+)
+def test_values(expression: str, expected: int) -> None:
+    assert verdict(expression) == expected
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        'device.attributes["d"].v in ["1.2.3"] || true',
+        '{"a": 1}[dyn(semver("1.2.3")) in {"a": 1} ? "a" : "a"] == 1 || true',
+        "[1].sortBy(x, 1 / 0).size() == 1 || true",
+        "1 / 0 + [1].map(x, 1 / 0).distinct().size() == 1 || true",
+    ],
+)
+def test_a_panic_of_upstream_is_not_absorbed(expression: str) -> None:
+    """It ends the evaluation with an internal error, also where the other side would decide."""
+    table = devices([DEVICE])
+
+    found = compile_expression(expression).evaluate(table)
+
+    assert found.codes.tolist() == [ERROR]
+    assert found.error(0).startswith("internal error: ")
+
+
+def test_what_is_decided_first_is_not_reached_by_a_panic() -> None:
+    assert verdict('true || device.attributes["d"].v in ["1.2.3"]') == TRUE
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        # Attributes are `any`, which is no range of a macro.
+        'device.attributes["d"].n.exists(x, x == 1)',
+        # A literal of a duration is worked out when it is compiled, and integers make none.
+        "duration(1) == duration('1s')",
+        # The first text of the function `matches` is taken for a pattern too.
+        "matches('(', 'a')",
+        # `existsOne` exists with two variables only.
+        "[1].existsOne(x, x == 1)",
+        # Mixed lists are refused, except as arguments of `format`.
+        "[dyn(1), 2] == []",
+    ],
+)
+def test_what_is_refused(expression: str) -> None:
+    with pytest.raises(CompileError):
+        compile_expression(expression)
+
+
+def test_mixed_lists_are_arguments_of_format() -> None:
+    assert verdict("'%s %d'.format(['a', 1]) == 'a 1'") == TRUE
+
+
+def test_a_name_bound_to_a_constant_is_worked_out_on_devices() -> None:
+    """Not when it is compiled: a conversion that fails is an error, not a refusal."""
+    assert verdict('bool(cel.bind(x, device.attributes["d"], dyn("1.5")))') == ERROR
