@@ -30,7 +30,7 @@ from scheduler.kernel.answers.model import Check, NearNode, PluginRejection
 from scheduler.kernel.framework.obstacles import ResourceObstacle, TaintObstacle
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.runtime.judging import judge
-from scheduler.kernel.framework.runtime.room_for_nominated import with_nominated_pods
+from scheduler.kernel.framework.runtime.nominated_layer import with_nominated_pods
 from scheduler.kernel.framework.runtime.verdicts import blank_verdicts
 from scheduler.kernel.framework.status import Status, unschedulable
 from scheduler.kernel.snapshot import Snapshot

@@ -17,11 +17,11 @@ from scheduler.kernel.framework.interface import NOT_REACHED, SKIPPED
 from scheduler.kernel.framework.runtime.bound import BoundFilter
 from scheduler.kernel.framework.runtime.diagnosis import AttemptDiagnosis
 from scheduler.kernel.framework.runtime.judging import FilterAttempt, Reasons, judge
+from scheduler.kernel.framework.runtime.nominated_layer import with_nominated_pods
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
 from scheduler.kernel.framework.runtime.pod_class import PodClass
 from scheduler.kernel.framework.runtime.pod_classes import PodClasses
-from scheduler.kernel.framework.runtime.room_for_nominated import with_nominated_pods
 from scheduler.kernel.framework.runtime.verdicts import (
     DEAD,
     FEASIBLE,

@@ -84,7 +84,7 @@ class PodClass:
         raw_scores: the scores that do need it.
         score_failure: a score plugin that failed; matters as soon as a node is to be scored.
         changed: the last rows with a changed `total`.
-        room: where nominated pods are in the way of the class; `room_for_nominated` keeps it here.
+        nominated_layer: where nominated pods are in the way of the class; its module keeps it here.
     """
 
     __slots__ = (
@@ -114,10 +114,10 @@ class PodClass:
         "changed",
         "filters",
         "first",
+        "nominated_layer",
         "pre_filter",
         "raw_scores",
         "representative",
-        "room",
         "score_failure",
         "skipped",
         "state",
@@ -134,7 +134,7 @@ class PodClass:
         self._node_scores: list[BoundScore] = []
         self._pod_scores: list[BoundScore] = []
         self.raw_scores: list[RawScore] = []
-        self.room: object = None
+        self.nominated_layer: object = None
         self._failures: dict[int, PluginError] = {}
         self.score_failure: PluginError | None = None
         for each in plugins.pre_filter:

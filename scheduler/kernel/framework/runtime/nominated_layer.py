@@ -46,7 +46,7 @@ _NO_DIFFERENCES: Final = _Differences(
 )
 
 
-class Room:
+class NominatedLayer:
     """Where nominated pods are in the way of one class of pods, kept up to date by row.
 
     Attributes:
@@ -175,34 +175,34 @@ def _in_the_way(
     key = (nominated, snapshot.kinds.epoch, priority)
     logs = snapshot.node_log, snapshot.pod_log, nominated.row_log(snapshot)
     positions = (logs[0].position, logs[1].position, logs[2].position)
-    room, changed = pod_class.room, None
-    if isinstance(room, Room) and room.key == key:
-        changed = _changed(room, logs)
-    if changed is None or not isinstance(room, Room):
-        room = Room(key, positions, size)
+    layer, changed = pod_class.nominated_layer, None
+    if isinstance(layer, NominatedLayer) and layer.key == key:
+        changed = _changed(layer, logs)
+    if changed is None or not isinstance(layer, NominatedLayer):
+        layer = NominatedLayer(key, positions, size)
         found = nominated.of_at_least(priority, snapshot)
-        room.replace(slice(None), found, _judged(attempt, snapshot, alone, found))
+        layer.replace(slice(None), found, _judged(attempt, snapshot, alone, found))
         # No row log records which nodes have which images.
         reads_images = any(each.reads & Reads.IMAGES for each in attempt.filters)
-        pod_class.room = None if reads_images else room
+        pod_class.nominated_layer = None if reads_images else layer
     elif len(changed):
         found = nominated.of_at_least(priority, snapshot, on=_mask(snapshot, changed))
-        room.replace(changed, found, _judged(attempt, snapshot, alone, found))
-    room.positions = positions
-    return room.differences
+        layer.replace(changed, found, _judged(attempt, snapshot, alone, found))
+    layer.positions = positions
+    return layer.differences
 
 
-def _changed(room: Room, logs: tuple[RowLog, RowLog, RowLog]) -> Indices | None:
+def _changed(layer: NominatedLayer, logs: tuple[RowLog, RowLog, RowLog]) -> Indices | None:
     """The rows with changed pods or nominations; None if nodes changed or a log is too short."""
     nodes, pods, nominations = logs
-    if nodes.position != room.positions[0]:
+    if nodes.position != layer.positions[0]:
         return None
-    with_other_pods = pods.since(room.positions[1])
-    renominated = nominations.since(room.positions[2])
+    with_other_pods = pods.since(layer.positions[1])
+    renominated = nominations.since(layer.positions[2])
     if with_other_pods is None or renominated is None:
         return None
     if not len(renominated):
-        return with_other_pods if room.concerns(with_other_pods) else renominated
+        return with_other_pods if layer.concerns(with_other_pods) else renominated
     return np.concatenate((with_other_pods, renominated))
 
 
