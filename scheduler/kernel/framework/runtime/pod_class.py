@@ -467,8 +467,11 @@ class PodClass:
     def _fit_capacity(self, capacity: int) -> None:
         if capacity == len(self.first):
             return
+        before = len(self.total)
         for name in ("_node_first", "_node_bits", "_node_total", "first", "bits", "total"):
             setattr(self, name, _grown(getattr(self, name), capacity))
+        # Rows without a node yet: the ranking must not take one that comes for a row that fitted.
+        self.total[before:] = INFEASIBLE_TOTAL
         for raw in self.raw_scores:
             raw.column = _grown(raw.column, capacity)
 
