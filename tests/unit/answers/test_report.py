@@ -94,7 +94,7 @@ def test_the_best_nodes_come_first() -> None:
     assert [node.node for node in best_nodes(PodAnswer("p", "s", nodes=nodes))] == ["c", "a", "b"]
 
 
-def test_numbers_leave_nominated_layer_pods() -> None:
+def test_numbers_leave_room_for_nominated_pods() -> None:
     """What runs and what is to run counts; a resource no node has is missing everywhere."""
     running = make_pod_info("r", node_name="a", requests={"cpu": "3"})
     guest = make_pod_info("g", requests={"cpu": "3500m"})

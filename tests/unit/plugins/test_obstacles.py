@@ -79,7 +79,7 @@ def test_resources_are_told_with_the_nearest_node() -> None:
     )
 
 
-def test_numbers_leave_nominated_layer_pods() -> None:
+def test_numbers_leave_room_for_nominated_pods() -> None:
     """What waits for the node counts as if it ran there."""
     nominated = NominatedPods()
     nominated.nominate(make_pod_info("guest", requests={"cpu": "3"}), "a")
