@@ -165,7 +165,7 @@ FAULTS: Final = (
     ),
     NamedFault(
         "a failed bind wakes no pod",
-        "kernel/engine/attempts",
+        "kernel/engine/scheduling_failure",
         "        if freed and not failure.is_rejection:\n"
         "            self._free(attempt, freed=freed)\n",
         "",
@@ -173,9 +173,9 @@ FAULTS: Final = (
     ),
     NamedFault(
         "a deleted assumed pod wakes no pod",
-        "kernel/engine/attempts",
-        "        self._free(attempt, freed=freed)\n\n    def node_gone",
-        "\n    def node_gone",
+        "kernel/engine/scheduling_failure",
+        "        self._free(attempt, freed=freed)\n\n    def guarded",
+        "\n    def guarded",
         _WAYS + "test_deleted",
     ),
     NamedFault(
@@ -209,15 +209,15 @@ FAULTS: Final = (
     ),
     NamedFault(
         "an unexpected error in a cycle loses the pod",
-        "kernel/engine/attempts",
-        "            self.fail(attempt, unexpected(problem))\n",
+        "kernel/engine/scheduling_failure",
+        "            self.handle_scheduling_failure(attempt, unexpected(problem))\n",
         "",
         _WAYS + "test_an_unexpected_error_does_not_lose_the_pod",
     ),
     NamedFault(
         "a plugin's error in a cycle loses the pod",
-        "kernel/engine/attempts",
-        "            self.fail(attempt, Failure(str(problem)))\n",
+        "kernel/engine/scheduling_failure",
+        "            self.handle_scheduling_failure(attempt, Failure(str(problem)))\n",
         "            pass\n",
         _CYCLES + "test_an_error_at_any_point",
     ),
@@ -230,7 +230,7 @@ FAULTS: Final = (
     ),
     NamedFault(
         "an assumed pod stays nominated",
-        "kernel/engine/attempts",
+        "kernel/engine/schedule_one",
         "        core.queue.found_place(pod.uid)\n",
         "",
         _CHANGES + "test_an_assumed_pod_is_no_longer_nominated",
@@ -453,9 +453,10 @@ FAULTS: Final = (
     ),
     NamedFault(
         "a PostBind that raises undoes a pod that is bound",
-        "kernel/engine/attempts",
+        "kernel/engine/binding_cycle",
         '                    core.report("PostBind failed", pod.key, problem)\n',
-        "                    self.fail(attempt, Failure(str(problem)))\n",
+        "                    failure = Failure(str(problem))\n"
+        "                    self._failures.handle_scheduling_failure(attempt, failure)\n",
         _WAYS + "test_post_bind_that_raises_undoes_nothing",
     ),
     NamedFault(

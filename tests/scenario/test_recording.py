@@ -171,7 +171,7 @@ def test_another_seed_is_told_apart(recorded: list[Path], tmp_path: Path) -> Non
 
     assert status == 1
     assert said.startswith("different at event ")
-    assert ": Decide\n" in said
+    assert ": Decide limit=1\n" in said
 
 
 def test_a_missing_event_is_told_apart(recorded: list[Path], tmp_path: Path) -> None:
