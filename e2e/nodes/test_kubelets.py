@@ -76,6 +76,29 @@ def test_a_pod_for_which_there_is_no_room_any_more(lab: Lab) -> None:
         ready(lab, "older")
 
 
+def test_a_pod_beyond_the_most_that_a_node_takes(lab: Lab) -> None:
+    """The kubelet comes back with fewer places for pods and refuses ours; the next one goes on."""
+    node = lab.node("node-1")
+    running = [
+        pod
+        for pod in lab.get("pods", "--all-namespaces")["items"]
+        if pod["spec"].get("nodeName") == node.name and _phase(pod) in {"Pending", "Running"}
+    ]
+    with ExitStack() as stack:
+        stack.enter_context(kubelet_off(node))
+        stack.enter_context(lab.applied_text(text(replicated("ours", prefer=node.name))))
+        bound(lab, "app=ours", node.name)
+        before = dict(node.kubelet_configuration)
+        stack.callback(node.restart_kubelet)
+        stack.callback(setattr, node, "kubelet_configuration", before)
+        node.kubelet_configuration |= {"maxPods": len(running)}
+        node.start_kubelet()
+
+        assert "OutOfpods" in refused(lab, "app=ours")
+        [replaced] = alive(lab, "app=ours")
+        assert replaced["spec"]["nodeName"] == "node-2"
+
+
 def test_a_pod_whose_node_has_changed_its_labels(lab: Lab) -> None:
     """The kubelet refuses it (NodeAffinity); the next one goes where the label is now."""
     node = lab.node("node-1")
