@@ -138,6 +138,11 @@ def test_the_daemon_runs_with_the_deployed_rights_and_nothing_else(
         ("delete", "", "pods"),
         ("patch", "", "persistentvolumes"),
         ("patch", "", "persistentvolumeclaims"),
+        ("get", "resource.k8s.io", "resourceclaims"),
+        ("create", "resource.k8s.io", "resourceclaims"),
+        ("delete", "resource.k8s.io", "resourceclaims"),
+        ("patch", "resource.k8s.io", "resourceclaims"),
+        ("patch", "resource.k8s.io", "resourceclaims/status"),
     }
     log = daemon.log.read_text()
     assert all(json.loads(line)["msg"] for line in log.splitlines())

@@ -13,6 +13,7 @@ from e2e.support.devices import (
     RESOURCE,
     Devices,
     devices_of,
+    gpu_class,
     make_device_pod,
     readers_of,
 )
@@ -302,9 +303,48 @@ def test_binding_conditions_are_waited_for(
     check(cluster, devices, namespace)
 
 
+def test_an_extended_resource_has_a_claim_of_its_own(
+    cluster: Cluster, namespace: str, devices: Devices, run_stowage: StartStowage
+) -> None:
+    """The scheduler makes it; with a failed device it is deleted, and another one is made."""
+    cluster.create_nodes(make_nodes(1))
+    conditions = {
+        "bindingConditions": ["example.com/attached"],
+        "bindingFailureConditions": ["example.com/failed"],
+        "bindsToNode": True,
+    }
+    devices.offer("node-00000", 1, **conditions)
+    resource = "example.com/accelerator"
+    of_name = gpu_class()["spec"] | {"extendedResourceName": resource}
+    devices.create("deviceclasses", "by-name", of_name)
+    run_stowage()
+
+    pod = make_pod("p", namespace=namespace)
+    pod["spec"]["containers"][0]["resources"] = {"limits": {resource: "1"}}
+    cluster.create_pods([pod])
+    first = wait_for(lambda: _allocated(devices, namespace), "a claim to be made and allocated")
+    assert first is not None, "it was waited for"
+    assert cluster.unbound(namespace, "stowage") == ["p"]
+    _report(cluster, first, "example.com/failed")
+
+    def other() -> Json | None:
+        claim = _allocated(devices, namespace)
+        uid = first["metadata"]["uid"]
+        return claim if claim is not None and claim["metadata"]["uid"] != uid else None
+
+    second = wait_for(other, "another claim to be made", 60)
+    assert second is not None, "it was waited for"
+    _report(cluster, second, "example.com/attached")
+    cluster.wait_until_bound(namespace)
+    [bound] = cluster.pods(namespace)
+    made = bound["status"]["extendedResourceClaimStatus"]
+    assert made["resourceClaimName"] == second["metadata"]["name"]
+    assert [m["resourceName"] for m in made["requestMappings"]] == [resource]
+
+
 def _allocated(devices: Devices, namespace: str, after: Json | None = None) -> Json | None:
     """A claim of one pod once it has a device; `after`: and one that was allocated since."""
-    [claim] = devices.claims(namespace) or [{}]
+    claim = next(iter(devices.claims(namespace)), {})
     if not devices_of(claim) or not readers_of(claim):
         return None
     stamp = claim["status"]["allocation"].get("allocationTimestamp")
