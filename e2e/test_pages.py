@@ -25,7 +25,7 @@ from e2e.support.shell import Shell
 from e2e.support.stowage import start_stowage
 from e2e.support.terminal import Terminal
 from tests.support.environment import PIP, Environment
-from tests.support.pages import PAGES, shown, why_not_run
+from tests.support.pages import PAGES, blocks, shown, why_not_run
 
 CONTROLLERS = (
     "deployment-controller",
@@ -221,6 +221,8 @@ def lay_out(shell: Shell) -> None:
         "profiles": [{"schedulerName": "stowage"}],
     }
     (folder / "old.yaml").write_text(yaml.safe_dump(old))
+    (folder / "gpu.yaml").write_text("---\n".join(blocks(CHECKOUT / "docs/devices.md", "yaml")))
+    shell.run("kubectl get nodes -o yaml > nodes.yaml")
     kinds = "nodes,pods,ns,svc,rc,rs,sts,pdb,pvc,pv,sc,csinodes"
     shell.run(f"kubectl get {kinds} -A -o json > cluster.json")
     shell.run(f"kubectl get {kinds} -A -o yaml > cluster.yaml")

@@ -40,6 +40,9 @@ NOT_RUN_THERE: Final[Mapping[str, str]] = {
     "tests/scenario/test_what_if_of_daemons.py with its authority",
     r"stowage replay DIR .*(--at|--config|--plugin).*": "tests/scenario/test_replaying.py runs "
     "each, with a recording that has something to tell",
+    r"stowage sweep .*": "tests/scenario/test_sweep.py, with a recording and a grid",
+    r"python -m dask .*": "not ours; tests/scenario/test_sweep.py has a cluster of Dask",
+    r"pip install '\.\[sweep.*": "the extras are in requirements-dev.lock, as tests need them",
     r"docker .*": "there is no docker in CI; e2e/test_image.py plays the steps of the Dockerfile, "
     "tests/unit/docs/test_plugins_page.py those of a plugin's",
     r"kubectl .*port-forward.*": "no kubelet runs the container; the daemon's own port is asked",
