@@ -91,8 +91,9 @@ def do_work(cluster: Cluster, namespace: str, scheduler_name: str) -> None:
             f"/api/v1/namespaces/{namespace}/pods/gated", {"spec": {"schedulingGates": None}}
         )
     )
-    cluster.create_nodes([make_node(late, labels={late: "yes"})])
+    # The pod goes first: "big" is waiting then, not backing off because of the new node.
     cluster.delete_pods(namespace, ["pod-00000"])
+    cluster.create_nodes([make_node(late, labels={late: "yes"})])
     cluster.wait_until_bound(namespace, scheduler_name=scheduler_name, but=1)
 
 
