@@ -246,7 +246,7 @@ def test_equal_pods_are_scheduled_together_as_far_as_a_slice_goes() -> None:
     world = play(story, lambda world: Slow(world.clock, 0.0, 0.0))
 
     limits = [event.limit for event in world.heard(Decide) if isinstance(event, Decide)]
-    assert limits == [1, MAX_BATCH, MAX_BATCH, 3, 1, 3]
+    assert limits == [1, MAX_BATCH, MAX_BATCH, 3, 3]
     assert world.scheduled == MAX_BATCH + 13
 
 
