@@ -24,6 +24,12 @@ from e2e.support.rights import scheduler_kubeconfig
 from e2e.support.waiting import wait_for
 
 CONTROLLERS = DEVICE_CONTROLLERS
+CONDITIONS = {
+    "bindingConditions": ["example.com/attached"],
+    "bindingFailureConditions": ["example.com/failed"],
+    "bindsToNode": True,
+}
+"""What a driver says of a device that it has to attach before pods are bound."""
 SECONDS = 90
 """For everything to be bound, or gone, after something went wrong."""
 
@@ -280,12 +286,7 @@ def test_binding_conditions_are_waited_for(
 ) -> None:
     """The pod is bound when the driver says so; a failed device is given back for another one."""
     cluster.create_nodes(make_nodes(1))
-    conditions = {
-        "bindingConditions": ["example.com/attached"],
-        "bindingFailureConditions": ["example.com/failed"],
-        "bindsToNode": True,
-    }
-    devices.offer("node-00000", 1, **conditions)
+    devices.offer("node-00000", 1, **CONDITIONS)
     devices.template(namespace, "one")
     run_stowage()
 
@@ -308,12 +309,7 @@ def test_an_extended_resource_has_a_claim_of_its_own(
 ) -> None:
     """The scheduler makes it; with a failed device it is deleted, and another one is made."""
     cluster.create_nodes(make_nodes(1))
-    conditions = {
-        "bindingConditions": ["example.com/attached"],
-        "bindingFailureConditions": ["example.com/failed"],
-        "bindsToNode": True,
-    }
-    devices.offer("node-00000", 1, **conditions)
+    devices.offer("node-00000", 1, **CONDITIONS)
     resource = "example.com/accelerator"
     of_name = gpu_class()["spec"] | {"extendedResourceName": resource}
     devices.create("deviceclasses", "by-name", of_name)

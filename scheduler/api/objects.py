@@ -48,6 +48,11 @@ class ObjectMeta(ApiStruct, frozen=True):
     owner_references: tuple[OwnerReference, ...] = ()
 
 
+def controller_of(meta: ObjectMeta) -> OwnerReference | None:
+    """The owner that manages the object (metav1.GetControllerOf); None without one."""
+    return next((owner for owner in meta.owner_references if owner.controller), None)
+
+
 class AnnotatedMeta(ObjectMeta, frozen=True):
     """Metadata of the kinds whose annotations scheduling reads (not pods: they can be large)."""
 

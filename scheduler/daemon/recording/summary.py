@@ -5,6 +5,7 @@ from math import ceil
 
 import msgspec
 
+from scheduler.api.objects import controller_of
 from scheduler.api.pods import PodInfo
 from scheduler.api.resources import PODS
 from scheduler.kernel.snapshot import Snapshot
@@ -130,7 +131,7 @@ def workload_of(pod: PodInfo) -> str:
     Revisions of a Deployment are one workload: the hash of its ReplicaSet is left out.
     """
     meta = pod.pod.metadata
-    owner = next((owner for owner in meta.owner_references if owner.controller), None)
+    owner = controller_of(meta)
     if owner is None:
         return f"{meta.namespace}/Pod"
     revision = meta.labels.get("pod-template-hash")

@@ -13,6 +13,7 @@ import msgspec
 from typing_extensions import override
 
 from scheduler.api.devices import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
+from scheduler.api.objects import controller_of
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.cel import compile_expression
 from scheduler.kernel.devices.catalog import Devices
@@ -200,5 +201,5 @@ def pod_of_extended_resources(claim: ResourceClaim) -> str:
     """The UID of the pod for whose extended resources a claim stands; empty if it does not."""
     if not is_of_extended_resources(claim):
         return ""
-    owners = claim.metadata.owner_references
-    return next((owner.uid for owner in owners if owner.controller), "")
+    owner = controller_of(claim.metadata)
+    return "" if owner is None else owner.uid

@@ -10,7 +10,14 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from scheduler.api.objects import Node, ObjectMeta, OwnerReference, Pod, PodStatus
+from scheduler.api.objects import (
+    Node,
+    ObjectMeta,
+    OwnerReference,
+    Pod,
+    PodStatus,
+    controller_of as controller_of_object,
+)
 from scheduler.api.pods import PodInfo
 from scheduler.tools.offline.reading import ClusterObjects, InputError
 
@@ -40,8 +47,7 @@ MAX_ADDED: Final = 100_000
 
 def controller_of(pod: PodInfo) -> OwnerReference | None:
     """The controller that makes the pod again when it is gone; None without one."""
-    owners = pod.pod.metadata.owner_references
-    return next((owner for owner in owners if owner.controller), None)
+    return controller_of_object(pod.pod.metadata)
 
 
 def drain(objects: ClusterObjects, name: str) -> list[PodInfo]:
