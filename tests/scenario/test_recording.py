@@ -1,6 +1,7 @@
 """What a daemon decided is decided again, in another process, to the last byte."""
 
 import asyncio
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -171,7 +172,9 @@ def test_another_seed_is_told_apart(recorded: list[Path], tmp_path: Path) -> Non
 
     assert status == 1
     assert said.startswith("different at event ")
-    assert ": Decide limit=1\n" in said
+    assert re.search(
+        r": Decide limit=\d+\n", said
+    )  # how many equal pods wait there is a matter of time
 
 
 def test_a_missing_event_is_told_apart(recorded: list[Path], tmp_path: Path) -> None:
