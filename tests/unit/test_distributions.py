@@ -22,6 +22,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -184,6 +185,25 @@ def test_a_tag_is_the_version(tmp_path: Path) -> None:
     files = wheel(".", tmp_path, tag="v3.2.1")
 
     assert "stowage_scheduler-3.2.1.dist-info/METADATA" in files
+
+
+def test_changelog_chart_and_tag_name_one_release() -> None:
+    """The newest one; a checkout that is tagged is that release."""
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    headings = re.findall(r"^## (.*)$", changelog, re.MULTILINE)
+    chart = yaml.safe_load((ROOT / "deploy/helm/stowage/Chart.yaml").read_text())
+    tags = subprocess.run(
+        [str(shutil.which("git")), "tag", "--points-at", "HEAD", "v*"],
+        cwd=ROOT,
+        check=False,  # an archive of the sources is no repository
+        capture_output=True,
+        text=True,
+    )
+
+    assert headings[0] == "Unreleased"
+    assert all(re.fullmatch(r"v\d+\.\d+\.\d+", heading) for heading in headings[1:])
+    assert headings[1] == f"v{chart['version']}" == f"v{chart['appVersion']}"
+    assert set(tags.stdout.split()) <= {headings[1]}
 
 
 def test_the_image_is_built_without_the_stand_in() -> None:
