@@ -39,7 +39,9 @@ KEPT = 500
 WITH_CLAIMS = 20
 DECISION_SECONDS = 30.0
 BURST_SECONDS = 120.0
+SECOND_LOOKS_SECONDS = 120.0
 THEIRS = "default-scheduler"
+EVERY = 2
 CONFIG = {"percentageOfNodesToScore": 100}
 RBAC = CHECKOUT / "deploy" / "shadow" / "rbac.yaml"
 
@@ -54,7 +56,7 @@ class Shadow:
     """`stowage shadow` with the rights that its manifests grant, and no others."""
 
     def __init__(self, cluster: Cluster, directory: Path) -> None:
-        words = [sys.executable, "-m", "scheduler", "shadow", "--output=json", "--every=10000"]
+        words = [sys.executable, "-m", "scheduler", "shadow", "--output=json", f"--every={EVERY}"]
         words += [f"--kubeconfig={_account(cluster)}", "--examples=50"]
         self._program = Program(
             "shadow", words, directory / "shadow.log", {"PYTHONPATH": str(CHECKOUT)}
@@ -62,14 +64,27 @@ class Shadow:
         wait_for(lambda: '"Watching"' in self._program.tail(), "the shadow to know the cluster", 60)
 
     def end(self) -> Json:
-        """Its last summary."""
-        assert self._program.stop() == 0, self._program.tail()
-        summary: Json = json.loads(self._program.log.read_text().splitlines()[-1])
+        """Its last summary, with the examples of all, once no binding waits for a second look."""
+        told = len(self._summaries())
+        wait_for(
+            lambda: any(each["open"] == 0 for each in self._summaries()[told + 1 :]),
+            "the second look at every binding",
+            SECOND_LOOKS_SECONDS,
+        )
+        assert self._program.stop(timeout_seconds=60) == 0, self._program.tail()
+        summaries = self._summaries()
+        summary = summaries[-1]
+        summary["examples"] = [example for each in summaries for example in each["examples"]]
         counts = {name: count for name, count in summary["results"].items() if count}
         print(f"{summary['bindings']} bindings: {counts}; unjudged: {summary['unjudged']}")
         for example in summary["examples"]:
             print(json.dumps(example))
         return summary
+
+    def _summaries(self) -> list[Json]:
+        """What was printed so far; a line that is being written does not count."""
+        lines = self._program.log.read_text().split("\n")[:-1]
+        return [json.loads(line) for line in lines if line.startswith('{"time"')]
 
 
 def _account(cluster: Cluster) -> Path:

@@ -44,8 +44,6 @@ MAX_CHANGES: Final = 16384
 """Recent changes of pods that are remembered."""
 MAX_OPEN: Final = 256
 """Bindings that may wait for their second look; beyond that the oldest goes without."""
-LAST_LOOKS: Final = 2000
-"""Second looks at the end; bindings that are left then go without."""
 
 _When: TypeAlias = Callable[[float], str]
 """A time of the engine's clock as RFC 3339."""
@@ -126,13 +124,15 @@ class Shadow:
         self._look_on()
         return True
 
-    def end(self) -> None:
-        """Come to an end about all of them."""
-        for _ in range(LAST_LOOKS):
-            if self._open:
-                self._look_on()
-        while self._open:
-            self._settle(self._open[0].result)
+    def look_at_last(self) -> bool:
+        """Look once more at a binding though changes around it may be unknown: none will come.
+
+        Returns:
+            Whether there is more to be looked at; what is left counts as open.
+        """
+        if self._open:
+            self._look_on()
+        return bool(self._open)
 
     def _look_on(self) -> None:
         """Look at the oldest in one more way."""

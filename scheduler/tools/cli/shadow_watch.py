@@ -36,6 +36,8 @@ LOOK_SECONDS: Final = 0.25
 """How often it is looked whether anything is due."""
 LOOKING_SECONDS: Final = 0.05
 """So long at once."""
+LAST_SECONDS: Final = 8.0
+"""For second looks at the end: a kubelet kills after 30 s, and an impatient user earlier."""
 SYNC_NOTICE_SECONDS: Final = 10.0
 
 log = get_logger(__name__)
@@ -92,7 +94,9 @@ class ShadowWatch:
                 if now >= next_told:
                     next_told = now + every
                     self._tell(output)
-        self._shadow.end()
+        last = self._clock.monotonic() + LAST_SECONDS
+        while self._shadow.look_at_last() and self._clock.monotonic() < last:
+            pass
         self._tell(output)
 
     def _submit(self, event: Event) -> None:

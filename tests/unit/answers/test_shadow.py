@@ -435,5 +435,30 @@ def test_what_waits_for_its_second_look_is_bounded() -> None:
 
     assert summary.open == MAX_OPEN
     assert sum(summary.results.values()) == 3
-    watched.shadow.end()
-    assert watched.shadow.summary(0.0).open == 0
+
+
+def test_at_the_end_every_binding_has_its_second_look() -> None:
+    """Also those with changes around them that may be unknown: none will come."""
+    watched = Watched(("a", "1000"), ("b", "1000"))
+    for name in ("p", "q"):
+        watched.pod(name, "1m", node_selector={"kubernetes.io/hostname": "b"})
+        watched.bind(name, "a")
+
+    while watched.shadow.look_at_last():
+        pass
+
+    summary = watched.shadow.summary(0.0)
+    assert summary.open == 0
+    assert summary.results["unfit"] == 2
+
+
+def test_a_caller_may_end_before_the_last_look() -> None:
+    """A binding without its second look stays open in the summary; a look is one way, not all ways."""
+    watched = Watched(("a", "1000"), ("b", "1000"))
+    for name in ("p", "q"):
+        watched.pod(name, "1m", node_selector={"kubernetes.io/hostname": "b"})
+        watched.bind(name, "a")
+
+    assert watched.shadow.look_at_last()
+
+    assert watched.shadow.summary(0.0).open == 2
