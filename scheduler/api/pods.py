@@ -233,6 +233,12 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
         return self.kind.shape.spec.priority or 0
 
     @property
+    def group_name(self) -> str:
+        """The name of the pod group it is a member of, in its namespace; empty for none."""
+        group = self.kind.shape.spec.scheduling_group
+        return "" if group is None else group.pod_group_name
+
+    @property
     def needs(self) -> int:
         """What of the pod only some plugins have a use for: VOLUMES, DEVICES, or both as a sum."""
         needs = self.kind.shape.needs

@@ -22,6 +22,7 @@ from scheduler.api.objects import (
     Pod,
     PodCondition,
     PodSchedulingGate,
+    PodSchedulingGroup,
     PodSpec,
     PodStatus,
     Quantity,
@@ -69,6 +70,7 @@ def make_pod(
     host_network: bool = False,
     host_users: bool | None = None,
     active_deadline_seconds: int | None = None,
+    group: str = "",
     phase: str = "",
     nominated_node_name: str = "",
     start_time: str | None = None,
@@ -114,6 +116,7 @@ def make_pod(
         host_network=host_network,
         host_users=host_users,
         active_deadline_seconds=active_deadline_seconds,
+        scheduling_group=PodSchedulingGroup(pod_group_name=group) if group else None,
     )
     status = PodStatus(
         phase=phase or ("Running" if node_name else "Pending"),

@@ -23,6 +23,7 @@ from scheduler.api.objects import (
     Service,
     StatefulSet,
 )
+from scheduler.api.pod_groups import PodGroup, PodGroupV1Alpha2, pod_group
 from scheduler.api.pods import PodInfo, pod_info
 from scheduler.api.storage import (
     ClaimWire,
@@ -40,7 +41,13 @@ from scheduler.api.storage import (
 )
 from scheduler.daemon.client.errors import cut
 from scheduler.daemon.informers.wire import CHANGES, DELETED
-from scheduler.kernel.framework.events import NAMESPACE_KIND, NODE_KIND, POD_KIND, ObjectKind
+from scheduler.kernel.framework.events import (
+    NAMESPACE_KIND,
+    NODE_KIND,
+    POD_GROUP_KIND,
+    POD_KIND,
+    ObjectKind,
+)
 
 T = TypeVar("T")
 
@@ -165,6 +172,12 @@ class _DeviceKind(Kind[T]):
         return self._built(self._decoder.decode(msgspec.json.encode(raw)))
 
 
+class _GroupKind(Kind[T]):
+    """A kind of an API that is off by default."""
+
+    may_be_absent: ClassVar[bool] = True
+
+
 def _decoded(decoder: msgspec.json.Decoder[Any], raw: bytes | msgspec.Raw) -> Any:
     """What bytes say; null where something is expected is seldom, and looked at second."""
     try:
@@ -236,10 +249,15 @@ _FOR_PLUGINS: Final[tuple[Kind[Any], ...]] = (
     ),
 )
 
+POD_GROUPS: Final = _GroupKind[PodGroup]("podgroups", POD_GROUP_KIND, PodGroupV1Alpha2, pod_group)
+"""Watched only where a plugin declares it: GangScheduling, with its feature gates."""
+
 KINDS: Final[tuple[Kind[Any], ...]] = (PODS, NODES, NAMESPACES, *_FOR_PLUGINS)
 FOR_PLUGINS: Final[Mapping[ObjectKind, Kind[Any]]] = {kind.declared: kind for kind in _FOR_PLUGINS}
 """The kinds that in-tree plugins watch; the others are watched in any case."""
-_KNOWN: Final[Mapping[ObjectKind, Kind[Any]]] = {kind.declared: kind for kind in KINDS}
+_KNOWN: Final[Mapping[ObjectKind, Kind[Any]]] = {
+    kind.declared: kind for kind in (*KINDS, POD_GROUPS)
+}
 
 
 def watched_kind(declared: ObjectKind) -> Kind[Any]:

@@ -91,6 +91,24 @@ class PatchStatus(_Instruction, frozen=True):
     nominated_node_name: str | None = None
 
 
+class PatchGroupStatus(_Instruction, frozen=True):
+    """Change a condition of a pod group's status.
+
+    Attributes:
+        api_version: the API that the group comes from.
+        namespace: of the group.
+        name: of the group.
+        uid: of the group.
+        condition: as it shall be.
+    """
+
+    api_version: str
+    namespace: str
+    name: str
+    uid: str
+    condition: Condition
+
+
 class Evict(_Instruction, frozen=True):
     """Delete a pod, this very one, after writing why; answered by `Evicted` or `EvictFailed`.
 
@@ -173,6 +191,7 @@ Instruction: TypeAlias = (
     | Cancel
     | ReadPod
     | PatchStatus
+    | PatchGroupStatus
     | Evict
     | RecordEvent
     | SetTimer

@@ -96,6 +96,8 @@ class ObjectKind(msgspec.Struct, frozen=True):
 POD_KIND: Final = ObjectKind("Pod")
 NODE_KIND: Final = ObjectKind("Node")
 NAMESPACE_KIND: Final = ObjectKind("Namespace")
+POD_GROUP_KIND: Final = ObjectKind("PodGroup", "scheduling.k8s.io/v1alpha2")
+"""Groups of all APIs: each is read as a `scheduler.api.pod_groups.PodGroup`."""
 
 _PODS: Final = frozenset({EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD})
 

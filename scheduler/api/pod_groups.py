@@ -1,0 +1,181 @@
+"""Pod groups in the one form that scheduling reads, whichever API they come from.
+
+Each API has an adapter that builds a `PodGroup`; that of `scheduling.k8s.io/v1alpha2` is here. A
+pod names its group in `spec.schedulingGroup`. APIs that use a label or an annotation put the name
+there before the kind of the pod is looked up (`scheduler.api.pods.pod_info`): so all that reads a
+pod knows one field.
+
+Source: k8s.io/api scheduling/v1alpha2 types.go; kubernetes pkg/apis/scheduling/validation v1.36.
+"""
+
+from typing import Final
+
+import msgspec
+
+from scheduler.api.objects import ApiStruct, ObjectMeta
+
+V1ALPHA2: Final = "scheduling.k8s.io/v1alpha2"
+POD_GROUP_SCHEDULED: Final = "PodGroupScheduled"
+"""The type of the condition that the scheduler writes."""
+
+MODE_POD: Final = "Pod"
+MODE_POD_GROUP: Final = "PodGroup"
+
+_MAX_TOPOLOGIES: Final = 1
+_LOWEST_PRIORITY: Final = -(2**31)
+_HIGHEST_PRIORITY: Final = 10**9
+
+
+class InvalidPodGroupError(ValueError):
+    """A group whose fields cannot be used; the message begins with the path of the field."""
+
+
+class GroupCondition(ApiStruct, frozen=True):
+    """A condition of a group's status."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class PodGroup(msgspec.Struct, frozen=True):
+    """Pods that are scheduled together.
+
+    Attributes:
+        metadata: its name, namespace, UID and generation.
+        min_count: so many members run, or none; None where each member counts by itself (the
+            policy `basic`).
+        topology_key: the node label in whose value all members shall agree; None for no such wish.
+        disruption_mode: whether preemption takes single pods (`Pod`) or all (`PodGroup`).
+        priority: of the whole group in a preemption; None where it is not set.
+        condition: whether it was scheduled, as the API server knows it; None before the first word.
+        api_version: which API it comes from, and to which its status is written.
+    """
+
+    metadata: ObjectMeta
+    min_count: int | None = None
+    topology_key: str | None = None
+    disruption_mode: str = MODE_POD
+    priority: int | None = None
+    condition: GroupCondition | None = None
+    api_version: str = V1ALPHA2
+
+    @property
+    def namespace(self) -> str:
+        """metadata.namespace."""
+        return self.metadata.namespace
+
+    @property
+    def name(self) -> str:
+        """metadata.name."""
+        return self.metadata.name
+
+    @property
+    def uid(self) -> str:
+        """metadata.uid."""
+        return self.metadata.uid
+
+    @property
+    def generation(self) -> int:
+        """metadata.generation, 0 when the API server does not count."""
+        return self.metadata.generation
+
+
+# --- scheduling.k8s.io/v1alpha2 -------------------------------------------------------------------
+
+
+class _Gang(ApiStruct, frozen=True):
+    min_count: int | None = None
+
+
+class _Basic(ApiStruct, frozen=True):
+    pass
+
+
+class _Policy(ApiStruct, frozen=True):
+    basic: _Basic | None = None
+    gang: _Gang | None = None
+
+
+class _Topology(ApiStruct, frozen=True):
+    key: str = ""
+
+
+class _Constraints(ApiStruct, frozen=True):
+    topology: tuple[_Topology, ...] = ()
+
+
+class _Spec(ApiStruct, frozen=True):
+    scheduling_policy: _Policy = _Policy()
+    scheduling_constraints: _Constraints | None = None
+    disruption_mode: str | None = None
+    priority: int | None = None
+
+
+class _Status(ApiStruct, frozen=True):
+    conditions: tuple[GroupCondition, ...] = ()
+
+
+class PodGroupV1Alpha2(ApiStruct, frozen=True):
+    """scheduling.k8s.io/v1alpha2 PodGroup."""
+
+    metadata: ObjectMeta
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+
+def pod_group(group: PodGroupV1Alpha2) -> PodGroup:
+    """The group in the form that scheduling reads.
+
+    Raises:
+        InvalidPodGroupError: the API server would not have taken such a group.
+    """
+    spec, constraints = group.spec, group.spec.scheduling_constraints
+    topologies = () if constraints is None else constraints.topology
+    if len(topologies) > _MAX_TOPOLOGIES:
+        _refuse("spec.schedulingConstraints.topology", "at most 1 entry", len(topologies))
+    if topologies and not topologies[0].key:
+        _refuse("spec.schedulingConstraints.topology[0].key", "the key of a node label", "nothing")
+    return PodGroup(
+        group.metadata,
+        _min_count(spec.scheduling_policy),
+        topologies[0].key if topologies else None,
+        _mode(spec.disruption_mode),
+        _priority(spec.priority),
+        condition_of(group.status.conditions, POD_GROUP_SCHEDULED),
+    )
+
+
+def condition_of(conditions: tuple[GroupCondition, ...], kind: str) -> GroupCondition | None:
+    """The condition of a type; None where there is none."""
+    return next((each for each in conditions if each.type == kind), None)
+
+
+def _min_count(policy: _Policy) -> int | None:
+    path = "spec.schedulingPolicy"
+    if (policy.basic is None) == (policy.gang is None):
+        found = "neither" if policy.gang is None else "both"
+        _refuse(path, "exactly one of `basic` and `gang`", found)
+    if policy.gang is None:
+        return None
+    least = policy.gang.min_count
+    if least is None or least < 1:
+        _refuse(f"{path}.gang.minCount", "1 or more", least)
+    return least
+
+
+def _mode(mode: str | None) -> str:
+    if mode not in (None, MODE_POD, MODE_POD_GROUP):
+        _refuse("spec.disruptionMode", f"`{MODE_POD}` or `{MODE_POD_GROUP}`", mode)
+    return mode or MODE_POD
+
+
+def _priority(priority: int | None) -> int | None:
+    if priority is not None and not _LOWEST_PRIORITY <= priority <= _HIGHEST_PRIORITY:
+        _refuse("spec.priority", f"{_LOWEST_PRIORITY} to {_HIGHEST_PRIORITY}", priority)
+    return priority
+
+
+def _refuse(path: str, expected: str, found: object) -> None:
+    raise InvalidPodGroupError(f"{path}: expected {expected}, got {found}")
