@@ -93,7 +93,9 @@ class _Basic(ApiStruct, frozen=True):
     pass
 
 
-class _Policy(ApiStruct, frozen=True):
+class Policy(ApiStruct, frozen=True):
+    """How many members must run: one of `basic` and `gang`."""
+
     basic: _Basic | None = None
     gang: _Gang | None = None
 
@@ -102,18 +104,22 @@ class _Topology(ApiStruct, frozen=True):
     key: str = ""
 
 
-class _Constraints(ApiStruct, frozen=True):
+class Constraints(ApiStruct, frozen=True):
+    """Where the members must be, seen together."""
+
     topology: tuple[_Topology, ...] = ()
 
 
 class _Spec(ApiStruct, frozen=True):
-    scheduling_policy: _Policy = _Policy()
-    scheduling_constraints: _Constraints | None = None
+    scheduling_policy: Policy = Policy()
+    scheduling_constraints: Constraints | None = None
     disruption_mode: str | None = None
     priority: int | None = None
 
 
-class _Status(ApiStruct, frozen=True):
+class GroupStatus(ApiStruct, frozen=True):
+    """What the scheduler has said of a group."""
+
     conditions: tuple[GroupCondition, ...] = ()
 
 
@@ -122,7 +128,7 @@ class PodGroupV1Alpha2(ApiStruct, frozen=True):
 
     metadata: ObjectMeta
     spec: _Spec = _Spec()
-    status: _Status = _Status()
+    status: GroupStatus = GroupStatus()
 
 
 def pod_group(group: PodGroupV1Alpha2) -> PodGroup:
@@ -131,18 +137,13 @@ def pod_group(group: PodGroupV1Alpha2) -> PodGroup:
     Raises:
         InvalidPodGroupError: the API server would not have taken such a group.
     """
-    spec, constraints = group.spec, group.spec.scheduling_constraints
-    topologies = () if constraints is None else constraints.topology
-    if len(topologies) > _MAX_TOPOLOGIES:
-        _refuse("spec.schedulingConstraints.topology", "at most 1 entry", len(topologies))
-    if topologies and not topologies[0].key:
-        _refuse("spec.schedulingConstraints.topology[0].key", "the key of a node label", "nothing")
+    spec = group.spec
     return PodGroup(
         group.metadata,
-        _min_count(spec.scheduling_policy),
-        topologies[0].key if topologies else None,
+        min_count_of(spec.scheduling_policy),
+        topology_key_of(spec.scheduling_constraints),
         _mode(spec.disruption_mode),
-        _priority(spec.priority),
+        priority_of(spec.priority),
         condition_of(group.status.conditions, POD_GROUP_SCHEDULED),
     )
 
@@ -152,7 +153,26 @@ def condition_of(conditions: tuple[GroupCondition, ...], kind: str) -> GroupCond
     return next((each for each in conditions if each.type == kind), None)
 
 
-def _min_count(policy: _Policy) -> int | None:
+def topology_key_of(constraints: Constraints | None) -> str | None:
+    """The node label in whose value all members shall agree; None without one.
+
+    Raises:
+        InvalidPodGroupError: there are several, or the one is empty.
+    """
+    topologies = () if constraints is None else constraints.topology
+    if len(topologies) > _MAX_TOPOLOGIES:
+        _refuse("spec.schedulingConstraints.topology", "at most 1 entry", len(topologies))
+    if topologies and not topologies[0].key:
+        _refuse("spec.schedulingConstraints.topology[0].key", "the key of a node label", "nothing")
+    return topologies[0].key if topologies else None
+
+
+def min_count_of(policy: Policy) -> int | None:
+    """How many members run, or none; None where each counts by itself.
+
+    Raises:
+        InvalidPodGroupError: the policy is not exactly one, or its number is not positive.
+    """
     path = "spec.schedulingPolicy"
     if (policy.basic is None) == (policy.gang is None):
         found = "neither" if policy.gang is None else "both"
@@ -171,7 +191,12 @@ def _mode(mode: str | None) -> str:
     return mode or MODE_POD
 
 
-def _priority(priority: int | None) -> int | None:
+def priority_of(priority: int | None) -> int | None:
+    """The priority, if it is one.
+
+    Raises:
+        InvalidPodGroupError: it is outside of what priorities can be.
+    """
     if priority is not None and not _LOWEST_PRIORITY <= priority <= _HIGHEST_PRIORITY:
         _refuse("spec.priority", f"{_LOWEST_PRIORITY} to {_HIGHEST_PRIORITY}", priority)
     return priority

@@ -1,5 +1,7 @@
 """Requests about pods: the binding, the status, the events, and one read; and what plugins ask.
 
+The status of pod groups is among them.
+
 Bodies of bindings are put together from bytes, because these are the most frequent requests.
 """
 
@@ -16,7 +18,7 @@ from scheduler.daemon.client.direct import JSON, Fence
 from scheduler.daemon.client.errors import ConflictError, NotFoundError
 from scheduler.daemon.client.event_series import Occurrence
 from scheduler.daemon.client.events import event_body, events_path, series_body
-from scheduler.daemon.client.patches import pod_status_patch
+from scheduler.daemon.client.patches import pod_group_status_patch, pod_status_patch
 from scheduler.daemon.client.session import (
     REQUEST_TIMEOUT_SECONDS,
     STRATEGIC_MERGE_PATCH,
@@ -136,6 +138,31 @@ class PodWrites:
             "PATCH",
             _path(namespace, name, "/status"),
             pod_status_patch(uid, condition, nominated_node_name, now),
+            content_type=STRATEGIC_MERGE_PATCH,
+            fence=self._fence,
+            timeout=self._timeout,
+        )
+
+    async def patch_group_status(
+        self,
+        api_version: str,
+        namespace: str,
+        name: str,
+        uid: str,
+        now: datetime,
+        condition: Condition,
+    ) -> None:
+        """Sets a condition of a pod group; a successor of the same name is left alone.
+
+        Raises:
+            ApiError: see `scheduler.daemon.client.errors`.
+            FencedError: this scheduler may not write any more.
+        """
+        place = f"/apis/{api_version}/namespaces/{segment(namespace)}"
+        await self._session.request(
+            "PATCH",
+            f"{place}/podgroups/{segment(name)}/status",
+            pod_group_status_patch(uid, condition, now),
             content_type=STRATEGIC_MERGE_PATCH,
             fence=self._fence,
             timeout=self._timeout,

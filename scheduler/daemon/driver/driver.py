@@ -32,6 +32,7 @@ from scheduler.kernel.engine.instructions import (
     Evict,
     Instruction,
     LogError,
+    PatchGroupStatus,
     PatchStatus,
     ReadPod,
     RecordEvent,
@@ -109,6 +110,7 @@ class Driver:
             Evict: lambda i: self.outbox.evict(i),  # noqa: PLW0108 - see above
             Write: lambda i: self._start(next(self._write_numbers), self._send(i)),
             PatchStatus: lambda i: self.outbox.patch(i),  # noqa: PLW0108 - see above
+            PatchGroupStatus: lambda i: self.outbox.patch_group(i),  # noqa: PLW0108 - see above
             RecordEvent: self._tell,
             SetTimer: self._wake_me_at,
             LogError: _report,

@@ -1,9 +1,10 @@
 """From the informers to the engine: each change of an object is one event."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from scheduler.daemon.informers.kinds import Kind
+from scheduler.daemon.informers.store import key_of
 from scheduler.kernel.engine.events import Event, ObjectGone, ObjectSet
 
 T = TypeVar("T")
@@ -29,3 +30,53 @@ class Feed(Generic[T]):
         """An object is gone."""
         meta = self._kind.meta_of(obj)
         self._submit(ObjectGone(self._kind.name, meta.namespace, meta.name, meta.uid))
+
+
+class OneOfSeveral(Generic[T]):
+    """Hears of one of several sources of a kind: of two objects of one name the first counts.
+
+    Args:
+        kind: as which the engine is told of all of them.
+        before: what the sources hold that count more.
+        after: what the sources hold that count less.
+        submit: takes the engine's events.
+    """
+
+    def __init__(
+        self,
+        kind: Kind[T],
+        before: Sequence[Mapping[str, T]],
+        after: Sequence[Mapping[str, T]],
+        submit: Callable[[Event], None],
+    ) -> None:
+        self._kind = kind
+        self._before = before
+        self._after = after
+        self._feed = Feed(kind, submit)
+
+    def on_add(self, obj: T) -> None:
+        """An object is new: it takes the place of one that counts less."""
+        if self._of_same_name(obj, self._before) is not None:
+            return
+        other = self._of_same_name(obj, self._after)
+        if other is not None:
+            self._feed.on_delete(other)
+        self._feed.on_add(obj)
+
+    def on_update(self, old: T, new: T) -> None:
+        """An object has changed."""
+        if self._of_same_name(new, self._before) is None:
+            self._feed.on_update(old, new)
+
+    def on_delete(self, obj: T) -> None:
+        """An object is gone: one that counts less takes its place."""
+        if self._of_same_name(obj, self._before) is not None:
+            return
+        self._feed.on_delete(obj)
+        other = self._of_same_name(obj, self._after)
+        if other is not None:
+            self._feed.on_add(other)
+
+    def _of_same_name(self, obj: T, stores: Sequence[Mapping[str, T]]) -> T | None:
+        key = key_of(self._kind.meta_of(obj))
+        return next((store[key] for store in stores if key in store), None)

@@ -1,4 +1,4 @@
-"""Everything that is written to the API server about pods: binds first, events last.
+"""Everything that is written to the API server about pods and groups: binds first, events last.
 
 What is owed is bounded by number: a bind or an eviction leaves only while there is room for the
 event it will bring, and no pod is decided about while there is none. So a process that is killed
@@ -24,6 +24,7 @@ from scheduler.daemon.client.errors import (
 )
 from scheduler.daemon.client.writes import PodWrites
 from scheduler.daemon.driver.event_broadcaster import EventBroadcaster
+from scheduler.daemon.driver.group_status import write_group_status
 from scheduler.daemon.driver.lanes import (
     BIND,
     EVENT,
@@ -47,7 +48,14 @@ from scheduler.kernel.engine.events import (
     PodRead,
     ReadFailed,
 )
-from scheduler.kernel.engine.instructions import Bind, Evict, PatchStatus, ReadPod, RecordEvent
+from scheduler.kernel.engine.instructions import (
+    Bind,
+    Evict,
+    PatchGroupStatus,
+    PatchStatus,
+    ReadPod,
+    RecordEvent,
+)
 from scheduler.observability.logs import get_logger
 from scheduler.observability.loop_shares import LoopShares
 from scheduler.observability.work_queues import WorkQueueMetrics
@@ -130,7 +138,7 @@ class Outbox:
         self._binds: Lane[Bind] = lanes[BIND]
         self._reads: Lane[ReadPod] = lanes[READ]
         self._evictions: Lane[Evict] = lanes[EVICT]
-        self._patches: Lane[PatchStatus] = lanes[PATCH]
+        self._patches: Lane[PatchStatus | PatchGroupStatus] = lanes[PATCH]
         self.events = EventBroadcaster(
             writes,
             clock,
@@ -215,13 +223,17 @@ class Outbox:
         What the newest leaves alone is still to be as the one before it says.
         """
         before = self._patches.get(patch.uid)
-        if before is not None:
+        if isinstance(before, PatchStatus):
             nominated = patch.nominated_node_name
             patch = msgspec.structs.replace(
                 patch,
                 condition=patch.condition or before.condition,
                 nominated_node_name=before.nominated_node_name if nominated is None else nominated,
             )
+        self._patches.put(patch.uid, patch)
+
+    def patch_group(self, patch: PatchGroupStatus) -> None:
+        """Change a group's status; of several changes that wait only the newest is sent."""
         self._patches.put(patch.uid, patch)
 
     # --- sending --------------------------------------------------------------------------------
@@ -367,7 +379,10 @@ class Outbox:
             return EvictFailed(evict.uid, str(problem))
         return Evicted(evict.uid, was_there)
 
-    async def _patch(self, patch: PatchStatus) -> None:
+    async def _patch(self, patch: PatchStatus | PatchGroupStatus) -> None:
+        if isinstance(patch, PatchGroupStatus):
+            await write_group_status(self._writes, patch, self._clock)
+            return
         try:
             await self._writes.patch_status(
                 patch.namespace,

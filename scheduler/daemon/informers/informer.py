@@ -9,6 +9,7 @@ Source: k8s.io/client-go tools/cache/reflector.go v0.36; kube-rs kube-runtime/sr
 
 import asyncio
 import random
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
@@ -101,7 +102,7 @@ class Informer(Generic[T]):
     """One kind's list and watch.
 
     Attributes:
-        kind: what is watched.
+        kind: what is watched, at the place where it is served.
         store: what the server holds, as far as is known.
         state: see `scheduler.daemon.informers.states.State`.
         version: the resource version the store is at, or empty.
@@ -152,6 +153,9 @@ class Informer(Generic[T]):
         self._continue = ""
         self._taken = 0
         """Objects of the page that is coming."""
+        self._places = deque(kind.places or (kind,))
+        self._places_asked = 0
+        """Of the places of the kind, how many have said in a row that they do not serve it."""
         self._failures = 0
         """Watches in a row that broke off before anything came of them."""
         self._unnamed: dict[str, None] = {}
@@ -199,9 +203,7 @@ class Informer(Generic[T]):
         except GoneError as problem:
             return self._expired(problem)
         except NotFoundError as problem:
-            if self.kind.may_be_absent and self.state is State.EMPTY and not self.store:
-                return self._absent()
-            return self._failed(problem)
+            return self._not_found(problem)
         except ApiError as problem:
             return self._failed(problem)
         return 0.0
@@ -336,6 +338,7 @@ class Informer(Generic[T]):
         self._unnamed = {}
         self._page_size = PageSize(self._options.page_size)
         self._is_in_doubt = False
+        self._places_asked = 0
         if is_before(version, self.version):
             self._found_set_back(f"version {version} follows {self.version}")
         self.version = version
@@ -457,12 +460,33 @@ class Informer(Generic[T]):
         self._goes_well()
         return 0.0
 
+    def _not_found(self, problem: ApiError) -> float:
+        """The kind is not served here: not any more, or not yet."""
+        if self.state is not State.EMPTY:
+            return self._expired(problem) if len(self._places) > 1 else self._failed(problem)
+        if self._asks_elsewhere():
+            return 0.0
+        if self.kind.may_be_absent and not self.store:
+            return self._absent()
+        return self._failed(problem)
+
+    def _asks_elsewhere(self) -> bool:
+        """Turn to the next place of the kind, as after an upgrade; False once all were asked."""
+        self._places.rotate(-1)
+        self._places_asked = (self._places_asked + 1) % len(self._places)
+        if self._places[0] is not self.kind:
+            self.kind = self._places[0]
+            self._restores = RestoreDetector(self.kind)
+        return self._places_asked > 0
+
     def _absent(self) -> float:
         """The server does not serve the kind; it may after an upgrade."""
         self._advance(StepResult.FAILED)
         self.blind_since = None
         if not self.has_synced:
-            log.info("Not served", kind=self.kind.name)
+            tell = log.warning if self.kind.is_missed else log.info
+            places = ", ".join(sorted(place.declared.api_version for place in self._places))
+            tell("Not served", kind=self.kind.name, apis=places)
             self._synced.set()
         return ABSENT_SECONDS
 

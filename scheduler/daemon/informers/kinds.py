@@ -1,6 +1,6 @@
 """The table of kinds that the scheduler watches. A new kind is one entry here."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from operator import attrgetter
 from typing import Any, ClassVar, Final, Generic, TypeVar
@@ -23,7 +23,20 @@ from scheduler.api.objects import (
     Service,
     StatefulSet,
 )
-from scheduler.api.pod_groups import PodGroup, PodGroupV1Alpha2, pod_group
+from scheduler.api.pod_group_apis import (
+    SCHEDULER_PLUGINS,
+    V1ALPHA3,
+    V1BETA1,
+    VOLCANO,
+    AnnotatedPod,
+    ForeignPodGroup,
+    PodGroup137,
+    foreign_pod_group,
+    pod_group_137,
+    with_group_of_label,
+    without_annotations,
+)
+from scheduler.api.pod_groups import V1ALPHA2, PodGroup, PodGroupV1Alpha2, pod_group
 from scheduler.api.pods import PodInfo, pod_info
 from scheduler.api.storage import (
     ClaimWire,
@@ -44,7 +57,6 @@ from scheduler.daemon.informers.wire import CHANGES, DELETED
 from scheduler.kernel.framework.events import (
     NAMESPACE_KIND,
     NODE_KIND,
-    POD_GROUP_KIND,
     POD_KIND,
     ObjectKind,
 )
@@ -56,6 +68,7 @@ _PRESENT: Final = CHANGES - {DELETED}
 _APPS: Final = "apps/v1"
 _STORAGE: Final = "storage.k8s.io/v1"
 _RESOURCE: Final = "resource.k8s.io/v1"
+_GROUPS: Final = "podgroups"
 _META: Final[Callable[[Any], ObjectMeta]] = attrgetter("metadata")
 
 
@@ -72,12 +85,15 @@ class Kind(Generic[T]):
         path: where all objects of the kind are listed.
         field_selector: what the server shall leave out, quoted for a URL; empty for nothing.
         list_kind: what a list of the kind calls itself; nothing else is taken for one.
-        may_be_absent: whether older servers do not serve the kind: then there are no objects of it.
+        places: where else the kind may be served, itself included; they are asked in this order.
+        may_be_absent: whether some servers do not serve the kind: then there are no objects of it.
+        is_missed: whether a server that does not serve it lacks what was asked for.
         meta_of: the metadata of a built object.
         decode_event: reads a line of a watch in one go.
     """
 
     may_be_absent: ClassVar[bool] = False
+    is_missed: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -93,7 +109,8 @@ class Kind(Generic[T]):
         self.list_kind = f"{declared.kind}List"
         self.name = name
         self.declared = declared
-        self.path = f"/{root}/{declared.api_version}/{name}"
+        self.path = f"/{root}/{declared.api_version}/{declared.plural or name}"
+        self.places: tuple[Kind[T], ...] = ()
         self.field_selector = field_selector
         self.meta_of = meta_of
         self._wire = wire
@@ -172,10 +189,21 @@ class _DeviceKind(Kind[T]):
         return self._built(self._decoder.decode(msgspec.json.encode(raw)))
 
 
-class _GroupKind(Kind[T]):
-    """A kind of an API that is off by default."""
+class _GroupKind(Kind[PodGroup]):
+    """PodGroups of an API that is off by default, or not Kubernetes' own."""
 
     may_be_absent: ClassVar[bool] = True
+    is_missed: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        api_version: str,
+        wire: type[Any],
+        build: Callable[[Any], PodGroup],
+        name: str = _GROUPS,
+    ) -> None:
+        plural = "" if name == _GROUPS else _GROUPS
+        super().__init__(name, ObjectKind("PodGroup", api_version, plural), wire, build)
 
 
 def _decoded(decoder: msgspec.json.Decoder[Any], raw: bytes | msgspec.Raw) -> Any:
@@ -193,14 +221,18 @@ def _told(problem: Exception) -> str:
     return cut(" ".join(str(problem).split()) or type(problem).__name__)
 
 
-PODS: Final = Kind[PodInfo](
-    "pods",
-    POD_KIND,
-    Pod,
-    pod_info,
-    meta_of=attrgetter("pod.metadata"),
-    field_selector="status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed",
-)
+def _pods(wire: type[Any], build: Callable[[Any], PodInfo]) -> Kind[PodInfo]:
+    return Kind(
+        "pods",
+        POD_KIND,
+        wire,
+        build,
+        meta_of=attrgetter("pod.metadata"),
+        field_selector="status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed",
+    )
+
+
+PODS: Final = _pods(Pod, pod_info)
 NODES: Final = Kind[Node]("nodes", NODE_KIND, Node, checked_node)
 NAMESPACES: Final = Kind[Namespace]("namespaces", NAMESPACE_KIND, Namespace)
 
@@ -249,8 +281,36 @@ _FOR_PLUGINS: Final[tuple[Kind[Any], ...]] = (
     ),
 )
 
-POD_GROUPS: Final = _GroupKind[PodGroup]("podgroups", POD_GROUP_KIND, PodGroupV1Alpha2, pod_group)
+_GROUPS_137: Final = tuple(
+    _GroupKind(api_version, PodGroup137, pod_group_137(api_version))
+    for api_version in (V1BETA1, V1ALPHA3)
+)
+POD_GROUPS: Final = _GroupKind(V1ALPHA2, PodGroupV1Alpha2, pod_group)
 """Watched only where a plugin declares it: GangScheduling, with its feature gates."""
+POD_GROUPS.places = (POD_GROUPS, *_GROUPS_137)
+
+FOREIGN_POD_GROUPS: Final[Mapping[str, Kind[PodGroup]]] = {
+    (group := api_version.partition("/")[0]): _GroupKind(
+        api_version, ForeignPodGroup, foreign_pod_group(api_version), f"{_GROUPS}.{group}"
+    )
+    for api_version in (SCHEDULER_PLUGINS, VOLCANO)
+}
+"""By API group: read where `--pod-group-apis` names it, and then told of as `POD_GROUPS`."""
+
+
+def pods_kind(group_apis: Collection[str]) -> Kind[PodInfo]:
+    """Pods, whose groups are also read as these foreign APIs write them: `PODS` without any."""
+    by_label = SCHEDULER_PLUGINS.partition("/")[0] in group_apis
+    by_annotation = VOLCANO.partition("/")[0] in group_apis
+    if by_label and by_annotation:
+        return _pods(
+            AnnotatedPod,
+            lambda pod: pod_info(without_annotations(with_group_of_label(pod))),
+        )
+    if by_annotation:
+        return _pods(AnnotatedPod, lambda pod: pod_info(without_annotations(pod)))
+    return _pods(Pod, lambda pod: pod_info(with_group_of_label(pod))) if by_label else PODS
+
 
 KINDS: Final[tuple[Kind[Any], ...]] = (PODS, NODES, NAMESPACES, *_FOR_PLUGINS)
 FOR_PLUGINS: Final[Mapping[ObjectKind, Kind[Any]]] = {kind.declared: kind for kind in _FOR_PLUGINS}

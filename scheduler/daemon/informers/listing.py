@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from scheduler.daemon.client.errors import GoneError, TooLargeError, UnavailableError
+from scheduler.daemon.client.errors import GoneError, NotFoundError, TooLargeError, UnavailableError
 from scheduler.daemon.client.session import ApiSession
 from scheduler.daemon.client.wire import UNREADABLE
 from scheduler.daemon.informers.kinds import Kind, MalformedObjectError
@@ -26,9 +26,21 @@ _TIMEOUT_SECONDS: Final = 60.0
 async def list_all(session: ApiSession, kind: Kind[T]) -> tuple[list[T], list[str]]:
     """The objects of a kind, and what is wrong with those that cannot be read.
 
+    There are none on a server that does not serve the kind, where it may be absent.
+
     Raises:
         ApiError: the server refuses, cannot be reached, or answers something else.
     """
+    for place in kind.places or (kind,):
+        try:
+            return await _whole(session, place)
+        except NotFoundError:
+            if not kind.may_be_absent:
+                raise
+    return [], []
+
+
+async def _whole(session: ApiSession, kind: Kind[T]) -> tuple[list[T], list[str]]:
     for _ in range(_TRIES - 1):
         # A list may be so long that its version is forgotten on the way.
         with suppress(GoneError):

@@ -67,6 +67,37 @@ def decoded(seen: Seen) -> Any:
     return msgspec.json.decode(seen.body)
 
 
+def test_the_condition_of_a_group_is_patched_into_its_status() -> None:
+    """A metav1.Condition, which has no time of a probe; a successor of the name is left alone."""
+    condition = Condition(
+        "PodGroupScheduled", "False", "Unschedulable", "why", has_moved=True, observed_generation=2
+    )
+
+    async def write(session: ApiSession) -> None:
+        await PodWrites(session).patch_group_status(
+            "scheduling.k8s.io/v1alpha2", "ml", "train", "u", WALL, condition
+        )
+
+    _, [seen] = exchange(json_answer({}), write)
+    place = "/apis/scheduling.k8s.io/v1alpha2/namespaces/ml/podgroups/train/status"
+    assert (seen.method, seen.path) == ("PATCH", place)
+    assert decoded(seen) == {
+        "metadata": {"uid": "u"},
+        "status": {
+            "conditions": [
+                {
+                    "type": "PodGroupScheduled",
+                    "status": "False",
+                    "reason": "Unschedulable",
+                    "message": "why",
+                    "lastTransitionTime": "2026-01-02T03:04:05Z",
+                    "observedGeneration": 2,
+                }
+            ]
+        },
+    }
+
+
 class TestEvictions:
     """One victim: why it goes, and that it goes."""
 

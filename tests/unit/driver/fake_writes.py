@@ -74,6 +74,18 @@ class FakeWrites:
         self.bodies.append((now, condition, nominated_node_name))
         await self._send("patch", name)
 
+    async def patch_group_status(
+        self,
+        api_version: str,
+        namespace: str,
+        name: str,
+        uid: str,
+        now: datetime,
+        condition: Condition,
+    ) -> None:
+        self.bodies.append((api_version, uid, now, condition))
+        await self._send("group", name)
+
     async def evict(
         self, namespace: str, name: str, uid: str, now: datetime, condition: Condition | None
     ) -> bool:

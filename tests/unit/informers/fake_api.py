@@ -28,9 +28,11 @@ class FakeApi:
         continues_expire: continue tokens are never accepted.
         requests: paths that were asked for.
         part_bytes: lists come in parts of this length.
+        list_kind: what a list calls itself.
     """
 
     part_bytes = 700
+    list_kind = "NodeList"
 
     def __init__(self) -> None:
         self.objects: dict[str, Json] = {}
@@ -117,7 +119,7 @@ class FakeApi:
         if len(items) > limit:
             meta["continue"] = f"{version}/{len(self.requests)}"
             self._lists[meta["continue"]] = items[limit:]
-        page = {"kind": "NodeList", "metadata": meta, "items": items[:limit]}
+        page = {"kind": self.list_kind, "metadata": meta, "items": items[:limit]}
         if "/pods" in path:
             page["kind"] = "PodList"
         return Response(200, {}, msgspec.json.encode(page))

@@ -1,0 +1,178 @@
+"""Pod groups of other APIs than `scheduling.k8s.io/v1alpha2`: one adapter each into `PodGroup`.
+
+The two foreign APIs have no field in the pod: scheduler-plugins names the group in a label, Volcano
+in an annotation. `with_group` puts that name where upstream's field is.
+
+Source: k8s.io/api scheduling v1beta1, v1alpha3 types.go (1.37); kubernetes-sigs/scheduler-plugins
+apis/scheduling/v1alpha1 types.go; volcano.sh/apis pkg/apis/scheduling/v1beta1 types.go, labels.go.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from scheduler.api.objects import ApiStruct, ObjectMeta, Pod, PodSchedulingGroup
+from scheduler.api.pod_groups import (
+    MODE_POD,
+    MODE_POD_GROUP,
+    POD_GROUP_SCHEDULED,
+    V1ALPHA2,
+    Constraints,
+    GroupStatus,
+    InvalidPodGroupError,
+    PodGroup,
+    Policy,
+    condition_of,
+    min_count_of,
+    priority_of,
+    topology_key_of,
+)
+
+PodT = TypeVar("PodT", bound=Pod)
+
+V1BETA1: Final = "scheduling.k8s.io/v1beta1"
+V1ALPHA3: Final = "scheduling.k8s.io/v1alpha3"
+SCHEDULER_PLUGINS: Final = "scheduling.x-k8s.io/v1alpha1"
+VOLCANO: Final = "scheduling.volcano.sh/v1beta1"
+
+POD_GROUP_INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"
+
+CONDITIONS: Final[Mapping[str, str]] = {
+    V1ALPHA2: POD_GROUP_SCHEDULED,
+    V1ALPHA3: POD_GROUP_INITIALLY_SCHEDULED,
+    V1BETA1: POD_GROUP_INITIALLY_SCHEDULED,
+}
+"""What each API calls the condition that says whether a group was scheduled. Groups of other APIs
+have none: their `status.phase` is their controllers' own."""
+
+_MAX_INT32: Final = 2**31 - 1
+
+
+# --- scheduling.k8s.io of 1.37 --------------------------------------------------------------------
+
+
+class _Mode(ApiStruct, frozen=True):
+    single: dict[str, Any] | None = None
+    all: dict[str, Any] | None = None
+
+
+class _Spec(ApiStruct, frozen=True):
+    scheduling_policy: Policy = Policy()
+    scheduling_constraints: Constraints | None = None
+    disruption_mode: _Mode | None = None
+    priority: int | None = None
+    parent_composite_pod_group_name: str = ""
+
+
+class PodGroup137(ApiStruct, frozen=True):
+    """scheduling.k8s.io PodGroup of 1.37: v1beta1 and v1alpha3 are alike in what is read."""
+
+    metadata: ObjectMeta
+    spec: _Spec = _Spec()
+    status: GroupStatus = GroupStatus()
+
+
+def pod_group_137(api_version: str) -> Callable[[PodGroup137], PodGroup]:
+    """The adapter of v1beta1 or v1alpha3."""
+
+    def adapt(group: PodGroup137) -> PodGroup:
+        spec = group.spec
+        if spec.parent_composite_pod_group_name:
+            # Members must not run before the whole tree may: half of it would be bound alone.
+            raise InvalidPodGroupError(
+                "spec.parentCompositePodGroupName: composite pod groups are not supported by this "
+                "scheduler"
+            )
+        return PodGroup(
+            group.metadata,
+            min_count_of(spec.scheduling_policy),
+            topology_key_of(spec.scheduling_constraints),
+            _mode(spec.disruption_mode),
+            priority_of(spec.priority),
+            condition_of(group.status.conditions, CONDITIONS[api_version]),
+            api_version,
+        )
+
+    return adapt
+
+
+def _mode(mode: _Mode | None) -> str:
+    if mode is None or mode == _Mode():
+        return MODE_POD
+    if mode.single is not None and mode.all is not None:
+        raise InvalidPodGroupError(
+            "spec.disruptionMode: expected exactly one of `single` and `all`, got both"
+        )
+    return MODE_POD if mode.all is None else MODE_POD_GROUP
+
+
+# --- scheduler-plugins and Volcano ----------------------------------------------------------------
+
+
+class _MemberSpec(ApiStruct, frozen=True):
+    min_member: int = 0
+
+
+class ForeignPodGroup(ApiStruct, frozen=True):
+    """PodGroup of scheduler-plugins or of Volcano, which agree in what is read."""
+
+    metadata: ObjectMeta
+    spec: _MemberSpec = _MemberSpec()
+
+
+def foreign_pod_group(api_version: str) -> Callable[[ForeignPodGroup], PodGroup]:
+    """The adapter of scheduler-plugins or Volcano; without `minMember` one member is enough."""
+
+    def adapt(group: ForeignPodGroup) -> PodGroup:
+        least = group.spec.min_member
+        if not 0 <= least <= _MAX_INT32:
+            raise InvalidPodGroupError(f"spec.minMember: expected 0 or more, got {least}")
+        return PodGroup(group.metadata, max(1, least), api_version=api_version)
+
+    return adapt
+
+
+GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
+GROUP_ANNOTATIONS: Final = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
+
+
+class _Annotations(ApiStruct, frozen=True):
+    """The annotations by which Volcano reads the group of a pod; the first one counts."""
+
+    group_name: str = msgspec.field(name=GROUP_ANNOTATIONS[0], default="")
+    own_group_name: str = msgspec.field(name=GROUP_ANNOTATIONS[1], default="")
+
+
+class _AnnotatedMeta(ObjectMeta, frozen=True):
+    annotations: _Annotations = _Annotations()
+
+
+class AnnotatedPod(Pod, frozen=True):
+    """A pod with those of its annotations that may name a group."""
+
+    metadata: _AnnotatedMeta
+
+
+_META: Final = ObjectMeta.__struct_fields__
+
+
+def without_annotations(pod: AnnotatedPod) -> Pod:
+    """The pod as it is kept, in the group that its annotations name, unless its field names one."""
+    written = pod.metadata
+    meta = ObjectMeta(*(getattr(written, field) for field in _META))
+    name = written.annotations.group_name or written.annotations.own_group_name
+    return with_group(Pod(meta, pod.spec, pod.status), name)
+
+
+def with_group_of_label(pod: PodT) -> PodT:
+    """The freshly decoded pod in the group that its label names, unless its field names one."""
+    return with_group(pod, pod.metadata.labels.get(GROUP_LABEL, ""))
+
+
+def with_group(pod: PodT, name: str) -> PodT:
+    """The freshly decoded pod, changed, as a member of a group; its own field wins."""
+    if name and pod.spec.scheduling_group is None:
+        force_setattr(pod.spec, "scheduling_group", PodSchedulingGroup(pod_group_name=name))
+    return pod

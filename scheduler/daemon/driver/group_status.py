@@ -1,0 +1,58 @@
+"""The condition of a pod group: written to the API that the group comes from, if it has one.
+
+A group that was scheduled is not tried again, so that nothing would say it a second time: what may
+succeed later is repeated.
+"""
+
+import asyncio
+from typing import Final
+
+import msgspec
+
+from scheduler.api.pod_group_apis import CONDITIONS
+from scheduler.clock import Clock
+from scheduler.daemon.client.errors import (
+    ApiError,
+    ConflictError,
+    FencedError,
+    NotFoundError,
+    UnavailableError,
+)
+from scheduler.daemon.client.writes import PodWrites
+from scheduler.kernel.engine.instructions import PatchGroupStatus
+from scheduler.observability.logs import get_logger
+
+TRIES: Final = 4
+FIRST_PAUSE_SECONDS: Final = 0.01
+LONGER: Final = 5
+"""Source: client-go util/retry/util.go (DefaultBackoff) v0.36."""
+
+log = get_logger(__name__)
+
+
+async def write_group_status(writes: PodWrites, patch: PatchGroupStatus, clock: Clock) -> None:
+    """Set the condition under the name that the API has for it; foreign APIs have none.
+
+    Source: pkg/scheduler/util/utils.go (Retriable, PatchPodGroupStatus) v1.36.
+    """
+    called = CONDITIONS.get(patch.api_version)
+    if called is None:
+        return
+    condition = msgspec.structs.replace(patch.condition, type=called)
+    pause = FIRST_PAUSE_SECONDS
+    for left in reversed(range(TRIES)):
+        try:
+            await writes.patch_group_status(
+                patch.api_version, patch.namespace, patch.name, patch.uid, clock.wall(), condition
+            )
+        except NotFoundError:
+            return  # the group is gone, and its status with it
+        except (ApiError, FencedError) as problem:
+            if not left or not isinstance(problem, ConflictError | UnavailableError):
+                group = f"{patch.namespace}/{patch.name}"
+                log.warning("Error updating pod group", pod_group=group, err=str(problem))
+                return
+        else:
+            return
+        await asyncio.sleep(pause)
+        pause *= LONGER
