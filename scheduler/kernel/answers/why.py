@@ -141,7 +141,10 @@ def _guesses(trials: Trials) -> Iterator[Guess]:
 
 
 def _likeness(pod: PodInfo, framework: Framework, depth: Depth, nominated: NominatedPods) -> object:
-    """A key that is equal for pods with the same answer; None for a pod with its own answer."""
-    if pod.pod.volumes or nominated.node_of(pod.uid) is not None:
+    """A key that is equal for pods with the same answer; None for a pod with its own answer.
+
+    What pods with volumes or devices are told also depends on objects that no epoch counts.
+    """
+    if pod.needs or nominated.node_of(pod.uid) is not None:
         return None
     return framework, depth, pod.kind, pod.pod.status.nominated_node_name

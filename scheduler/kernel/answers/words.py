@@ -5,6 +5,7 @@ from typing import Final, assert_never
 
 from scheduler.api.objects import Taint
 from scheduler.api.taints import taint_text
+from scheduler.kernel.answers.device_words import device_steps, device_text
 from scheduler.kernel.answers.edits import (
     AddNodes,
     AddToleration,
@@ -19,6 +20,10 @@ from scheduler.kernel.answers.model import Guess, NearNode, SuggestedChange
 from scheduler.kernel.answers.report import amount_for_people
 from scheduler.kernel.answers.requests import amount_of
 from scheduler.kernel.framework.obstacles import (
+    AllocatedClaimObstacle,
+    DeviceObstacle,
+    DevicePoolObstacle,
+    DevicesTogetherObstacle,
     LabelObstacle,
     Obstacle,
     PodOnNode,
@@ -55,8 +60,20 @@ def obstacle_text(obstacle: Obstacle) -> str:
             port = f"{obstacle.port}/{obstacle.protocol}"
             on = nodes_text(obstacle.nodes)
             return f"host port {port} is held on {on}{_examples(obstacle.pods, obstacle.count)}"
+        case (
+            DeviceObstacle()
+            | DevicePoolObstacle()
+            | DevicesTogetherObstacle()
+            | AllocatedClaimObstacle()
+        ):
+            return device_text(obstacle)
         case _ as unreachable:
             assert_never(unreachable)
+
+
+def obstacle_details(obstacle: Obstacle) -> list[str]:
+    """What is to be said below `obstacle_text`: what each step leaves of devices."""
+    return list(device_steps(obstacle)) if isinstance(obstacle, DeviceObstacle) else []
 
 
 def change_text(change: SuggestedChange) -> str:

@@ -193,6 +193,40 @@ class DeviceDecision:
             is_own = given.place < self._claims.own
             yield self._claims.names[given.place] if is_own else "", given
 
+    # --- for people -------------------------------------------------------------------------------
+
+    @property
+    def asked(self) -> tuple[ResourceClaim, ...]:
+        """The claims that are to be allocated on the nodes asked about.
+
+        Where nodes differ in the extended resources that devices serve: those of most claims.
+        """
+        most = max(self._cases, key=lambda case: len(case.claims), default=None)
+        return () if most is None else tuple(claim for _, claim in most.claims)
+
+    def without_devices(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Those of the rows on which the claims that are to be allocated cannot be."""
+        found: NDArray[np.intp] = rows[(self.bits(rows) & _CANNOT_ALLOCATE) != 0]
+        return found
+
+    def misplaced(
+        self, rows: NDArray[np.intp]
+    ) -> Iterator[tuple[ResourceClaim, NDArray[np.intp], NDArray[np.intp]]]:
+        """The allocated claims that some rows do not reach: those rows, and all that do."""
+        every = self._snapshot.table.live_rows()
+        for place, claim in enumerate(self._claims):
+            allocation = claim.status.allocation
+            if allocation is None:
+                continue
+            reaches = np.zeros(len(self._known), np.bool_)
+            if place not in self._unusable:
+                reaches[every] = _where(allocation).matches(self._snapshot, every)
+            elsewhere = rows[~reaches[rows]]
+            if len(elsewhere):
+                yield claim, elsewhere, every[reaches[every]]
+
+    # --- judging ----------------------------------------------------------------------------------
+
     def _judge(self, rows: NDArray[np.intp]) -> None:
         extended = self._claims.extended
         if extended is not None and extended.spec.devices.requests:

@@ -20,7 +20,7 @@ from scheduler.kernel.cel import ERROR, TRUE
 from scheduler.kernel.devices.judging import Judging
 from scheduler.kernel.devices.places import Layout, Places
 from scheduler.kernel.devices.plan import Ask
-from scheduler.kernel.devices.pools import Mask, PoolState, Rows
+from scheduler.kernel.devices.pools import NO_ROWS, Mask, PoolState, Rows
 from scheduler.kernel.snapshot import Snapshot
 
 
@@ -67,6 +67,9 @@ class RequestFinding(NamedTuple):
         holders: by the UID of a claim, how many devices it has that would do otherwise.
         enough: nodes on which enough devices are left.
         problem: why nothing can be allocated for it anywhere; empty when there is no reason.
+        device_class: the name of the class.
+        most: as many devices are left on the node that has most of them.
+        nearest: that node; empty where nothing is left.
     """
 
     claim: str
@@ -77,6 +80,9 @@ class RequestFinding(NamedTuple):
     holders: Mapping[str, int]
     enough: int
     problem: str
+    device_class: str = ""
+    most: int = 0
+    nearest: str = ""
 
 
 class PoolFinding(NamedTuple):
@@ -101,10 +107,12 @@ class Findings(NamedTuple):
     Attributes:
         requests: one by one.
         pools: those that cannot be used.
+        together: the rows of the nodes on which every request by itself has enough.
     """
 
     requests: tuple[RequestFinding, ...]
     pools: tuple[PoolFinding, ...]
+    together: Rows = NO_ROWS
 
 
 class Examination:
@@ -112,25 +120,38 @@ class Examination:
 
     def __init__(self, judging: Judging, places: Places, snapshot: Snapshot) -> None:
         self._judging = judging
-        layouts = [places.layout(row) for row in snapshot.table.live_rows().tolist()]
+        self._nodes = snapshot.table.live_rows()
+        self._names = snapshot.table.names
+        layouts = [places.layout(row) for row in self._nodes.tolist()]
         self._layouts = layouts
         self._rows = _joined(layout.rows for layout in layouts)
         self._owner = np.repeat(np.arange(len(layouts)), [len(layout.rows) for layout in layouts])
-        here = [_here(layout) for layout in layouts]
-        self._here = np.concatenate(here) if here else np.zeros(0, np.bool_)
-        available = [judging.availabilities(layout) for layout in layouts if len(layout.rows)]
-        self._short = judging.short(self._rows, _joined(available))
+        self._here = np.ones(len(self._rows), np.bool_)
+        if any(layout.here is not None for layout in layouts):
+            self._here = np.concatenate([_here(layout) for layout in layouts])
+        self._short = np.zeros(len(self._rows), np.bool_)
+        if judging.usage.table.columns.consumption[self._rows].any():
+            available = [judging.availabilities(layout) for layout in layouts if len(layout.rows)]
+            self._short = judging.short(self._rows, _joined(available))
 
     def findings(self, claims: Sequence[ResourceClaim]) -> Findings:
         """What becomes of every request of the claims that the plan is of."""
         plan = self._judging.plan
-        requests = (
-            self._finding(ask, claims[claim].key)
-            for ask, claim in zip(plan.asks, plan.claim_of, strict=True)
-        )
-        return Findings(tuple(requests), self._pools())
+        found: list[RequestFinding] = []
+        enough: dict[tuple[int, str], Mask] = {}
+        for ask, claim in zip(plan.asks, plan.claim_of, strict=True):
+            finding, nodes = self._finding(ask, claims[claim].key)
+            found.append(finding)
+            # Any alternative of a request will do.
+            known = enough.get((claim, ask.base_name))
+            enough[claim, ask.base_name] = nodes if known is None else known | nodes
+        together = np.ones(len(self._nodes), np.bool_)
+        for nodes in enough.values():
+            together &= nodes
+        return Findings(tuple(found), self._pools(), self._nodes[together])
 
-    def _finding(self, ask: Ask, claim: str) -> RequestFinding:
+    def _finding(self, ask: Ask, claim: str) -> tuple[RequestFinding, Mask]:
+        """What becomes of a request, and by node whether enough is left for it."""
         judging, usage, rows = self._judging, self._judging.usage, self._rows
         left = self._here.copy()
         steps = [self._left(Step.SEEN, "", left)]
@@ -140,9 +161,11 @@ class Examination:
             left &= verdicts == TRUE
             step = Step.SELECTOR if selector.device_class is None else Step.CLASS
             steps.append(self._left(step, selector.expression, left)._replace(failing=failing))
-        if usage.table.columns.capacity_set[rows].any() or ask.capacity is not None:
-            left &= judging.fits(ask, rows)
+        fits = judging.fits(ask, rows)
+        if (left & ~fits).any():
+            left &= fits
             steps.append(self._left(Step.CAPACITY, "", left))
+        matching = self._per_node(left)
         tolerated = judging.tolerated(ask, rows)
         taints = self._taints(ask, np.unique(rows[left & ~tolerated]))
         if taints:
@@ -156,19 +179,36 @@ class Examination:
         if (left & self._short).any():
             left &= ~self._short
             steps.append(self._left(Step.COUNTERS, "", left))
-        per_node = np.bincount(self._owner[left], minlength=len(self._layouts))
-        enough = int((per_node >= (1 if ask.is_all else ask.count)).sum())
-        wanted = None if ask.is_all else ask.count
-        return RequestFinding(
-            claim, ask.full_name, wanted, tuple(steps), taints, holders, enough, ask.problem
+        per_node = self._per_node(left)
+        # All means each one that matches, so that none may be missing.
+        enough = (per_node == matching) & (matching > 0) if ask.is_all else per_node >= ask.count
+        most = int(per_node.max(initial=0))
+        finding = RequestFinding(
+            claim,
+            ask.full_name,
+            None if ask.is_all else ask.count,
+            tuple(steps),
+            taints,
+            holders,
+            int(enough.sum()),
+            ask.problem,
+            ask.class_name,
+            most,
+            self._names[self._nodes[int(per_node.argmax())]] if most else "",
         )
+        return finding, enough
+
+    def _per_node(self, left: Mask) -> Rows:
+        return np.bincount(self._owner[left], minlength=len(self._layouts))
 
     def _left(self, step: Step, text: str, left: Mask) -> Left:
-        nodes = len(np.unique(self._owner[left]))
+        nodes = int(np.count_nonzero(self._per_node(left)))
         return Left(step, text, self._distinct(left), nodes)
 
     def _distinct(self, mask: Mask) -> int:
-        return len(np.unique(self._rows[mask]))
+        seen = np.zeros(self._judging.usage.table.columns.size, np.bool_)
+        seen[self._rows[mask]] = True
+        return int(np.count_nonzero(seen))
 
     def _taints(self, ask: Ask, rows: Rows) -> dict[str, int]:
         columns = self._judging.usage.table.columns

@@ -171,6 +171,116 @@ class PortObstacle(_Wire, frozen=True, tag="hostPort"):
     pods: tuple[PodOnNode, ...]
 
 
+class DevicesLeft(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one step leaves of the devices that a request may get.
+
+    Attributes:
+        step: `seen` (what any node sees), `class`, `selector`, `capacity`, `taints`, `in use`,
+            `counters`.
+        devices: how many devices are left.
+        nodes: how many nodes see one of them.
+        text: the expression of a class or a selector.
+        failing: on how many devices the expression fails.
+    """
+
+    step: str
+    devices: int
+    nodes: int
+    text: str = ""
+    failing: int = 0
+
+
+class DeviceHolder(msgspec.Struct, frozen=True):
+    """A claim that has devices, as `namespace/name`, how many of them, and the pods that use it."""
+
+    claim: str
+    devices: int
+    pods: tuple[str, ...]
+
+
+class TaintedDevices(msgspec.Struct, frozen=True):
+    """A taint as kubectl writes it, and how many devices it keeps away."""
+
+    taint: str
+    devices: int
+
+
+class DeviceObstacle(_Wire, frozen=True, tag="device"):
+    """A request of a claim, or an alternative of one, and what becomes of it by itself.
+
+    Attributes:
+        claim: `namespace/name`.
+        request: its name; `request/alternative` in a prioritized list.
+        device_class: the class it asks for.
+        wanted: how many devices; None for all that match.
+        nodes: on how many nodes too few are left.
+        enough: on how many nodes enough are left.
+        most: as many are left on the node `nearest`, more nowhere.
+        nearest: that node; empty where nothing is left.
+        left: what each step leaves, in the order of the steps.
+        taints: those that the request does not tolerate, the most frequent first.
+        holders: some of the claims that have devices which would do, those of most devices first.
+        holder_count: how many such claims there are.
+    """
+
+    claim: str
+    request: str
+    device_class: str
+    wanted: int | None
+    nodes: int
+    enough: int
+    most: int
+    nearest: str
+    left: tuple[DevicesLeft, ...]
+    taints: tuple[TaintedDevices, ...]
+    holders: tuple[DeviceHolder, ...]
+    holder_count: int
+
+
+class DevicePoolObstacle(_Wire, frozen=True, tag="devicePool"):
+    """A pool of devices that cannot be used.
+
+    Attributes:
+        pool: `driver/pool`.
+        state: `incomplete` while its driver updates it, `invalid` when it contradicts itself.
+        problem: what is wrong with an invalid one.
+        nodes: on how many nodes.
+    """
+
+    pool: str
+    state: str
+    problem: str
+    nodes: int
+
+
+class DevicesTogetherObstacle(_Wire, frozen=True, tag="devicesTogether"):
+    """Every request finds devices, but not all requests together, or not as constraints demand.
+
+    Attributes:
+        nodes: on how many nodes.
+        constraints: what the claims demand of their devices together.
+    """
+
+    nodes: int
+    constraints: tuple[str, ...]
+
+
+class AllocatedClaimObstacle(_Wire, frozen=True, tag="allocatedClaim"):
+    """A claim of the pod that has its devices already, where some nodes do not reach them.
+
+    Attributes:
+        claim: `namespace/name`.
+        nodes: how many nodes do not.
+        node: one that does; empty when there is none, or the devices cannot be made ready.
+        pods: the pods that use it.
+    """
+
+    claim: str
+    nodes: int
+    node: str
+    pods: tuple[str, ...]
+
+
 Obstacle: TypeAlias = (
     ResourceObstacle
     | TaintObstacle
@@ -178,4 +288,8 @@ Obstacle: TypeAlias = (
     | PodTermObstacle
     | SpreadObstacle
     | PortObstacle
+    | DeviceObstacle
+    | DevicePoolObstacle
+    | DevicesTogetherObstacle
+    | AllocatedClaimObstacle
 )

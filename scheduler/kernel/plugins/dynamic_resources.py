@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, ClassVar, Final
 
 import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from scheduler.api.devices import AllocationResult, ResourceClaim
@@ -32,6 +33,7 @@ from scheduler.kernel.devices.extended_resources import (
     claim_in_memory,
     resources_asked,
 )
+from scheduler.kernel.devices.obstacles import device_obstacles
 from scheduler.kernel.devices.pod_claims import (
     ClaimProblem,
     DeviceBindingError,
@@ -68,6 +70,7 @@ from scheduler.kernel.framework.interface import (
     SignPlugin,
     Write,
 )
+from scheduler.kernel.framework.obstacles import Obstacle
 from scheduler.kernel.framework.shortcuts import Shortcuts
 from scheduler.kernel.framework.status import (
     SKIP,
@@ -225,6 +228,15 @@ class DynamicResources(
     @override
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
         return _REASONS
+
+    @override
+    def obstacles(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
+    ) -> Sequence[Obstacle]:
+        decision = self.decision_of(state)
+        if decision is None:
+            return ()
+        return tuple(device_obstacles(self._catalog, decision, snapshot, rows))
 
     @override
     def post_filter(

@@ -26,6 +26,7 @@ from scheduler.tools.cli.pod_page import PodPage, pod_page
 from scheduler.tools.cli.progress import shown_progress
 from scheduler.tools.offline.cluster import DEFAULT_PROFILE, ClusterState, Profiles
 from scheduler.tools.offline.reading import ClusterObjects, InputError
+from scheduler.tools.offline.resource_claims import what_claims_are
 from scheduler.tools.offline.simulate import Placement, simulate
 
 _MOST_TOGETHER: Final = 10_000
@@ -183,7 +184,7 @@ def print_text(asked: Asked, explainer: Explainer, wanted: Wanted) -> ExplainRes
     with shown_progress("judging pods") as progress:
         for number, pod in enumerate(asked.pods):
             progress(number / len(asked.pods))
-            equal = _all_that_is_judged(pod)
+            equal = _all_that_is_judged(asked, pod)
             if equal in equals:
                 equals[equal].others.append(pod.key)
                 continue
@@ -233,7 +234,7 @@ def print_pages(asked: Asked, explainer: Explainer, wanted: Wanted) -> ExplainRe
     with shown_progress("judging pods") as progress:
         for number, pod in enumerate(asked.pods):
             progress(number / len(asked.pods))
-            equal = pod.uid if pod.pod.volumes or pod.node_name else _all_that_is_judged(pod)
+            equal = pod.uid if pod.pod.volumes or pod.node_name else _all_that_is_judged(asked, pod)
             if equal in pages:
                 others.setdefault(equal, []).append(pod.key)
                 continue
@@ -271,9 +272,10 @@ class _Together:
         return tuple(found[name] for name in found if name in pods)
 
 
-def _all_that_is_judged(pod: PodInfo) -> Hashable:
+def _all_that_is_judged(asked: Asked, pod: PodInfo) -> Hashable:
     """What verdicts on a pod without volumes depend on, whatever it is called."""
-    return pod.kind, pod.pod.status.nominated_node_name
+    claims = what_claims_are(asked.cluster.engine, pod)
+    return pod.kind, pod.pod.status.nominated_node_name, claims
 
 
 def print_notes(asked: Asked, wanted: Wanted, notices: tuple[str, ...]) -> None:

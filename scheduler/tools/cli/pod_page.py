@@ -18,7 +18,13 @@ from scheduler.kernel.answers.model import (
     Unserved,
 )
 from scheduler.kernel.answers.report import amount_for_people
-from scheduler.kernel.answers.words import change_text, guess_text, near_text, obstacle_text
+from scheduler.kernel.answers.words import (
+    change_text,
+    guess_text,
+    near_text,
+    obstacle_details,
+    obstacle_text,
+)
 from scheduler.kernel.engine.instructions import POD_SCHEDULED
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.tools.cli.explain_text import PodReport, remarks, unserved_text, verdict
@@ -181,7 +187,11 @@ def _words(pod: PodInfo, judgement: Judgement, framework: Framework) -> Words:
                 check.plugin,
                 check.rejects,
                 check.fits_without,
-                [obstacle_text(obstacle) for obstacle in check.obstacles],
+                [
+                    text
+                    for obstacle in check.obstacles
+                    for text in (obstacle_text(obstacle), *obstacle_details(obstacle))
+                ],
             )
             for check in answer.checks or ()
         ],

@@ -9,6 +9,7 @@ from scheduler.kernel.answers.words import (
     guess_text,
     near_text,
     nodes_text,
+    obstacle_details,
     obstacle_text,
 )
 
@@ -49,5 +50,7 @@ def _check(check: Check) -> Iterator[str]:
     yield f"  {check.plugin} rejects {nodes_text(check.rejects)}; {without}"
     for obstacle in check.obstacles[:_OBSTACLES_SHOWN]:
         yield f"    {obstacle_text(obstacle)}"
+        for detail in obstacle_details(obstacle):
+            yield f"      {detail}"
     if len(check.obstacles) > _OBSTACLES_SHOWN:
         yield f"    and {len(check.obstacles) - _OBSTACLES_SHOWN} more"

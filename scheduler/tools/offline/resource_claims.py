@@ -3,9 +3,10 @@
 Source: kubernetes pkg/apis/resource/v1/defaults.go, pkg/controller/resourceclaim v1.36.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
 from msgspec.structs import replace
 
 from scheduler.api.devices import ResourceClaim, ResourceClaimStatus
@@ -13,6 +14,8 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.devices.claim_writes import FINALIZER
 from scheduler.kernel.devices.extended_resources import IN_MEMORY
+from scheduler.kernel.devices.plan import key_of
+from scheduler.kernel.devices.pod_claims import ClaimProblem, claims_of, is_controlled_by
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import ObjectGone, ObjectSet
 from scheduler.kernel.framework.interface import Write
@@ -113,6 +116,19 @@ def _completed_ask(ask: Any) -> Any:
 def catalog_of(engine: Engine) -> ClaimCatalog | None:
     """The claims that the engine knows, if any plugin reads them."""
     return engine.core.states.known(ClaimCatalog)
+
+
+def what_claims_are(engine: Engine, pod: PodInfo) -> Hashable:
+    """Equal for pods of one kind whose claims ask for the same and have the same."""
+    catalog = catalog_of(engine)
+    if catalog is None or not pod.spec.resource_claims:
+        return None
+    try:
+        claims = [claim for _, claim in claims_of(pod, catalog.claims)]
+    except ClaimProblem as problem:
+        return str(problem).replace(pod.key, "")
+    shared = [None if is_controlled_by(c, pod) else c.key for c in claims]
+    return key_of(claims), tuple(shared), msgspec.json.encode([c.status for c in claims])
 
 
 def written(engine: Engine, pod: PodInfo) -> Iterator[ObjectSet]:

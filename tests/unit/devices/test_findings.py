@@ -56,6 +56,8 @@ def test_every_step_says_what_it_leaves() -> None:
     assert (request.claim, request.request, request.wanted) == ("ns/c", "r", 2)
     assert (request.taints, request.holders) == ({"bad=1:NoSchedule": 1}, {"holder": 1})
     assert (request.enough, request.problem, found.pools) == (1, "", ())
+    assert (request.device_class, request.most, request.nearest) == ("gpu", 2, "m")
+    assert [nodes.table.names[row] for row in found.together] == ["m"]
 
 
 def test_admin_access_minds_no_holders() -> None:
@@ -84,7 +86,18 @@ def test_capacity_and_counters_are_steps() -> None:
     take(devices, nodes, "n", a_claim(exactly(), name="holder"))
 
     assert _steps(devices, nodes, exactly(capacity={"memory": "9Gi"}))[1:] == [("capacity", 0, 0)]
-    assert _steps(devices, nodes, exactly())[2:] == [("in use", 1, 1), ("counters", 0, 0)]
+    assert _steps(devices, nodes, exactly())[1:] == [("in use", 1, 1), ("counters", 0, 0)]
+
+
+def test_all_means_that_no_device_which_matches_is_in_use() -> None:
+    devices = cluster([a_slice(n, [_a_device("a"), _a_device("b")]) for n in ("n", "m")])
+    nodes = nodes_of("n", "m")
+    take(devices, nodes, "n", a_claim(exactly(), name="holder"))
+
+    found = devices.findings([a_claim(every())], nodes)
+
+    assert (found.requests[0].wanted, found.requests[0].enough) == (None, 1)
+    assert [nodes.table.names[row] for row in found.together] == ["m"]
 
 
 def test_alternatives_are_looked_at_one_by_one_and_failing_selectors_are_counted() -> None:

@@ -10,15 +10,16 @@ from click.testing import CliRunner
 from scheduler.tools.cli.main import main
 
 CHECKOUT = Path(__file__).parents[3]
-PAGES = [CHECKOUT / "README.md", CHECKOUT / "docs" / "getting-started.md"]
-EXAMPLE = "examples/getting-started/cluster.yaml"
+NAMES = ("README.md", "docs/getting-started.md", "docs/devices.md")
+PAGES = [CHECKOUT / name for name in NAMES]
+EXAMPLES = ("examples/getting-started/cluster.yaml", "examples/devices/")
 
 
 def shown(page: Path) -> Iterator[tuple[str, list[str]]]:
-    """Each command on the example file, with the lines of the `text` block after it."""
+    """Each command on an example file, with the lines of the `text` block after it."""
     pattern = r"```sh\n([^\n]+)\n```\n\n```text\n(.*?)```"
     for command, output in re.findall(pattern, page.read_text(), re.DOTALL):
-        if EXAMPLE in command:
+        if any(example in command for example in EXAMPLES):
             yield command, [line for line in output.splitlines() if line.strip()]
 
 
@@ -26,7 +27,7 @@ CASES = [(page.name, *found) for page in PAGES for found in shown(page)]
 
 
 def test_pages_show_output() -> None:
-    """Both pages have commands whose output is checked."""
+    """All pages have commands whose output is checked."""
     assert {page for page, _, _ in CASES} == {page.name for page in PAGES}
 
 

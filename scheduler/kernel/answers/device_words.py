@@ -1,0 +1,112 @@
+"""Obstacles of devices as short sentences."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias, assert_never
+
+from scheduler.kernel.framework.obstacles import (
+    AllocatedClaimObstacle,
+    DeviceHolder,
+    DeviceObstacle,
+    DevicePoolObstacle,
+    DevicesLeft,
+    DevicesTogetherObstacle,
+)
+
+AboutDevices: TypeAlias = (
+    DeviceObstacle | DevicePoolObstacle | DevicesTogetherObstacle | AllocatedClaimObstacle
+)
+_SHOWN: Final = 3
+
+
+def device_text(obstacle: AboutDevices) -> str:
+    """What stands in the way, in one line."""
+    match obstacle:
+        case DeviceObstacle():
+            return _request(obstacle)
+        case DevicePoolObstacle():
+            why = f" ({obstacle.problem})" if obstacle.problem else ", which its driver updates"
+            where = _count(obstacle.nodes, "node")
+            return f"pool {obstacle.pool} is {obstacle.state}{why}: not used on {where}"
+        case DevicesTogetherObstacle():
+            return _together(obstacle)
+        case AllocatedClaimObstacle():
+            return _allocated(obstacle)
+        case _ as unreachable:
+            assert_never(unreachable)
+
+
+def device_steps(obstacle: DeviceObstacle) -> Iterator[str]:
+    """What each step leaves, the number of devices first."""
+    for left in obstacle.left:
+        yield f"{left.devices} on {_count(left.nodes, 'node')}: {_step(obstacle, left)}"
+
+
+def _request(found: DeviceObstacle) -> str:
+    wanted = "all" if found.wanted is None else str(found.wanted)
+    text = f"claim {found.claim}, request {found.request}: {wanted} of class {found.device_class}, "
+    if found.enough:
+        return f"{text}enough left on {_count(found.enough, 'node')}"
+    if found.wanted is None:
+        return f"{text}on no node are all that match free"
+    if not found.most:
+        return f"{text}none left"
+    return f"{text}{found.most} left at most, on {found.nearest}"
+
+
+def _step(found: DeviceObstacle, left: DevicesLeft) -> str:
+    match left.step:
+        case "seen":
+            return "seen by nodes"
+        case "class" | "selector":
+            failing = f" (fails on {_count(left.failing, 'device')})" if left.failing else ""
+            where = f"class {found.device_class}" if left.step == "class" else "selector"
+            return f"{where}: {left.text}{failing}"
+        case "capacity":
+            return "with the capacity"
+        case "taints":
+            named = [f"{each.devices} have {each.taint}" for each in found.taints]
+            return f"without taints that it does not tolerate ({_few(named, len(named))})"
+        case "in use":
+            held = [_holder(each) for each in found.holders]
+            return f"not in use ({_few(held, found.holder_count)})"
+        case _:
+            return "with the counters of their pool"
+
+
+def _holder(holder: DeviceHolder) -> str:
+    return f"{holder.devices} by claim {holder.claim}{_users(holder.pods)}"
+
+
+def _users(pods: Sequence[str]) -> str:
+    if not pods:
+        return ", which no pod uses"
+    return f" of pod {pods[0]}" if len(pods) == 1 else f" of pods {', '.join(pods[:_SHOWN])}"
+
+
+def _together(found: DevicesTogetherObstacle) -> str:
+    where = _count(found.nodes, "node")
+    if not found.constraints:
+        return f"on {where} each request finds devices, but not all of them together"
+    said = "; ".join(found.constraints)
+    return f"on {where} each request finds devices, but not together with: {said}"
+
+
+def _allocated(found: AllocatedClaimObstacle) -> str:
+    where = f"{found.node} can" if found.node else "no other can either"
+    return (
+        f"claim {found.claim} is allocated where {_count(found.nodes, 'node')} cannot use it, "
+        f"{where}{_used(found.pods)}"
+    )
+
+
+def _used(pods: Sequence[str]) -> str:
+    return f"; used by {', '.join(pods[:_SHOWN])}" if pods else "; no pod uses it"
+
+
+def _few(texts: Sequence[str], count: int) -> str:
+    more = count - min(_SHOWN, len(texts))
+    return f"{', '.join(texts[:_SHOWN])}{f' and {more} more' if more > 0 else ''}"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
