@@ -168,7 +168,7 @@ class World:
         """Whether the daemon owes nothing: nobody assumed, in flight or in doubt."""
         engine = self.daemon.driver.engine.core
         return (
-            not engine.cache.assumed_pod_count()
+            not engine.cache.assumed_pods()
             and not engine.queue.counts().in_flight
             and not self.daemon.driver.in_flight
         )

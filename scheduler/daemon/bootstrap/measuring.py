@@ -49,7 +49,7 @@ def watch_sizes(driver: Driver, metrics: SchedulerMetrics) -> None:
         lambda: {
             "nodes": cache.node_count(),
             "pods": cache.pod_count(),
-            "assumed_pods": cache.assumed_pod_count(),
+            "assumed_pods": len(cache.assumed_pods()),
         }
     )
     metrics.goroutines.from_source(

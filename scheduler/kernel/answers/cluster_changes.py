@@ -121,7 +121,7 @@ def nodes_for_all(trials: Trials, like: str, pods: int) -> int | None:
     The pods are placed one after the other, each where it fits first; another node is added when
     one fits nowhere. None where that does not help, or where trying ends before all are placed.
     """
-    world, node = trials.snapshot.fork(), trials.snapshot.node(trials.snapshot.table.row_of[like])
+    world, node = trials.snapshot.copy(), trials.snapshot.node(trials.snapshot.table.row_of[like])
     nodes = 0
     try:
         for number in range(pods):

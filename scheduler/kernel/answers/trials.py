@@ -77,7 +77,7 @@ class Trials:
         """The nodes on which the pod would fit, were there a new node, or one other than it is."""
         world = self._world
         if world is None:
-            world = self._world = self.snapshot.fork()
+            world = self._world = self.snapshot.copy()
         name = node.metadata.name
         row = world.table.row_of.get(name)
         before = None if row is None else world.node(row)

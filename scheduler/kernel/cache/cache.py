@@ -222,10 +222,6 @@ class Cache:
         """Pods, assumed ones included."""
         return len(self._pods)
 
-    def assumed_pod_count(self) -> int:
-        """Pods that are assumed and not confirmed."""
-        return len(self._assumed)
-
     def assumed_pods(self) -> list[PodInfo]:
         """Pods that are assumed and not confirmed: the API server has them on no node."""
         return [self._pods[uid] for uid in self._assumed]
@@ -291,12 +287,10 @@ class Cache:
             info = self.nodes[name] = NodeInfo(name)
         return info
 
-    def _next_state(self, uid: str, event: PodEvent) -> PodState:
+    def _next_state(self, uid: str, event: PodEvent) -> None:
         state = self.state_of(uid)
-        following = TRANSITIONS.get((state, event))
-        if following is None:
+        if (state, event) not in TRANSITIONS:
             raise CacheInvariantError(f"pod {uid} is {state.value}: cannot {event.value} it")
-        return following
 
 
 def _takes_alike(old: PodInfo, new: PodInfo) -> bool:

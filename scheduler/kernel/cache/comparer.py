@@ -104,7 +104,7 @@ class CacheComparer:
         """The cache for people and for JSON; see `scheduler.observability.dumps`."""
         return {
             "nodes": Entries(self.nodes()),
-            "assumedPods": self._cache.assumed_pod_count(),
+            "assumedPods": len(self._cache.assumed_pods()),
             "comparison": self.differences(),
         }
 

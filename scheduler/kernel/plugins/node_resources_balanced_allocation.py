@@ -99,7 +99,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, SignPlugin):
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
         """50 to 100: 75 where the pod leaves the balance as it is."""
         prepared = state.get(_STATE)
-        if prepared is None or prepared.columns.layout is not snapshot.table.layout:
+        if prepared is None or prepared.columns.layout is not snapshot.table.sums.layout:
             if not self._concerns(pod):
                 return np.zeros(count_of(rows, snapshot.table.size))
             prepared = self._prepare(state, pod, snapshot)

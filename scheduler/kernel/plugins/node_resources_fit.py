@@ -286,7 +286,7 @@ class NodeResourcesFit(
     ) -> Bits | None:
         fit = state.read(_FIT)
         table = snapshot.table
-        if fit.columns.layout is not table.layout:
+        if fit.columns.layout is not table.sums.layout:
             fit = _prepare_fit(state, pod, snapshot, fit.names, fit.of_devices)
         columns = fit.columns
         is_full = table.pod_count[rows] >= table.max_pods[rows]
@@ -295,7 +295,7 @@ class NodeResourcesFit(
         checked = fit.is_checked(allocatable)
         if checked is not None:
             is_short &= checked
-        oversized = list(columns.oversized_cells(table, rows)) if table.has_oversized else ()
+        oversized = list(columns.oversized_cells(table, rows)) if table.sums.has_oversized else ()
         for line, position, has, taken in oversized:
             asked = pod.shape.requests[columns.names[line]]
             is_short[line, position] = asked > int64(has - int64(taken))
@@ -320,7 +320,7 @@ class NodeResourcesFit(
         others: OtherPods,
     ) -> Counting:
         fit = state.read(_FIT)
-        if fit.columns.layout is not snapshot.table.layout:
+        if fit.columns.layout is not snapshot.table.sums.layout:
             fit = _prepare_fit(state, pod, snapshot, fit.names, fit.of_devices)
         return _Room(fit, snapshot, rows, others)
 
@@ -390,7 +390,7 @@ class NodeResourcesFit(
     def excess(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Excess | None:
         fit = state.read(_FIT)
         table, columns = snapshot.table, fit.columns
-        if columns.layout is not table.layout or table.has_oversized:
+        if columns.layout is not table.sums.layout or table.sums.has_oversized:
             return None
         requests = pod.shape.requests
         offered = set(columns.names)
@@ -418,7 +418,7 @@ class NodeResourcesFit(
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
         """0 to 100 by the strategy of the profile."""
         prepared = state.get(_SCORE)
-        if prepared is None or prepared.columns.layout is not snapshot.table.layout:
+        if prepared is None or prepared.columns.layout is not snapshot.table.sums.layout:
             prepared = self._prepare_score(state, pod, snapshot)
         columns, devices = prepared.columns, prepared.devices
         requested = columns.non_zero_requested(snapshot.table, rows)

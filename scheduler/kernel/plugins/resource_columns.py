@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from scheduler.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar_resource
 from scheduler.kernel.snapshot import Rows
-from scheduler.kernel.snapshot.node_table import CPU_COLUMN, MEMORY_COLUMN, NodeTable
+from scheduler.kernel.snapshot.node_table import NodeTable
+from scheduler.kernel.snapshot.resource_sums import CPU_COLUMN, MEMORY_COLUMN
 
 Amounts: TypeAlias = NDArray[np.float64]
 """Shape (resources, rows) or (resources, 1)."""
@@ -49,7 +50,7 @@ class ResourceColumns:
             names: the resources, all of them counted ones.
             asked: what the pod asks for.
         """
-        self.layout = table.layout
+        self.layout = table.sums.layout
         found = [(name, table.resources.get(name)) for name in names]
         self.names = [name for name, number in found if number is not None]
         self._numbers = [number for _, number in found if number is not None]
@@ -97,13 +98,13 @@ class ResourceColumns:
             The line, the position among the rows, and the exact amounts there are and are taken.
         """
         position_of = {row: i for i, row in enumerate(np.arange(table.size)[rows].tolist())}
-        for number, row in table.oversized_cells():
+        for number, row in table.sums.oversized_cells():
             if row in position_of and number in self._numbers:
                 yield (
                     self._numbers.index(number),
                     position_of[row],
-                    table.exact_allocatable(number, row),
-                    table.exact_requested(number, row),
+                    table.sums.exact_allocatable(number, row),
+                    table.sums.exact_requested(number, row),
                 )
 
     def _pick(self, matrix: Amounts, rows: Rows) -> Amounts:

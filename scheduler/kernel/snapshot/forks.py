@@ -1,11 +1,11 @@
 """Counts over the cluster as a fork sees them: those of its original, and a few pods more or less.
 
-As long as nothing but these pods tells the two apart, nothing is copied. What is here must be
-`detached` before the original changes.
+Nothing but these pods tells the two apart, so nothing is copied. What is here ends when the
+original changes.
 """
 
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.snapshot.label_columns import LabelColumns
@@ -24,42 +24,12 @@ PodChange: TypeAlias = tuple[int, PodInfo, int]
 """A row, and a pod that came to it (1) or went (-1)."""
 
 
-class SelectorCounting(Protocol):
-    """Counts per node of the pods that selectors match."""
-
-    def counts(self, pods: PodSelector, capacity: int) -> RowCounts:
-        """The count per row of the pods a selector matches."""
-        ...
-
-    def detached(self, namespaces: NamespaceLabels, capacity: int) -> SelectorCounts:
-        """An independent copy."""
-        ...
-
-
-class TermCounting(Protocol):
-    """Counts per node of the affinity terms of running pods."""
-
-    def matching(self, kind: TermKind, pod: PodInfo, capacity: int) -> list[TermClass]:
-        """The classes of a kind that speak of the pod."""
-        ...
-
-    def about(self, kind: TermKind, pod: PodInfo) -> list[TermClass]:
-        """The same, each by itself."""
-        ...
-
-    def detached(
-        self, namespaces: NamespaceLabels, labels: LabelColumns, capacity: int
-    ) -> TermCounts:
-        """An independent copy."""
-        ...
-
-
 class ForkedSelectorCounts:
     """What `SelectorCounts` is to a snapshot, for a fork."""
 
     def __init__(
         self,
-        original: SelectorCounting,
+        original: "SelectorCounts | ForkedSelectorCounts",
         changes: Sequence[PodChange],
         namespaces: NamespaceLabels,
     ) -> None:
@@ -81,20 +51,13 @@ class ForkedSelectorCounts:
             self._counts[pods] = found
         return found
 
-    def detached(self, namespaces: NamespaceLabels, capacity: int) -> SelectorCounts:
-        """An independent copy."""
-        copy = self._original.detached(namespaces, capacity)
-        for row, pod, sign in self._changes:
-            copy.change(row, pod, sign, capacity)
-        return copy
-
 
 class ForkedTermCounts:
     """What `TermCounts` is to a snapshot, for a fork."""
 
     def __init__(
         self,
-        original: TermCounting,
+        original: "TermCounts | ForkedTermCounts",
         changes: Sequence[PodChange],
         namespaces: NamespaceLabels,
         labels: LabelColumns,
@@ -125,15 +88,6 @@ class ForkedTermCounts:
                     changed.counts.add(row, sign, row + 1)
                 found[key] = changed
         return [cls for cls in found.values() if cls.counts.total]
-
-    def detached(
-        self, namespaces: NamespaceLabels, labels: LabelColumns, capacity: int
-    ) -> TermCounts:
-        """An independent copy."""
-        copy = self._original.detached(namespaces, labels, capacity)
-        for row, pod, sign in self._changes:
-            copy.change(row, pod, sign, capacity)
-        return copy
 
     def _speaks_of(self, key: TermKey, pod: PodInfo) -> bool:
         _, pods, topology_key, _ = key

@@ -1,8 +1,4 @@
-"""One row per node, one array per fact.
-
-Units: cpu in thousandths of a core, memory and ephemeral storage in bytes, others in units; all as
-float64, which holds every whole number below 2**53 exactly. Larger ones are in `Amounts.oversized`.
-"""
+"""One row per node, one array per fact."""
 
 from collections.abc import Sequence
 from typing import Final, TypeAlias
@@ -13,25 +9,14 @@ from numpy.typing import NDArray
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Node, Taint
 from scheduler.api.pods import PodInfo, PodShape
-from scheduler.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, whole_units
-from scheduler.kernel.snapshot.amounts import Amounts
-from scheduler.kernel.snapshot.changes import Change, PodAdded, PodRelabelled, PodRemoved
+from scheduler.api.resources import whole_units
 from scheduler.kernel.snapshot.interning import InternedColumn, Interner
+from scheduler.kernel.snapshot.resource_sums import Floats, ResourceSums
 
 Rows: TypeAlias = slice | NDArray[np.intp]
 """Which rows a column operation is about: a slice over all of them or over one, or indices."""
 
-Floats: TypeAlias = NDArray[np.float64]
-
-CPU_COLUMN: Final = 0
-MEMORY_COLUMN: Final = 1
-
-_CORE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _MIN_CAPACITY: Final = 64
-_SPARE_LINES: Final = 8
-"""Columns of resources that no node offers any more and that are not worth compacting."""
-
-_ARRAYS: Final = ("_alive", "_unschedulable", "_max_pods", "_pod_count")
 
 
 class NodeTable:
@@ -40,19 +25,15 @@ class NodeTable:
     Rows of deleted nodes are reused; `alive` tells which rows are nodes. All arrays have the same
     capacity. Only the first `size` rows have ever been used, and views end there.
 
-    A resource has a column when a node offers some of it. Of any other resource every node has 0.
-    What pods on nodes hold of it is kept aside until a node offers it.
-
     Attributes:
         size: rows in use, dead ones included.
         count: nodes.
         names: by row, the node's name ("" when dead).
-        infos: by row, the node with its pods as they are now; the cache's own, except in a fork
-            that is detached.
+        infos: by row, the node with its pods as they are now; the cache's own, except in a copy.
         nodes: by row, the node object that the columns speak of.
         row_of: row by node name.
-        resources: column index by resource name, in the order of `allocatable`.
-        layout: another object whenever a resource got a column or columns were numbered anew.
+        sums: what nodes offer and what pods take.
+        owns_infos: whether `infos` follow the changes, instead of the cache.
     """
 
     def __init__(self) -> None:
@@ -63,22 +44,13 @@ class NodeTable:
         self.infos: list[NodeInfo | None] = []
         self.nodes: list[Node | None] = []
         self.row_of: dict[str, int] = {}
-        self.resources = Interner[str](_CORE)
-        self.layout = object()
+        self.sums = ResourceSums(self.capacity)
+        self.owns_infos = False
         self._free: list[int] = []
         self._taint_sets = InternedColumn[tuple[Taint, ...]]((), self.capacity)
         self._feature_sets = InternedColumn[frozenset[str]](frozenset(), self.capacity)
         self._alive = np.zeros(self.capacity, np.bool_)
         self._unschedulable = np.zeros(self.capacity, np.bool_)
-        self._max_pods = np.zeros(self.capacity)
-        self._pod_count = np.zeros(self.capacity)
-        self._allocatable = Amounts(len(_CORE), self.capacity)
-        self._requested = Amounts(len(_CORE), self.capacity)
-        self._non_zero = Amounts(2, self.capacity)
-        self._offering = [0] * len(_CORE)
-        self._unoffered: dict[str, dict[int, int]] = {}
-        self._shown: set[int] = set()
-        self._owns_infos = False
         self._name_ranks: NDArray[np.intp] | None = None
 
     # --- columns --------------------------------------------------------------------------------
@@ -121,27 +93,32 @@ class NodeTable:
     @property
     def max_pods(self) -> Floats:
         """Allocatable pods."""
-        return self._max_pods[: self.size]
+        return self.sums.max_pods[: self.size]
 
     @property
     def pod_count(self) -> Floats:
         """Pods on the node."""
-        return self._pod_count[: self.size]
+        return self.sums.pod_count[: self.size]
+
+    @property
+    def resources(self) -> Interner[str]:
+        """Line by resource name, in the order of `allocatable`."""
+        return self.sums.resources
 
     @property
     def allocatable(self) -> Floats:
         """Shape (resources, rows)."""
-        return self._allocatable.floats[: len(self.resources.values), : self.size]
+        return self.sums.allocatable[:, : self.size]
 
     @property
     def requested(self) -> Floats:
         """What the pods on the node take. Shape (resources, rows)."""
-        return self._requested.floats[: len(self.resources.values), : self.size]
+        return self.sums.requested[:, : self.size]
 
     @property
     def non_zero_requested(self) -> Floats:
         """Cpu and memory with defaults for containers without requests. Shape (2, rows)."""
-        return self._non_zero.floats[:, : self.size]
+        return self.sums.non_zero_requested[:, : self.size]
 
     def live_rows(self) -> NDArray[np.intp]:
         """The rows that are nodes."""
@@ -164,37 +141,6 @@ class NodeTable:
         """The name that comes first among those of some nodes."""
         return self.names[int(rows[self.name_ranks()[rows].argmin()])]
 
-    # --- exact numbers --------------------------------------------------------------------------
-
-    @property
-    def has_oversized(self) -> bool:
-        """Whether there are any `oversized_cells`."""
-        return bool(self._allocatable.oversized or self._requested.oversized)
-
-    def oversized_cells(self) -> set[tuple[int, int]]:
-        """Resource columns and rows where what is there or taken is more than float64 holds."""
-        return {*self._allocatable.oversized, *self._requested.oversized}
-
-    def exact_allocatable(self, column: int, row: int) -> int:
-        """What the node has of a resource."""
-        return self._allocatable.at(column, row)
-
-    def exact_requested(self, column: int, row: int) -> int:
-        """What the pods on the node take of a resource."""
-        return self._requested.at(column, row)
-
-    def sums_of(self, row: int) -> tuple[dict[str, int], tuple[int, int], int]:
-        """All sums over the pods of a row.
-
-        Returns:
-            What they take by resource (what they take nothing of is left out), cpu and memory with
-            defaults, and their number.
-        """
-        taken = {name: self._requested.at(i, row) for i, name in enumerate(self.resources.values)}
-        taken.update((name, rows.get(row, 0)) for name, rows in self._unoffered.items())
-        non_zero = (self._non_zero.at(0, row), self._non_zero.at(1, row))
-        return {n: a for n, a in taken.items() if a}, non_zero, int(self._pod_count[row])
-
     # --- changes --------------------------------------------------------------------------------
 
     def set_node(self, info: NodeInfo, node: Node) -> int:
@@ -207,10 +153,9 @@ class NodeTable:
         row = self.row_of.get(info.name)
         if row is None:
             row = self._new_row(info.name)
-        self.infos[row] = self._own_info(row, node) if self._owns_infos else info
+        self.infos[row] = self._own_info(row, node) if self.owns_infos else info
         self.nodes[row] = node
-        self._max_pods[row] = allocatable.pop(PODS, 0)
-        self._set_allocatable(row, {name: a for name, a in allocatable.items() if a})
+        self.sums.set_allocatable(row, allocatable)
         self._unschedulable[row] = node.spec.unschedulable
         self._taint_sets.set(row, node.spec.taints, self.capacity)
         self._feature_sets.set(row, frozenset(node.status.declared_features), self.capacity)
@@ -224,51 +169,12 @@ class NodeTable:
         self.infos[row] = None
         self.nodes[row] = None
         self._alive[row] = False
-        self._max_pods[row] = 0
         self._unschedulable[row] = False
-        self._set_allocatable(row, {})
         self._taint_sets.set(row, (), self.capacity)
         self._feature_sets.set(row, frozenset(), self.capacity)
-        self._requested.clear_row(row)
-        self._non_zero.clear_row(row)
-        self._pod_count[row] = 0
+        self.sums.clear_row(row)
         self.count -= 1
         self._free.append(row)
-
-    def add_pod(self, row: int, shape: PodShape, sign: int) -> None:
-        """Count a pod in (`sign` 1) or out (-1)."""
-        for name, amount in shape.occupied.items():
-            column = self.resources.get(name)
-            if column is None:
-                self._take_unoffered(name, row, sign * amount)
-            else:
-                self._requested.add(column, row, sign * amount)
-        for line, amount in enumerate(shape.non_zero_occupied):
-            self._non_zero.add(line, row, sign * amount)
-        self._pod_count[row] += sign
-
-    def add_pods(self, rows: Sequence[int], shapes: Sequence[PodShape]) -> None:
-        """Count many pods in, each on its row.
-
-        Cost: a sum per resource over all of them, where `add_pod` takes one per pod.
-        """
-        numbers: dict[PodShape, int] = {}
-        kinds = np.array([numbers.setdefault(shape, len(numbers)) for shape in shapes], np.intp)
-        at = np.array(rows, np.intp)
-        for column, name in enumerate(self.resources.values):
-            amounts = [shape.occupied.get(name, 0) for shape in numbers]
-            if any(amounts):
-                self._requested.add_all(column, at, kinds, amounts)
-        # How many names there are of resources that no node offers is for tenants to say.
-        unoffered = [shape.occupied.keys() - self.resources.values for shape in numbers]
-        if any(unoffered):
-            for row, shape, kind in zip(rows, shapes, kinds.tolist(), strict=True):
-                for name in unoffered[kind]:
-                    self._take_unoffered(name, row, shape.occupied[name])
-        for line in range(len(self._non_zero.floats)):
-            amounts = [shape.non_zero_occupied[line] for shape in numbers]
-            self._non_zero.add_all(line, at, kinds, amounts)
-        np.add.at(self._pod_count, at, 1)
 
     def picked(self, rows: NDArray[np.intp], shape: PodShape, times: Floats) -> "NodeTable | None":
         """The sums of some rows as they would be with more pods of a shape, as a table.
@@ -284,78 +190,42 @@ class NodeTable:
         Returns:
             None where sums would not be exact.
         """
-        offered = [0] * len(self.resources.values)
-        occupied = [shape.occupied.get(name, 0) for name in self.resources.values]
-        allocatable = self._allocatable.picked(rows, offered, times)
-        requested = self._requested.picked(rows, occupied, times)
-        non_zero = self._non_zero.picked(rows, shape.non_zero_occupied, times)
-        if allocatable is None or requested is None or non_zero is None:
+        sums = self.sums.picked(rows, shape, times)
+        if sums is None:
             return None
         copy = object.__new__(NodeTable)
         copy.__dict__.update(self.__dict__)
-        copy.size = len(rows)
-        copy._allocatable, copy._requested, copy._non_zero = allocatable, requested, non_zero
-        copy._alive, copy._max_pods = self._alive.take(rows), self._max_pods.take(rows)
-        copy._pod_count = self._pod_count.take(rows) + times
+        copy.size, copy.sums, copy._alive = len(rows), sums, self._alive.take(rows)
         return copy
 
-    def fork(self) -> "NodeTable":
-        """A copy on which pods may come and go; for anything else it must be `detach`ed first."""
+    def fork(self, changes: Sequence[tuple[int, PodInfo, int]]) -> "NodeTable":
+        """The same nodes, until this table changes, with pods that come (1) or go (-1) by row."""
         copy = object.__new__(NodeTable)
         copy.__dict__.update(self.__dict__)
-        copy.infos = self.infos.copy()
-        copy._shown = self._shown.copy()
-        copy._requested = self._requested.copy()
-        copy._non_zero = self._non_zero.copy()
-        copy._pod_count = self._pod_count.copy()
-        copy._unoffered = {name: rows.copy() for name, rows in self._unoffered.items()}
+        copy.sums, copy.infos = self.sums.fork(), self.infos.copy()
+        for row in {row for row, _, _ in changes}:
+            copy.infos[row] = self._own_info(row, self.nodes[row])
+        for row, pod, sign in changes:
+            copy.sums.add_pod(row, pod.shape, sign)
+            copy.show_pod(row, pod, sign)
         return copy
 
-    def detach(self, changes: Sequence[Change]) -> None:
-        """Make a fork's own what it has shared with its original so far: what nodes are.
-
-        Args:
-            changes: what the cache has done meanwhile to the nodes it shares.
-        """
-        own = self._shown
-        self.infos = [self._frozen(row) for row in range(self.size)]
-        for change in reversed(changes):
-            if isinstance(change, PodAdded | PodRemoved):
-                row = self.row_of.get(change.pod.node_name)
-                if row is not None and row not in own:
-                    self._show(row, change.pod, 1 if isinstance(change, PodRemoved) else -1)
-            elif isinstance(change, PodRelabelled):
-                row = self.row_of.get(change.old.node_name)
-                if row is not None and row not in own:
-                    self._show(row, change.old, 1)
-        self._shown = set()
-        self._owns_infos = True
-        self.nodes = self.nodes.copy()
-        self.names = self.names.copy()
-        self.row_of = self.row_of.copy()
-        self.resources = Interner(self.resources.values)
-        self._free = self._free.copy()
-        self._offering = self._offering.copy()
-        self._taint_sets = self._taint_sets.copy()
-        self._feature_sets = self._feature_sets.copy()
-        self._allocatable = self._allocatable.copy()
-        self._alive = self._alive.copy()
-        self._unschedulable = self._unschedulable.copy()
-        self._max_pods = self._max_pods.copy()
+    def copy(self) -> "NodeTable":
+        """An independent copy; `infos` follow what is told of pods, not the cache."""
+        copy = object.__new__(NodeTable)
+        copy.__dict__.update(self.__dict__)
+        copy.owns_infos = True
+        copy.infos = [self._own_info(row, node) for row, node in enumerate(self.nodes)]
+        copy.nodes, copy.names = self.nodes.copy(), self.names.copy()
+        copy.row_of, copy._free = self.row_of.copy(), self._free.copy()
+        copy.sums = self.sums.copy()
+        copy._taint_sets = self._taint_sets.copy()
+        copy._feature_sets = self._feature_sets.copy()
+        copy._alive, copy._unschedulable = self._alive.copy(), self._unschedulable.copy()
+        return copy
 
     def show_pod(self, row: int, pod: PodInfo, sign: int) -> None:
-        """Let the node of a row have a pod more, or less; the cache does that for the original."""
-        if not (self._owns_infos or row in self._shown):
-            self.infos[row] = self._frozen(row)
-            self._shown.add(row)
-        self._show(row, pod, sign)
-
-    @property
-    def owns_infos(self) -> bool:
-        """Whether `infos` follow the changes, instead of the cache."""
-        return self._owns_infos
-
-    def _show(self, row: int, pod: PodInfo, sign: int) -> None:
+        """Let the node of a row have a pod more, or less, where `infos` are not the cache's."""
         info = self.infos[row]
         if info is None:
             raise KeyError(row)
@@ -364,70 +234,14 @@ class NodeTable:
         else:
             info.pods.pop(pod.uid, None)
 
-    def _own_info(self, row: int, node: Node) -> NodeInfo:
-        known = self.infos[row]
-        info = NodeInfo(node.metadata.name)
+    def _own_info(self, row: int, node: Node | None) -> NodeInfo | None:
+        """The node of a row with a dictionary of pods of its own; None where no node is."""
+        if node is None:
+            return None
+        info, known = NodeInfo(node.metadata.name), self.infos[row]
         info.node = node
-        info.pods = {} if known is None else known.pods
+        info.pods = {} if known is None else known.pods.copy()
         return info
-
-    def _frozen(self, row: int) -> NodeInfo | None:
-        old = self.infos[row]
-        if old is None or row in self._shown:
-            return old
-        info = NodeInfo(old.name)
-        info.node = self.nodes[row]
-        info.pods = old.pods.copy()
-        return info
-
-    def _set_allocatable(self, row: int, offered: dict[str, int]) -> None:
-        for name in offered:
-            if self.resources.get(name) is None:
-                self._new_column(name)
-        for column, name in enumerate(self.resources.values):
-            amount = offered.get(name, 0)
-            if not amount and not self._offering[column]:
-                continue
-            before = self._allocatable.at(column, row)
-            if amount != before:
-                self._allocatable.set(column, row, amount)
-                self._offering[column] += bool(amount) - bool(before)
-        unused = self._offering[len(_CORE) :].count(0)
-        if unused > _SPARE_LINES and 2 * unused > len(self.resources):
-            self._drop_unused_columns()
-
-    def _new_column(self, name: str) -> None:
-        column = self.resources.intern(name)
-        if column >= len(self._allocatable.floats):
-            self._allocatable.fit(2 * column, self.capacity)
-            self._requested.fit(2 * column, self.capacity)
-        self._offering.append(0)
-        for row, amount in self._unoffered.pop(name, {}).items():
-            self._requested.set(column, row, amount)
-        self.layout = object()
-
-    def _drop_unused_columns(self) -> None:
-        """Give up the columns of resources that no node offers any more."""
-        kept = [i for i in range(len(self.resources)) if self._offering[i] or i < len(_CORE)]
-        for column in sorted(set(range(len(self.resources))).difference(kept)):
-            name = self.resources.values[column]
-            for row in np.flatnonzero(self._requested.floats[column]).tolist():
-                self._take_unoffered(name, row, self._requested.at(column, row))
-        self._allocatable.keep_lines(kept, len(kept) + _SPARE_LINES)
-        self._requested.keep_lines(kept, len(kept) + _SPARE_LINES)
-        self._offering = [self._offering[column] for column in kept]
-        self.resources = Interner(self.resources.values[column] for column in kept)
-        self.layout = object()
-
-    def _take_unoffered(self, name: str, row: int, amount: int) -> None:
-        rows = self._unoffered.setdefault(name, {})
-        taken = rows.get(row, 0) + amount
-        if taken:
-            rows[row] = taken
-        else:
-            rows.pop(row, None)
-        if not rows:
-            del self._unoffered[name]
 
     def _new_row(self, name: str) -> int:
         if self._free:
@@ -449,10 +263,7 @@ class NodeTable:
 
     def _grow(self) -> None:
         self.capacity *= 2
-        for name in _ARRAYS:
-            old = getattr(self, name)
-            new = np.zeros(self.capacity, old.dtype)
-            new[: len(old)] = old
-            setattr(self, name, new)
-        for amounts in (self._allocatable, self._requested, self._non_zero):
-            amounts.fit(len(amounts.floats), self.capacity)
+        more = np.zeros(self.capacity - len(self._alive), np.bool_)
+        self._alive = np.concatenate((self._alive, more))
+        self._unschedulable = np.concatenate((self._unschedulable, more))
+        self.sums.fit(self.capacity)

@@ -16,7 +16,7 @@ def wrong_sums(snapshot: Snapshot, row: int, pods: Collection[PodInfo]) -> Itera
 
     Cost: O(pods, and selectors and terms in use).
     """
-    taken, non_zero, count = snapshot.table.sums_of(row)
+    taken, non_zero, count = snapshot.table.sums.of_row(row)
     yield from _differences("requested", taken, _total(pod.shape.occupied for pod in pods))
     counted = {"cpu": non_zero[0], "memory": non_zero[1]}
     defaults = (dict(zip(counted, pod.shape.non_zero_occupied, strict=True)) for pod in pods)

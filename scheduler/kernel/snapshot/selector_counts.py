@@ -141,9 +141,8 @@ class SelectorCounts:
         )
         return dict(found)
 
-    def detached(self, namespaces: NamespaceLabels, capacity: int) -> "SelectorCounts":
+    def copy(self, namespaces: NamespaceLabels) -> "SelectorCounts":
         """An independent copy; its classes are derived anew when they are asked for."""
-        del capacity
         copy = SelectorCounts(namespaces)
         copy._groups = self._groups.copy()
         return copy

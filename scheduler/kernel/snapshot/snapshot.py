@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 from weakref import WeakSet
 
 import numpy as np
@@ -21,12 +21,7 @@ from scheduler.kernel.snapshot.changes import (
     PodRemoved,
     PodUpdated,
 )
-from scheduler.kernel.snapshot.forks import (
-    ForkedSelectorCounts,
-    ForkedTermCounts,
-    SelectorCounting,
-    TermCounting,
-)
+from scheduler.kernel.snapshot.forks import ForkedSelectorCounts, ForkedTermCounts
 from scheduler.kernel.snapshot.images import ImageIndex
 from scheduler.kernel.snapshot.label_columns import LabelColumn, LabelColumns
 from scheduler.kernel.snapshot.node_order import interleaved, zone_key
@@ -48,6 +43,14 @@ _WORTH_SUMMING: Final = 16
 """So many pods that come at once are summed up before they are added to the columns."""
 
 
+class _ForkedFrom(NamedTuple):
+    """What a fork is made of."""
+
+    original: "Snapshot"
+    added: Sequence[PodInfo]
+    removed: Sequence[PodInfo]
+
+
 class Snapshot:
     """Columns over all nodes and counts over all pods on them.
 
@@ -65,7 +68,7 @@ class Snapshot:
         pod_log: rows on which pods came, went or were relabelled.
         sum_log: rows on which the sum of what pods take changed.
         version_log: rows with newer versions of pods that count as before.
-        is_fork: whether it is a copy for a "what if".
+        is_fork: whether it is a fork or a copy, for a "what if".
     """
 
     def __init__(self) -> None:
@@ -84,23 +87,28 @@ class Snapshot:
         self._labels = LabelColumns()
         self._selector_counts = SelectorCounts(self.namespaces)
         self._term_counts = TermCounts(self.namespaces, self._labels)
-        self._selectors: SelectorCounting = self._selector_counts
-        self._terms: TermCounting = self._term_counts
+        self._selectors: SelectorCounts | ForkedSelectorCounts = self._selector_counts
+        self._terms: TermCounts | ForkedTermCounts = self._term_counts
         self._node_order: NDArray[np.intp] | None = None
         self._topologies: dict[str, Topology] = {}
         self._forks: WeakSet[Snapshot] = WeakSet()
-        self._is_attached = False
+        self._forked_from: _ForkedFrom | None = None
 
     def update(self, changes: Iterable[Change]) -> None:
-        """Take over what changed, in order.
+        """Take over what changed, in order. All forks end.
 
         When a change raises, the snapshot is good for nothing but `rebuild`.
 
         Cost: O(changes); a node change looks once at each label column in use.
+
+        Raises:
+            TypeError: it is a fork, which has nothing of its own to change.
         """
+        if self._forked_from is not None:
+            raise TypeError("a fork cannot be updated; a copy of it can")
         changes = list(changes)
         if not _NEWER_VERSIONS.issuperset(map(type, changes)):
-            self._begin(changes)
+            self._begin()
         if len(changes) < _WORTH_SUMMING:
             for change in changes:
                 self._apply(change)
@@ -124,7 +132,7 @@ class Snapshot:
         To a holder of results by log position or epoch, everything has changed.
         """
         changes = list(changes)
-        self._begin(())
+        self._begin()
         fresh = Snapshot()
         fresh.epoch = self.epoch
         fresh.namespace_epoch = self.namespace_epoch + 1
@@ -142,38 +150,67 @@ class Snapshot:
         return left_out
 
     def fork(self, add: Iterable[PodInfo] = (), remove: Iterable[PodInfo] = ()) -> "Snapshot":
-        """An independent copy on which pods came or went that name their node.
+        """The cluster with other pods, for reading, until this snapshot is updated.
 
-        Counts of selectors and terms see them. The logs of the fork are its own where it differs:
-        results kept by position of one must not be asked of another (`RowLog`s are told apart by
-        identity).
+        Counts of selectors and terms see the pods. The logs of the fork are its own where it
+        differs: results kept by position of one must not be asked of another (`RowLog`s are told
+        apart by identity).
 
-        Cost: a few array copies; what nodes are, and counts, are copied once either is updated.
+        Args:
+            add: pods that come to the nodes they name.
+            remove: pods that go from theirs.
+
+        Cost: a few array copies.
 
         Raises:
             KeyError: a pod names no node.
         """
-        changes = [(self.table.row_of[pod.node_name], pod, 1) for pod in add]
-        changes += [(self.table.row_of[pod.node_name], pod, -1) for pod in remove]
+        made_of = _ForkedFrom(self, list(add), list(remove))
+        changes = [(self.table.row_of[pod.node_name], pod, 1) for pod in made_of.added]
+        changes += [(self.table.row_of[pod.node_name], pod, -1) for pod in made_of.removed]
         fork = object.__new__(Snapshot)
         fork.__dict__.update(self.__dict__)
-        fork.table = self.table.fork()
-        fork.ports = self.ports.fork()
-        fork.namespaces = self.namespaces.copy()
-        fork._selectors = ForkedSelectorCounts(self._selectors, changes, fork.namespaces)
-        fork._terms = ForkedTermCounts(self._terms, changes, fork.namespaces, self._labels)
+        fork.table = self.table.fork(changes)
+        fork._selectors = ForkedSelectorCounts(self._selectors, changes, self.namespaces)
+        fork._terms = ForkedTermCounts(self._terms, changes, self.namespaces, self._labels)
         fork._forks = WeakSet()
-        fork._is_attached = fork.is_fork = True
+        fork._forked_from, fork.is_fork = made_of, True
         self._forks.add(fork)
         if changes:
             fork.epoch += 1
             fork.pod_log = RowLog(self.pod_log.position + 1)
             fork.sum_log = RowLog(self.sum_log.position + 1)
-        for row, pod, sign in changes:
-            fork.table.add_pod(row, pod.shape, sign)
-            fork.table.show_pod(row, pod, sign)
-            fork.ports.change(row, pod.shape.host_ports, sign, fork.table.capacity)
+        ports = [(row, pod.shape.host_ports, sign) for row, pod, sign in changes]
+        if any(held for _, held, _ in ports):
+            keys = {(port.protocol, port.port) for _, held, _ in ports for port in held}
+            fork.ports = self.ports.fork(keys)
+            for row, held, sign in ports:
+                fork.ports.change(row, held, sign, fork.table.capacity)
         return fork
+
+    def copy(self) -> "Snapshot":
+        """A cluster of its own that is as this one is now; it may be updated.
+
+        Cost: all nodes and groups of pods; labels and selectors are looked at again when asked.
+        """
+        if self._forked_from is not None:
+            original, added, removed = self._forked_from
+            copy = original.copy()
+            copy.update([*map(PodAdded, added), *map(PodRemoved, removed)])
+            return copy
+        copy = object.__new__(Snapshot)
+        copy.__dict__.update(self.__dict__)
+        copy.is_fork = True
+        copy.table, copy.ports = self.table.copy(), self.ports.copy()
+        copy.images, copy._labels = self.images.copy(), self._labels.copy()
+        copy.namespaces = self.namespaces.copy()
+        copy._selectors = copy._selector_counts = self._selector_counts.copy(copy.namespaces)
+        copy._terms = copy._term_counts = self._term_counts.copy(copy.namespaces, copy._labels)
+        copy._topologies = {}
+        copy._forks = WeakSet()
+        for log in ("node_log", "pod_log", "version_log", "sum_log"):
+            setattr(copy, log, RowLog(getattr(self, log).position + 1))
+        return copy
 
     def picked(
         self, rows: NDArray[np.intp], shape: PodShape, times: NDArray[np.float64]
@@ -187,15 +224,17 @@ class Snapshot:
         copy.table, copy.is_fork = table, True
         return copy
 
+    def end(self) -> None:
+        """A fork: keep nothing, so that reading it from now on is a fault that shows."""
+        for fork in list(self._forks):
+            fork.end()
+        self.__dict__.clear()
+
     # --- questions ------------------------------------------------------------------------------
 
     def label_column(self, key: str) -> LabelColumn:
         """The values of a label key over all nodes."""
         return self._labels.column(key, self.table.capacity)
-
-    def has_label(self, key: str) -> bool:
-        """Whether any node has a label with this key."""
-        return key in self._labels
 
     def topology(self, key: str) -> Topology:
         """The domains of a topology key; the same object until a node changes."""
@@ -267,46 +306,14 @@ class Snapshot:
             raise KeyError(row)
         return node
 
-    # --- forks ----------------------------------------------------------------------------------
-
-    def _begin(self, changes: Sequence[Change]) -> None:
-        """Detach the forks, and this snapshot from its original: neither may see the changes."""
-        if self._forks:
-            self._detach_forks(changes)
-        if self._is_attached:
-            self.detach(())
-        self.epoch += 1
-
-    def detach(self, changes: Sequence[Change]) -> None:
-        """Make a fork's own what it has shared so far.
-
-        Args:
-            changes: what the cache has done since to the nodes it shares with the original.
-        """
-        if not self._is_attached:
-            return
-        self._detach_forks(changes)
-        self._is_attached = False
-        self.table.detach(changes)
-        self.ports.detach()
-        self.images = self.images.copy()
-        self.node_log = RowLog(self.node_log.position + 1)
-        self.pod_log = RowLog(self.pod_log.position + 1)
-        self.version_log = RowLog(self.version_log.position + 1)
-        self.sum_log = RowLog(self.sum_log.position + 1)
-        capacity = self.table.capacity
-        self._labels = self._labels.copy()
-        self._topologies = {}
-        self._selector_counts = self._selectors.detached(self.namespaces, capacity)
-        self._term_counts = self._terms.detached(self.namespaces, self._labels, capacity)
-        self._selectors, self._terms = self._selector_counts, self._term_counts
-
-    def _detach_forks(self, changes: Sequence[Change]) -> None:
-        for fork in list(self._forks):
-            fork.detach(changes)
-        self._forks.clear()
-
     # --- changes --------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        """Another state begins: no fork may be read any more."""
+        for fork in list(self._forks):
+            fork.end()
+        self._forks.clear()
+        self.epoch += 1
 
     def _apply(self, change: Change) -> None:
         match change:
@@ -349,7 +356,7 @@ class Snapshot:
     def _change_pod(self, pod: PodInfo, sign: int) -> None:
         table = self.table
         row = table.row_of[pod.node_name]
-        table.add_pod(row, pod.shape, sign)
+        table.sums.add_pod(row, pod.shape, sign)
         self._count_pod(row, pod, sign)
         self.pod_log.append(row, table.capacity)
         self.sum_log.append(row, table.capacity)
@@ -358,7 +365,7 @@ class Snapshot:
         """The same for very many that came at once, as they do at the start."""
         table = self.table
         rows = [table.row_of[pod.node_name] for pod in pods]
-        table.add_pods(rows, [pod.shape for pod in pods])
+        table.sums.add_pods(rows, [pod.shape for pod in pods])
         for row, pod in zip(rows, pods, strict=True):
             self._count_pod(row, pod, 1)
         self.pod_log.extend(rows, table.capacity)

@@ -149,11 +149,8 @@ class TermCounts:
         counted = ((key, cls.counts.at(row)) for key, cls in self._classes.items())
         return {key: int(count) for key, count in counted if count}
 
-    def detached(
-        self, namespaces: NamespaceLabels, labels: LabelColumns, capacity: int
-    ) -> "TermCounts":
+    def copy(self, namespaces: NamespaceLabels, labels: LabelColumns) -> "TermCounts":
         """An independent copy."""
-        del capacity
         copy = TermCounts(namespaces, labels)
         for key, cls in self._classes.items():
             copied = copy._classes[key] = TermClass(key, cls.counts.copy())

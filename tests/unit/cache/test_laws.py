@@ -91,7 +91,7 @@ class Cluster:
 def contents(cache: Cache) -> object:
     """All that a cache holds."""
     nodes = {name: (info.node, dict(info.pods)) for name, info in cache.nodes.items()}
-    return nodes, cache.pods(), cache.assumed_pod_count(), cache.node_count()
+    return nodes, cache.pods(), len(cache.assumed_pods()), cache.node_count()
 
 
 def columns(snapshot: Snapshot) -> dict[str, tuple[object, ...]]:
@@ -101,7 +101,7 @@ def columns(snapshot: Snapshot) -> dict[str, tuple[object, ...]]:
     wanted = [table.resources.get(name) for name in resources]
     return {
         name: (
-            table.sums_of(row),
+            table.sums.of_row(row),
             tuple(map(float, table.allocatable[wanted, row])),
         )
         for name, row in table.row_of.items()
@@ -165,4 +165,4 @@ def test_nothing_is_counted_twice_or_forgotten(seed: int) -> None:
         assert all(info.pods for info in ghosts)
         assert cache.node_count() == len(cache.nodes) - len(ghosts)
         states = [state for _, state in cache.pods().values()]
-        assert cache.assumed_pod_count() == len(states) - states.count(PodState.ADDED)
+        assert len(cache.assumed_pods()) == len(states) - states.count(PodState.ADDED)

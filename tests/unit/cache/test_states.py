@@ -89,7 +89,7 @@ def test_what_an_event_does_to_a_pod(state: PodState, event: PodEvent) -> None:
     assert cache.pod_count() == is_known
     is_assumed = expected is PodState.ASSUMED
     assert cache.is_assumed_pod(POD.uid) is is_assumed
-    assert cache.assumed_pod_count() == is_assumed
+    assert len(cache.assumed_pods()) == is_assumed
     assert (cache.get_pod(POD.uid) is POD) is is_known
 
 

@@ -30,7 +30,7 @@ def test_a_rows_sums_are_those_of_its_pods(seed: int) -> None:
         expected: Counter[str] = Counter()
         for pod in running.values():
             expected.update(pod.shape.occupied)
-        taken, non_zero, count = snapshot.table.sums_of(0)
+        taken, non_zero, count = snapshot.table.sums.of_row(0)
         assert taken == {name: amount for name, amount in expected.items() if amount}
         assert non_zero[1] == sum(p.shape.non_zero_occupied[1] for p in running.values())
         assert count == len(running)
@@ -60,10 +60,10 @@ def test_pods_that_come_together_sum_up_as_one_by_one(largest: int) -> None:
             one_by_one.update([PodAdded(pod)])
 
     rows = range(4)
-    assert [together.table.sums_of(row) for row in rows] == [
-        one_by_one.table.sums_of(row) for row in rows
+    assert [together.table.sums.of_row(row) for row in rows] == [
+        one_by_one.table.sums.of_row(row) for row in rows
     ]
-    assert together.table.sums_of(3) == ({}, (0, 0), 0)
+    assert together.table.sums.of_row(3) == ({}, (0, 0), 0)
     assert set(together.sum_log.since(0)) == set(one_by_one.sum_log.since(0)) == {0, 1, 2, 3}
 
 

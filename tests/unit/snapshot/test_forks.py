@@ -1,4 +1,4 @@
-"""Laws of forks: they see what is added and removed, and nobody sees what the other becomes."""
+"""Laws of forks and copies: what they see, how long, and that no change reaches another one."""
 
 from typing import Any
 
@@ -60,29 +60,63 @@ def test_a_fork_tells_what_an_update_would_have_told(seed: int, nodes: int, step
         assert actual[part] == expected[part], part
     for name, row in rebuilt.table.row_of.items():
         here = fork.table.row_of[name]
-        assert fork.table.sums_of(here) == rebuilt.table.sums_of(row)
+        assert fork.table.sums.of_row(here) == rebuilt.table.sums.of_row(row)
         pods = {*cluster.nodes[name].pods, *(p.uid for p in added if p.node_name == name)}
         pods -= {p.uid for p in removed}
         assert set(fork.info(here).pods) == pods
 
 
+def test_a_fork_ends_when_its_original_changes() -> None:
+    """Its forks as well: what they shared is another cluster now, and reading it would be wrong."""
+    cluster, snapshot = grown(1, 3, 20)
+    fork = snapshot.fork()
+    second = fork.fork()
+
+    snapshot.update(cluster.change())
+
+    for ended in (fork, second):
+        with pytest.raises(AttributeError):
+            ended.node_order()
+
+
+def test_a_fork_of_a_fork_leaves_it_as_it_is() -> None:
+    """Also on a node where both have other pods."""
+    cluster, snapshot = grown(1, 3, 20)
+    name = next(iter(cluster.nodes))
+    fork = snapshot.fork([cluster.new_pod().on_node(name)])
+    before = told(fork)
+
+    second = fork.fork([cluster.new_pod().on_node(name)])
+
+    assert_same(told(fork), before)
+    assert len(second.info(0).pods) == len(fork.info(0).pods) + 1
+
+
+def test_a_fork_cannot_be_updated() -> None:
+    """It has nothing of its own."""
+    cluster, snapshot = grown(1, 3, 20)
+
+    with pytest.raises(TypeError):
+        snapshot.fork().update(cluster.change())
+
+
 @SETTINGS
 @CASES
-def test_a_fork_stays_what_it_is_when_its_original_changes(
+def test_a_copy_stays_what_it_is_when_its_original_changes(
     seed: int, nodes: int, steps: int
 ) -> None:
     """Nodes, pods, labels, ports, images, namespaces, counts: nothing is shared."""
     cluster, snapshot = grown(seed, nodes, steps)
     names = list(cluster.nodes)
     fork = snapshot.fork([cluster.new_pod().on_node(name) for name in names])
-    second = fork.fork()
-    before = told(fork)
+    before, copy, second = told(fork), fork.copy(), snapshot.copy()
+    of_original = told(second)
 
     for _ in range(40):
         snapshot.update(cluster.change())
 
-    assert_same(told(fork), before)
-    assert_same(told(second), before)
+    assert_same(told(copy), before)
+    assert_same(told(second), of_original)
     rebuilt = Snapshot()
     rebuilt.update(cluster.rebuild())
     assert_same(told(snapshot), told(rebuilt))
@@ -90,12 +124,12 @@ def test_a_fork_stays_what_it_is_when_its_original_changes(
 
 @SETTINGS
 @CASES
-def test_the_original_stays_what_it_is_when_a_fork_changes(
+def test_the_original_stays_what_it_is_when_a_copy_changes(
     seed: int, nodes: int, steps: int
 ) -> None:
-    """A fork can be told of everything a snapshot can, and follows."""
+    """A copy can be told of everything a snapshot can, and follows."""
     cluster, snapshot = grown(seed, nodes, steps)
-    fork = snapshot.fork()
+    copy = snapshot.copy()
     other = History(seed + 1, nodes)
     changes: list[Change] = [
         change
@@ -105,18 +139,18 @@ def test_the_original_stays_what_it_is_when_a_fork_changes(
     ]
     before = told(snapshot)
 
-    fork.update(changes)
+    copy.update(changes)
     for info in cluster.nodes.values():
         node = make_node(info.name, labels={"example.com/new": "x"}, allocatable={"a.b/c": 3})
-        fork.update([NodeSet(make_node_info(node), node)])
-        fork.update([PodAdded(other.new_pod().on_node(info.name))])
+        copy.update([NodeSet(make_node_info(node), node)])
+        copy.update([PodAdded(other.new_pod().on_node(info.name))])
 
     assert_same(told(snapshot), before)
     for info in cluster.nodes.values():
-        row = fork.table.row_of[info.name]
-        assert len(fork.info(row).pods) == fork.table.pod_count[row] == 1
-        assert fork.node(row).metadata.labels["example.com/new"] == "x"
-    assert snapshot.has_label("example.com/new") is False
+        row = copy.table.row_of[info.name]
+        assert len(copy.info(row).pods) == copy.table.pod_count[row] == 1
+        assert copy.node(row).metadata.labels["example.com/new"] == "x"
+    assert "example.com/new" not in snapshot.label_keys()
 
 
 def test_what_is_known_of_a_labels_values_is_each_ones_own() -> None:

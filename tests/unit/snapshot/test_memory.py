@@ -64,22 +64,22 @@ def test_a_resource_that_no_node_offers_takes_no_column() -> None:
         make_pod_info(f"p{i}", node_name="n", requests={f"a.b/r{i}": 2, "a.b/r": 1})
         for i in range(100)
     ]
-    layout = snapshot.table.layout
+    layout = snapshot.table.sums.layout
     snapshot.update(map(PodAdded, pods))
 
     assert len(snapshot.table.resources) == 3
-    assert snapshot.table.layout is layout
+    assert snapshot.table.sums.layout is layout
     set_node(snapshot, "m", allocatable={"a.b/r": 7, "a.b/r5": 1})
 
     table = snapshot.table
     column, row = table.resources.get("a.b/r"), table.row_of["n"]
     assert column is not None
-    assert table.layout is not layout
+    assert table.sums.layout is not layout
     assert table.requested[column].tolist() == [100, 0]
     assert table.allocatable[column].tolist() == [0, 7]
     snapshot.update(map(PodRemoved, pods))
-    assert table.sums_of(row)[0] == {}
-    assert table._unoffered == {}
+    assert table.sums.of_row(row)[0] == {}
+    assert table.sums._unoffered == {}
 
 
 def test_columns_of_resources_that_nobody_offers_any_more_go() -> None:
@@ -87,18 +87,18 @@ def test_columns_of_resources_that_nobody_offers_any_more_go() -> None:
     snapshot = make_snapshot([make_node("n")])
     pod = make_pod_info("p", node_name="n", requests={"a.b/r3": 2**60, "a.b/r4": 5})
     snapshot.update([PodAdded(pod)])
-    before = snapshot.table.sums_of(0)
+    before = snapshot.table.sums.of_row(0)
 
     for i in range(500):
         set_node(snapshot, "n", allocatable={f"a.b/r{i}": 1})
 
     assert len(snapshot.table.resources) < 30
-    assert len(snapshot.table._requested.floats) < 40
-    assert snapshot.table.sums_of(0) == before
+    assert len(snapshot.table.sums._requested.floats) < 40
+    assert snapshot.table.sums.of_row(0) == before
     set_node(snapshot, "n", allocatable={"a.b/r3": 1})
     column = snapshot.table.resources.get("a.b/r3")
     assert column is not None
-    assert snapshot.table.exact_requested(column, 0) == 2**60
+    assert snapshot.table.sums.exact_requested(column, 0) == 2**60
     assert snapshot.table.allocatable[column].tolist() == [1]
 
 

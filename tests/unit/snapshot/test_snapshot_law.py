@@ -81,7 +81,7 @@ def _row(snapshot: Snapshot, row: int) -> dict[str, Any]:
         "features": table.feature_sets.values[table.feature_set[row]],
         "max pods": table.max_pods[row],
         "has": {name: amount for name, amount in has.items() if amount},
-        "sums": table.sums_of(row),
+        "sums": table.sums.of_row(row),
     }
 
 

@@ -118,7 +118,7 @@ def view_of(
     return View(
         core.cache.pod_count(),
         _queue(core.queue) if decides else _by_condition(core.queue),
-        core.cache.assumed_pod_count(),
+        len(core.cache.assumed_pods()),
         binds,
         arrivals,
         _zones(engine),

@@ -1,0 +1,240 @@
+"""What nodes offer and what the pods on them take: a line per resource, a column per node.
+
+Units: cpu in thousandths of a core, memory and ephemeral storage in bytes, others in units; all as
+float64, which holds every whole number below 2**53 exactly. Larger ones are in `Amounts.oversized`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.pods import PodShape
+from scheduler.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from scheduler.kernel.snapshot.amounts import Amounts
+from scheduler.kernel.snapshot.interning import Interner
+
+Floats: TypeAlias = NDArray[np.float64]
+
+CPU_COLUMN: Final = 0
+MEMORY_COLUMN: Final = 1
+
+_CORE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
+_SPARE_LINES: Final = 8
+"""Columns of resources that no node offers any more and that are not worth compacting."""
+
+
+class ResourceSums:
+    """What is there and what is taken, by resource and row.
+
+    A resource has a line when a node offers some of it. Of any other resource every node has 0.
+    What pods on nodes hold of it is kept aside until a node offers it.
+
+    Attributes:
+        resources: line by resource name.
+        layout: another object whenever a resource got a line or lines were numbered anew.
+        max_pods: allocatable pods by row.
+        pod_count: pods by row.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.resources = Interner[str](_CORE)
+        self.layout = object()
+        self.max_pods: Floats = np.zeros(capacity)
+        self.pod_count: Floats = np.zeros(capacity)
+        self._allocatable = Amounts(len(_CORE), capacity)
+        self._requested = Amounts(len(_CORE), capacity)
+        self._non_zero = Amounts(2, capacity)
+        self._offering = [0] * len(_CORE)
+        """By line, how many nodes offer some of the resource."""
+        self._unoffered: dict[str, dict[int, int]] = {}
+
+    @property
+    def allocatable(self) -> Floats:
+        """Shape (resources, capacity)."""
+        return self._allocatable.floats[: len(self.resources.values)]
+
+    @property
+    def requested(self) -> Floats:
+        """What the pods on the node take. Shape (resources, capacity)."""
+        return self._requested.floats[: len(self.resources.values)]
+
+    @property
+    def non_zero_requested(self) -> Floats:
+        """Cpu and memory with defaults for containers without requests. Shape (2, capacity)."""
+        return self._non_zero.floats
+
+    # --- exact numbers --------------------------------------------------------------------------
+
+    @property
+    def has_oversized(self) -> bool:
+        """Whether there are any `oversized_cells`."""
+        return bool(self._allocatable.oversized or self._requested.oversized)
+
+    def oversized_cells(self) -> set[tuple[int, int]]:
+        """Lines and rows where what is there or taken is more than float64 holds."""
+        return {*self._allocatable.oversized, *self._requested.oversized}
+
+    def exact_allocatable(self, line: int, row: int) -> int:
+        """What the node has of a resource."""
+        return self._allocatable.at(line, row)
+
+    def exact_requested(self, line: int, row: int) -> int:
+        """What the pods on the node take of a resource."""
+        return self._requested.at(line, row)
+
+    def of_row(self, row: int) -> tuple[dict[str, int], tuple[int, int], int]:
+        """All sums over the pods of a row.
+
+        Returns:
+            What they take by resource (what they take nothing of is left out), cpu and memory with
+            defaults, and their number.
+        """
+        taken = {name: self._requested.at(i, row) for i, name in enumerate(self.resources.values)}
+        taken.update((name, rows.get(row, 0)) for name, rows in self._unoffered.items())
+        non_zero = (self._non_zero.at(0, row), self._non_zero.at(1, row))
+        return {n: a for n, a in taken.items() if a}, non_zero, int(self.pod_count[row])
+
+    # --- changes --------------------------------------------------------------------------------
+
+    def set_allocatable(self, row: int, amounts: Mapping[str, int]) -> None:
+        """Take over what a node offers, pods included."""
+        self.max_pods[row] = amounts.get(PODS, 0)
+        offered = {name: a for name, a in amounts.items() if a and name != PODS}
+        for name in offered:
+            if self.resources.get(name) is None:
+                self._new_line(name)
+        for line, name in enumerate(self.resources.values):
+            amount = offered.get(name, 0)
+            if not amount and not self._offering[line]:
+                continue
+            before = self._allocatable.at(line, row)
+            if amount != before:
+                self._allocatable.set(line, row, amount)
+                self._offering[line] += bool(amount) - bool(before)
+        unused = self._offering[len(_CORE) :].count(0)
+        if unused > _SPARE_LINES and 2 * unused > len(self.resources):
+            self._drop_unused_lines()
+
+    def add_pod(self, row: int, shape: PodShape, sign: int) -> None:
+        """Count a pod in (`sign` 1) or out (-1)."""
+        for name, amount in shape.occupied.items():
+            line = self.resources.get(name)
+            if line is None:
+                self._take_unoffered(name, row, sign * amount)
+            else:
+                self._requested.add(line, row, sign * amount)
+        for line, amount in enumerate(shape.non_zero_occupied):
+            self._non_zero.add(line, row, sign * amount)
+        self.pod_count[row] += sign
+
+    def add_pods(self, rows: Sequence[int], shapes: Sequence[PodShape]) -> None:
+        """Count many pods in, each on its row.
+
+        Cost: a sum per resource over all of them, where `add_pod` takes one per pod.
+        """
+        numbers: dict[PodShape, int] = {}
+        kinds = np.array([numbers.setdefault(shape, len(numbers)) for shape in shapes], np.intp)
+        at = np.array(rows, np.intp)
+        for line, name in enumerate(self.resources.values):
+            amounts = [shape.occupied.get(name, 0) for shape in numbers]
+            if any(amounts):
+                self._requested.add_all(line, at, kinds, amounts)
+        # How many names there are of resources that no node offers is for tenants to say.
+        unoffered = [shape.occupied.keys() - self.resources.values for shape in numbers]
+        if any(unoffered):
+            for row, shape, kind in zip(rows, shapes, kinds.tolist(), strict=True):
+                for name in unoffered[kind]:
+                    self._take_unoffered(name, row, shape.occupied[name])
+        for line in range(len(self._non_zero.floats)):
+            amounts = [shape.non_zero_occupied[line] for shape in numbers]
+            self._non_zero.add_all(line, at, kinds, amounts)
+        np.add.at(self.pod_count, at, 1)
+
+    def clear_row(self, row: int) -> None:
+        """Forget a node; its pods have been removed before."""
+        self.set_allocatable(row, {})
+        self._requested.clear_row(row)
+        self._non_zero.clear_row(row)
+        self.pod_count[row] = 0
+
+    def fit(self, capacity: int) -> None:
+        """Make room for so many rows."""
+        for amounts in (self._allocatable, self._requested, self._non_zero):
+            amounts.fit(len(amounts.floats), capacity)
+        more = np.zeros(capacity - len(self.pod_count))
+        self.max_pods = np.concatenate((self.max_pods, more))
+        self.pod_count = np.concatenate((self.pod_count, more))
+
+    # --- copies ---------------------------------------------------------------------------------
+
+    def picked(
+        self, rows: NDArray[np.intp], shape: PodShape, times: Floats
+    ) -> "ResourceSums | None":
+        """Some rows as they would be with more pods of a shape; see `NodeTable.picked`."""
+        offered = [0] * len(self.resources.values)
+        occupied = [shape.occupied.get(name, 0) for name in self.resources.values]
+        allocatable = self._allocatable.picked(rows, offered, times)
+        requested = self._requested.picked(rows, occupied, times)
+        non_zero = self._non_zero.picked(rows, shape.non_zero_occupied, times)
+        if allocatable is None or requested is None or non_zero is None:
+            return None
+        copy = object.__new__(ResourceSums)
+        copy.__dict__.update(self.__dict__)
+        copy._allocatable, copy._requested, copy._non_zero = allocatable, requested, non_zero
+        copy.max_pods, copy.pod_count = self.max_pods.take(rows), self.pod_count.take(rows) + times
+        return copy
+
+    def fork(self) -> "ResourceSums":
+        """A copy to which pods may come and go; what nodes offer is shared."""
+        copy = object.__new__(ResourceSums)
+        copy.__dict__.update(self.__dict__)
+        copy._requested, copy._non_zero = self._requested.copy(), self._non_zero.copy()
+        copy.pod_count = self.pod_count.copy()
+        copy._unoffered = {name: rows.copy() for name, rows in self._unoffered.items()}
+        return copy
+
+    def copy(self) -> "ResourceSums":
+        """An independent copy."""
+        copy = object.__new__(ResourceSums)
+        copy.__dict__.update(self.fork().__dict__)
+        copy.resources = Interner(self.resources.values)
+        copy._offering = self._offering.copy()
+        copy._allocatable, copy.max_pods = self._allocatable.copy(), self.max_pods.copy()
+        return copy
+
+    # --- lines ----------------------------------------------------------------------------------
+
+    def _new_line(self, name: str) -> None:
+        line = self.resources.intern(name)
+        if line >= len(self._allocatable.floats):
+            self._allocatable.fit(2 * line, len(self.pod_count))
+            self._requested.fit(2 * line, len(self.pod_count))
+        self._offering.append(0)
+        for row, amount in self._unoffered.pop(name, {}).items():
+            self._requested.set(line, row, amount)
+        self.layout = object()
+
+    def _drop_unused_lines(self) -> None:
+        """Give up the lines of resources that no node offers any more."""
+        kept = [i for i in range(len(self.resources)) if self._offering[i] or i < len(_CORE)]
+        for line in sorted(set(range(len(self.resources))).difference(kept)):
+            name = self.resources.values[line]
+            for row in np.flatnonzero(self._requested.floats[line]).tolist():
+                self._take_unoffered(name, row, self._requested.at(line, row))
+        self._allocatable.keep_lines(kept, len(kept) + _SPARE_LINES)
+        self._requested.keep_lines(kept, len(kept) + _SPARE_LINES)
+        self._offering = [self._offering[line] for line in kept]
+        self.resources = Interner(self.resources.values[line] for line in kept)
+        self.layout = object()
+
+    def _take_unoffered(self, name: str, row: int, amount: int) -> None:
+        rows = self._unoffered.setdefault(name, {})
+        taken = rows.get(row, 0) + amount
+        if taken:
+            rows[row] = taken
+        else:
+            rows.pop(row, None)
+        if not rows:
+            del self._unoffered[name]
