@@ -4,8 +4,8 @@ A column is written as codes into its distinct values, so that a program works o
 once per distinct value and then only gathers. The room that keeps devices fills these types; this
 room never changes them.
 
-Rows and values of a column may be appended and codes changed between two evaluations. A value, once
-it has a code, keeps it.
+Rows and values of a column may be appended and codes changed between two evaluations. A value keeps
+its code as long as `values` is the same list.
 """
 
 from collections.abc import Mapping, Sequence

@@ -242,11 +242,11 @@ class Allocator:
         else:
             alone = areas is not None and not beside
             columns: dict[str, NDArray[np.integer]] = {f"ask {i}": c for i, c in enumerate(codes)}
-            for name, values in zip(self.plan.attributes, judging.value_columns(rows), strict=True):
+            for name, column in zip(self.plan.attributes, judging.value_columns(rows), strict=True):
                 if alone:
-                    columns[f"alike {name}"] = _alike(values, owner)
+                    columns[f"alike {name}"] = _alike(column.numbers, owner)
                 else:
-                    columns[f"value {name}"] = values
+                    columns[f"value {name} {column.numbering}"] = column.numbers
             columns |= self._shared_columns(rows)
             if consumption[kept].any():
                 columns["pool"] = np.concatenate([layout.pool_of for layout in layouts])[kept]

@@ -1,12 +1,12 @@
 """One row per device, one column per property, as CEL programs and the allocator read them.
 
-Rows of devices that are gone are used again. Columns only grow, and a value that has a code keeps
-it, so that what was worked out per value stays good.
+Rows of devices that are gone are used again. A value keeps its code as long as its column keeps its
+list of values, so that what was worked out per value stays good.
 """
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 import numpy as np
@@ -31,6 +31,8 @@ NONE: Final = 0
 """The number of "no taints", "no capacities" and "no counters"."""
 
 _MIN_CAPACITY: Final = 64
+_SPARE_VALUES: Final = 64
+"""Values of no row that are not worth dropping."""
 _ARRAYS: Final = ("alive", "multiple", "taint_set", "capacity_set", "consumption")
 _EFFECTIVE: Final = frozenset({NO_SCHEDULE, NO_EXECUTE})
 """Effects of taints that keep claims away; others, such as None, only inform."""
@@ -45,53 +47,98 @@ class Consumed(NamedTuple):
 
 
 class _GrowingColumn(Generic[T]):
-    """The codes and values of one property. `True` and `1` are two values."""
+    """The codes and values of one property. `True` and `1` are two values.
+
+    Once more than half of the values are those of no row any more, the others get codes anew and
+    `view` another list: what was worked out per value is good as long as the list is the same.
+    """
 
     def __init__(self, capacity: int) -> None:
-        self._values: list[T] = []
         self._codes: dict[tuple[type, T], int] = {}
-        self.view: Column[T] = Column(np.full(capacity, ABSENT, np.int32), self._values)
+        self._rows_of: list[int] = []
+        self._unused = 0
+        self.view: Column[T] = Column(np.full(capacity, ABSENT, np.int32), [])
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether any row has a value."""
+        return self._unused < len(self._rows_of)
 
     def set(self, row: int, value: T) -> None:
-        code = self._codes.setdefault((type(value), value), len(self._values))
-        if code == len(self._values):
+        code = self._codes.setdefault((type(value), value), len(self._rows_of))
+        if code == len(self._rows_of):
             self._values.append(value)
+            self._rows_of.append(0)
+            self._unused += 1
+        old = int(self.view.codes[row])
         self.view.codes[row] = code
+        self._count(code, 1)
+        self._count(old, -1)
+        if self._unused > max(_SPARE_VALUES, len(self._rows_of) // 2):
+            self._drop_unused_values()
 
     def clear(self, row: int) -> None:
+        self._count(int(self.view.codes[row]), -1)
         self.view.codes[row] = ABSENT
 
     def grow(self, capacity: int) -> None:
         codes = np.full(capacity, ABSENT, np.int32)
         codes[: len(self.view.codes)] = self.view.codes
-        self.view = Column(codes, self._values)
+        self.view = Column(codes, self.view.values)
 
     def copy(self) -> "_GrowingColumn[T]":
         copy: _GrowingColumn[T] = _GrowingColumn(0)
-        copy._values = self._values.copy()
         copy._codes = self._codes.copy()
-        copy.view = Column(self.view.codes.copy(), copy._values)
+        copy._rows_of, copy._unused = self._rows_of.copy(), self._unused
+        copy.view = Column(self.view.codes.copy(), [*self.view.values])
         return copy
+
+    @property
+    def _values(self) -> list[T]:
+        return cast(list[T], self.view.values)
+
+    def _count(self, code: int, sign: int) -> None:
+        if code == ABSENT:
+            return
+        before = self._rows_of[code]
+        self._rows_of[code] = before + sign
+        self._unused += (before + sign == 0) - (before == 0)
+
+    def _drop_unused_values(self) -> None:
+        used = [code for code, rows in enumerate(self._rows_of) if rows]
+        # The last entry is that of absent values, whose code is -1.
+        new_code = np.full(len(self._rows_of) + 1, ABSENT, np.int32)
+        new_code[used] = np.arange(len(used))
+        values = [self.view.values[code] for code in used]
+        self._codes = {(type(value), value): code for code, value in enumerate(values)}
+        self._rows_of, self._unused = [self._rows_of[code] for code in used], 0
+        self.view = Column(new_code[self.view.codes], values)
 
 
 class _NamedColumns(Generic[T]):
-    """Columns by domain and id."""
+    """Columns by domain and id; what no device has is no column."""
 
     def __init__(self) -> None:
         self._columns: dict[tuple[str, str], _GrowingColumn[T]] = {}
         self.view: dict[str, dict[str, Column[T]]] = {}
 
     def set(self, row: int, name: tuple[str, str], value: T, capacity: int) -> None:
-        column = self._columns.get(name)
-        if column is None:
-            column = _GrowingColumn(capacity)
-            self._add(name, column)
+        column = self._columns.get(name) or _GrowingColumn(capacity)
+        before = column.view
         column.set(row, value)
+        if column.view is not before or name not in self._columns:
+            self._add(name, column)
 
     def clear(self, row: int, name: tuple[str, str]) -> None:
         column = self._columns.get(name)
-        if column is not None:
-            column.clear(row)
+        if column is None:
+            return
+        column.clear(row)
+        if not column.has_rows:
+            domain, identifier = name
+            del self._columns[name], self.view[domain][identifier]
+            if not self.view[domain]:
+                del self.view[domain]
 
     def grow(self, capacity: int) -> None:
         for name, column in self._columns.items():

@@ -5,7 +5,8 @@ Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/alloca
 """
 
 from collections.abc import Callable
-from typing import Final, Protocol, TypeAlias
+from itertools import count
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,32 +21,55 @@ MISSING: Final = -1
 
 _Value: TypeAlias = tuple[str, bool | int | str]
 _MAX_ATTRIBUTES: Final = 64
+_SPARE_VALUES: Final = 64
+"""Values of no row that are not worth dropping."""
+
+
+class ValueColumn(NamedTuple):
+    """The values of one attribute, as numbers.
+
+    Attributes:
+        numbering: numbers of one numbering are comparable with each other only.
+        numbers: by row, the number of the value, or `MISSING`. Not to be written to.
+    """
+
+    numbering: int
+    numbers: NDArray[np.intp]
 
 
 class Attributes:
-    """The values of the attributes that constraints name, as numbers in columns."""
+    """The values of the attributes that constraints name, in columns."""
 
     def __init__(self, table: DeviceTable) -> None:
         self._table = table
         self._columns: dict[str, _AttributeColumn] = {}
+        self._numberings = count()
 
-    def column(self, name: str) -> NDArray[np.intp]:
-        """By row, the number of the value of an attribute, or `MISSING`. Not to be written to."""
-        found = self._columns.pop(name, None) or _AttributeColumn(name)
+    def column(self, name: str) -> ValueColumn:
+        """The values of an attribute."""
+        found = self._columns.pop(name, None)
+        if found is None or found.is_mostly_unused:
+            found = _AttributeColumn(name, next(self._numberings))
         self._columns[name] = found
         if len(self._columns) > _MAX_ATTRIBUTES:
             del self._columns[next(iter(self._columns))]
-        return found.caught_up(self._table)
+        return ValueColumn(found.numbering, found.caught_up(self._table))
 
 
 class _AttributeColumn:
     """The values of one attribute, by its full name."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, numbering: int) -> None:
+        self.numbering = numbering
         self._name = name
         self._values = Interner[_Value]()
         self._numbers = np.zeros(0, np.intp)
         self._position = -1
+
+    @property
+    def is_mostly_unused(self) -> bool:
+        """Whether more than half of the values must be those of no row any more."""
+        return len(self._values) > 2 * max(_SPARE_VALUES, len(self._numbers))
 
     def caught_up(self, table: DeviceTable) -> NDArray[np.intp]:
         log, size = table.device_log, table.columns.size

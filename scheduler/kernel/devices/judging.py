@@ -9,14 +9,13 @@ from decimal import Decimal
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from scheduler.api.devices import DeviceTaint
 from scheduler.api.objects import Taint
 from scheduler.kernel.cel import ERROR, FALSE, PENDING, TRUE
 from scheduler.kernel.devices.capacities import Amounts, Share, fit, shares_of
 from scheduler.kernel.devices.columns import Consumed
-from scheduler.kernel.devices.constraints import Attributes
+from scheduler.kernel.devices.constraints import Attributes, ValueColumn
 from scheduler.kernel.devices.places import Layout
 from scheduler.kernel.devices.plan import Ask, Plan
 from scheduler.kernel.devices.pools import CounterTable, Mask, Rows
@@ -180,9 +179,10 @@ class Judging:
         number = int(self.usage.table.columns.capacity_set[row])
         return self._asks[ask.index].shares(self.usage, number) or ()
 
-    def value_columns(self, rows: Rows) -> list[NDArray[np.intp]]:
-        """By attribute that constraints name and given row, the number of the device's value."""
-        return [self._attributes.column(name)[rows] for name in self.plan.attributes]
+    def value_columns(self, rows: Rows) -> list[ValueColumn]:
+        """By attribute that constraints name, the values of given rows."""
+        columns = [self._attributes.column(name) for name in self.plan.attributes]
+        return [ValueColumn(column.numbering, column.numbers[rows]) for column in columns]
 
     def candidates(self, layout: Layout, budget: int | None) -> tuple[Candidates, list[int]]:
         """The devices of a node for a search, and their rows."""
@@ -224,7 +224,7 @@ class Judging:
                 ],
                 consumed=[usage.consumed(device) for device in ids],
                 values={
-                    name: column.tolist()
+                    name: column.numbers.tolist()
                     for name, column in zip(self.plan.attributes, values, strict=True)
                 },
             ),

@@ -25,6 +25,7 @@ CounterTable: TypeAlias = Mapping[tuple[str, str], Decimal]
 """Amounts by counter set and counter."""
 
 NO_ROWS: Final[Rows] = np.zeros(0, np.intp)
+_NO_COUNTERS: Final[CounterTable] = {}
 
 
 class PoolId(NamedTuple):
@@ -48,6 +49,8 @@ class Placed:
         rows: by device, its row.
         nodes: the numbers of the nodes it is meant for; None when a condition tells.
         here: by node number, which devices are for the node; empty when all are.
+        pool_id: the pool it is a part of.
+        generation: of that pool.
         names: of its devices.
         duplicate: a name that comes twice, or empty.
         consumes: whether a device consumes counters.
@@ -57,11 +60,13 @@ class Placed:
     __slots__ = (
         "consumes",
         "duplicate",
+        "generation",
         "here",
         "is_bound",
         "name",
         "names",
         "nodes",
+        "pool_id",
         "rows",
         "spec",
     )
@@ -69,6 +74,8 @@ class Placed:
     def __init__(self, name: str, spec: ResourceSliceSpec, rows: Rows) -> None:
         self.name = name
         self.spec = spec
+        self.pool_id = PoolId(spec.driver, spec.pool.name)
+        self.generation = spec.pool.generation
         self.rows = rows
         self.nodes: tuple[int, ...] | None = None
         self.here: dict[int, Mask] = {}
@@ -79,16 +86,6 @@ class Placed:
             self.duplicate = next(name for name, count in counts.items() if count > 1)
         self.consumes = any(device.consumes_counters for device in spec.devices)
         self.is_bound = any(device.binding_conditions is not None for device in spec.devices)
-
-    @property
-    def pool_id(self) -> PoolId:
-        """The pool it is a part of."""
-        return PoolId(self.spec.driver, self.spec.pool.name)
-
-    @property
-    def generation(self) -> int:
-        """The generation of the pool it is a part of."""
-        return self.spec.pool.generation
 
 
 class Seen(NamedTuple):
@@ -169,6 +166,7 @@ class Pool:
     """
 
     __slots__ = (
+        "_consuming",
         "_counters",
         "_generations",
         "broad",
@@ -186,6 +184,7 @@ class Pool:
         self.broad: dict[str, Placed] = {}
         self.counting: dict[str, Placed] = {}
         self.changes = 0
+        self._consuming = 0
         self._generations: Counter[int] = Counter()
         self._counters: dict[int, tuple[CounterTable, str]] = {}
 
@@ -193,6 +192,7 @@ class Pool:
         """Take a slice in."""
         self.placed[placed.name] = placed
         self._generations[placed.generation] += 1
+        self._consuming += placed.consumes
         self._counters.clear()
         self.changes += 1
         if placed.spec.shared_counters:
@@ -206,6 +206,7 @@ class Pool:
         """Let a slice go."""
         del self.placed[placed.name]
         self._generations[placed.generation] -= 1
+        self._consuming -= placed.consumes
         self._counters.clear()
         self.changes += 1
         if not self._generations[placed.generation]:
@@ -225,6 +226,7 @@ class Pool:
         copy.broad = self.broad.copy()
         copy.counting = self.counting.copy()
         copy.changes = self.changes
+        copy._consuming = self._consuming
         copy._generations = self._generations.copy()
         copy._counters = self._counters.copy()
         return copy
@@ -242,20 +244,24 @@ class Pool:
 
     def local_view(self, number: int, elsewhere: Iterable[Seen]) -> PoolView | None:
         """What the node of a number sees that sees these slices beside its own."""
-        own = [*self.local.get(number, ()), *self.counting.values()]
-        return self.view([*(Seen(placed, placed.here.get(number)) for placed in own), *elsewhere])
+        own = self.local.get(number, ())
+        seen = [Seen(placed, placed.here.get(number)) for placed in own]
+        return self.view([*seen, *map(Seen, self.counting.values()), *elsewhere])
 
     def view(self, seen: Iterable[Seen]) -> PoolView | None:
         """What a node sees of the pool that sees these slices; None for nothing at all."""
         slices = list(seen)
         if not slices:
             return None
-        generation = max(s.placed.generation for s in slices)
-        slices = [s for s in slices if s.placed.generation == generation]
-        slices.sort(key=lambda s: s.placed.name)
-        # The count of the first slice decides; upstream looks at those of the node first.
-        first = min(slices, key=lambda s: s.placed.nodes is None)
-        expected = first.placed.spec.pool.resource_slice_count
+        first = slices[0]
+        # Most pools are one slice: a start looks at thousands of them.
+        if len(slices) > 1:
+            newest = max(s.placed.generation for s in slices)
+            slices = [s for s in slices if s.placed.generation == newest]
+            slices.sort(key=lambda s: s.placed.name)
+            # The count of the first slice decides; upstream looks at those of the node first.
+            first = min(slices, key=lambda s: s.placed.nodes is None)
+        generation, expected = first.placed.generation, first.placed.spec.pool.resource_slice_count
         if len(slices) != expected:
             if max(self._generations) > generation:
                 return None
@@ -272,16 +278,18 @@ class Pool:
         return self._counters_of(generation)[0]
 
     def _problem(self, generation: int, slices: Sequence[Seen]) -> str:
-        names: set[str] = set()
+        names: frozenset[str] = frozenset()
         for seen in slices:
             placed = seen.placed
-            twice = placed.duplicate or min(names & placed.names, default="")
+            twice = placed.duplicate or (names and min(names & placed.names, default=""))
             if twice:
                 return f"duplicate device name {twice}"
-            names |= placed.names
+            names = names | placed.names if names else placed.names
         return self._counters_of(generation)[1]
 
     def _counters_of(self, generation: int) -> tuple[CounterTable, str]:
+        if not self._consuming and not self.counting:
+            return _NO_COUNTERS, ""
         found = self._counters.get(generation)
         if found is None:
             found = self._counters[generation] = self._gather_counters(generation)

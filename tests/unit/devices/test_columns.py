@@ -1,0 +1,133 @@
+"""Columns of devices hold what devices are now, however often they were something else."""
+
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from scheduler.kernel.cel import TRUE, compile_expression
+from scheduler.kernel.devices import columns as device_columns, constraints
+from scheduler.kernel.devices.allocator import ALLOCATABLE, NOT_ALLOCATABLE
+from scheduler.kernel.devices.catalog import Devices
+from scheduler.kernel.devices.columns import DeviceColumns
+from tests.support.claims import (
+    DRIVER,
+    a_claim,
+    a_device,
+    a_slice,
+    cluster,
+    exactly,
+    nodes_of,
+    verdicts,
+)
+from tests.unit.devices.test_laws import a_history, act, check, claims, slices
+
+NEWER = f'device.attributes["{DRIVER}"].version.isGreaterThan(semver("1.1500.0"))'
+TWO_ALIKE = a_claim(exactly(count=2), constraints=[{"matchAttribute": f"{DRIVER}/id"}])
+
+
+def columns_of(devices: Devices) -> DeviceColumns:
+    return devices.table.columns
+
+
+def test_values_that_no_device_has_any_more_are_dropped() -> None:
+    """A driver is updated again and again; an expression says the same as of new columns."""
+    devices, program = cluster([]), compile_expression(NEWER)
+    verdict = []
+    for number in range(1, 3001):
+        attributes = {"id": f"uuid-{number}", "version": f"1.{number}.0"}
+        texts = {"id": {"string": attributes["id"]}, "version": {"version": attributes["version"]}}
+        devices.set_slice(a_slice("n", [{"name": "gpu", "attributes": texts}]))
+        found = program.evaluate(columns_of(devices))
+        verdict.append(bool((found.codes == TRUE)[columns_of(devices).alive[: len(found.codes)]]))
+
+    assert verdict == [number > 1500 for number in range(1, 3001)]
+    held = columns_of(devices).attributes[DRIVER]
+    assert {name: len(column.values) < 200 for name, column in held.items()} == {
+        "id": True,
+        "version": True,
+    }
+
+
+def test_an_attribute_that_no_device_has_any_more_is_no_column() -> None:
+    """And neither is its domain."""
+    devices = cluster([a_slice("n", [a_device("gpu", attributes={"other.dev/a": "x", "b": "y"})])])
+    assert set(columns_of(devices).attributes) == {"other.dev", DRIVER}
+
+    devices.set_slice(a_slice("n", [a_device("gpu", attributes={"b": "y"})]))
+    assert set(columns_of(devices).attributes) == {DRIVER}
+
+    devices.remove_slice("n")
+    assert not columns_of(devices).attributes
+
+
+def test_a_fork_keeps_its_values() -> None:
+    """Also when the original drops them."""
+    devices = cluster([a_slice("n", [a_device("gpu", attributes={"id": "first"})])])
+    fork = devices.fork()
+    for number in range(500):
+        devices.set_slice(a_slice("n", [a_device("gpu", attributes={"id": f"{number}"})]))
+
+    is_first = a_claim(exactly(selectors=[f'device.attributes["{DRIVER}"].id == "first"']))
+    nodes = nodes_of("n")
+    assert verdicts(fork, nodes, is_first) == {"n": ALLOCATABLE}
+    assert verdicts(devices, nodes, is_first) == {"n": NOT_ALLOCATABLE}
+
+
+def publish(devices: Devices, n: str, m: str, shared: str) -> None:
+    """Two nodes with a device each, and one that both see; by the values of an attribute."""
+    for node, value in (("n", n), ("m", m)):
+        devices.set_slice(a_slice(node, [a_device("gpu", attributes={"id": value})]))
+    beside = [a_device("x", attributes={"id": shared})]
+    devices.set_slice(a_slice("all", beside, pool="all", allNodes=True))
+
+
+def test_values_of_constraints_are_numbered_anew() -> None:
+    """A device that all nodes see matches the one of a node, or does not, whatever was before."""
+    devices, nodes, random = cluster([]), nodes_of("n", "m"), Random(0)
+    for _ in range(400):
+        n, m = (f"{random.randrange(10**6)}" for _ in "nm")
+        shared = random.choice([n, m, "none"])
+        publish(devices, n, m, shared)
+
+        assert verdicts(devices, nodes, TWO_ALIKE) == {
+            "n": ALLOCATABLE if n == shared else NOT_ALLOCATABLE,
+            "m": ALLOCATABLE if m == shared else NOT_ALLOCATABLE,
+        }
+
+
+def test_an_attribute_that_was_long_not_asked_for() -> None:
+    """Its numbers are others than before, and are not taken for those."""
+    devices, nodes = cluster([]), nodes_of("n", "m")
+    publish(devices, "one", "two", "one")
+    assert verdicts(devices, nodes, TWO_ALIKE) == {"n": ALLOCATABLE, "m": NOT_ALLOCATABLE}
+
+    for number in range(100):
+        devices._attributes.column(f"{DRIVER}/other-{number}")
+    # With the row of the first value it has the first number, too.
+    for value in ("three", "four"):
+        devices.set_slice(a_slice("n", [a_device("gpu", attributes={"id": value})]))
+
+    assert set(verdicts(devices, nodes, TWO_ALIKE).values()) == {NOT_ALLOCATABLE}
+
+
+@pytest.fixture(scope="module")
+def drops_at_once() -> Iterator[None]:
+    """Every value that no row has is dropped at the next one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(device_columns, "_SPARE_VALUES", 0)
+        patch.setattr(constraints, "_SPARE_VALUES", 0)
+        yield
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_what_is_dropped_is_not_missed(drops_at_once: None, data: st.DataObject) -> None:
+    """The plain rules say the same after any history."""
+    history = a_history()
+    history.publish(data.draw(slices()))
+    wanted = [data.draw(claims("a"))]
+    for number in range(data.draw(st.integers(2, 8))):
+        act(history, data, number)
+        check(history, wanted)
