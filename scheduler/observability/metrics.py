@@ -5,7 +5,7 @@ ours. What kube-scheduler has no word for begins with `stowage_`.
 
 Source: pkg/scheduler/metrics metrics.go; k8s.io/component-base/metrics/prometheus/clientgo,
 restclient (1.36.3). Differs: metrics of parts that do not exist here are absent (the
-asynchronous API dispatcher, pod groups, devices, volume binder cache).
+asynchronous API dispatcher, pod groups, volume binder cache).
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,6 +19,7 @@ from scheduler.observability.client_metrics import (
     InformerMetrics,
     ReviewMetrics,
 )
+from scheduler.observability.device_metrics import DeviceMetrics
 from scheduler.observability.engine_metrics import EngineMetrics
 from scheduler.observability.extender_metrics import ExtenderMetrics
 from scheduler.observability.feature_gates import declare_feature_gates
@@ -57,6 +58,7 @@ class SchedulerMetrics:
         self.informers = InformerMetrics(self.instruments)
         self.extenders = ExtenderMetrics(self.instruments)
         VolumeMetrics(self.instruments)
+        DeviceMetrics(self.instruments)
         self._declare_shared()
         self._declare_own()
 

@@ -23,9 +23,10 @@ def make_handle(
     shared: Mapping[type[SharedState], SharedState] | None = None,
     *,
     watches: tuple[ObjectKind, ...] = (),
+    profile: str = "",
     **filled: Any,
 ) -> Handle:
     """A handle with these shared states; one that belongs to no plugin may ask for any."""
     backing = make_backing(**filled)
     backing.states._states.update(shared or {})
-    return Handle(backing, watches=watches)
+    return Handle(backing, profile=profile, watches=watches)

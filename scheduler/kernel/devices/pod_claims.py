@@ -6,6 +6,7 @@ isClaimReadyForBinding) v1.36.3.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
 
 from scheduler.api.devices import (
     AllocatedDeviceStatus,
@@ -22,8 +23,21 @@ class ClaimProblem(ValueError):  # noqa: N818 - a reason to wait, no fault
     """A claim that the pod cannot use yet; the message is upstream's."""
 
 
+class BindingOutcome(Enum):
+    """How the wait for devices ended, in the words of metrics."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    TIMEOUT = "timeout"
+    ERROR = "error"
+
+
 class DeviceBindingError(ValueError):
     """Devices cannot be made ready; the message is upstream's."""
+
+    def __init__(self, message: str, outcome: BindingOutcome = BindingOutcome.FAILURE) -> None:
+        super().__init__(message)
+        self.outcome = outcome
 
 
 class PodClaims:

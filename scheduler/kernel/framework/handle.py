@@ -246,7 +246,7 @@ class Backing:
 
 
 class Handle:
-    """One plugin's view of the scheduler; its thirteen members are all there is."""
+    """One plugin's view of the scheduler; its fourteen members are all there is."""
 
     __slots__ = ("_backing", "_plugin", "_profile", "_states", "_watches")
 
@@ -337,6 +337,11 @@ class Handle:
     def wall(self) -> float:
         """The time of day as objects carry it, in seconds since 1970."""
         return self._backing.epoch + self._backing.now()
+
+    @property
+    def profile(self) -> str:
+        """The name of the profile that the plugin is of."""
+        return self._profile
 
     # --- to act ---------------------------------------------------------------------------------
 

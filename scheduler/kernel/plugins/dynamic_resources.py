@@ -8,40 +8,32 @@ Extension points: PreEnqueue, PreFilter, Filter, PostFilter, Score, Reserve, Pre
 Events: claims, slices and classes change; a node is added or its labels or allocatable change; the
 pod gets the names of its claims.
 Source: pkg/scheduler/framework/plugins/dynamicresources (v1.36.3).
-Differs: PreBind is woken by changes of claims instead of looking every five seconds; it does not
-wait until a claim that it made shows up.
 """
 
 from collections.abc import Hashable, Sequence
-from functools import partial
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from scheduler.api.devices import AllocationResult, ResourceClaim
+from scheduler.api.devices import ResourceClaim
 from scheduler.api.pods import DEVICES, PodInfo
 from scheduler.config.args import DynamicResourcesArgs
-from scheduler.errors import SchedulerError
 from scheduler.kernel.devices import claim_writes as writes
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.devices.decision import REASONS, DeviceDecision
 from scheduler.kernel.devices.extended_resources import (
     IN_MEMORY,
-    body_of,
     claim_in_memory,
     resources_asked,
 )
 from scheduler.kernel.devices.obstacles import device_obstacles
 from scheduler.kernel.devices.pod_claims import (
     ClaimProblem,
-    DeviceBindingError,
     PodClaims,
     claims_of,
-    has_binding_conditions,
     is_free_for,
-    is_ready,
     is_reserved_for,
 )
 from scheduler.kernel.framework.cycle_state import CycleState, StateKey
@@ -81,38 +73,26 @@ from scheduler.kernel.framework.status import (
     unresolvable,
     unschedulable,
 )
+from scheduler.kernel.plugins.claim_binding import ClaimBinding, TakenClaims
 from scheduler.kernel.plugins.columns import count_of
 from scheduler.kernel.plugins.dynamic_resources_hints import events
 from scheduler.kernel.snapshot import Rows, Snapshot
 
-CONFLICT: Final = 409
-_TRIES: Final = 5
-_PAUSE_SECONDS: Final = 0.01
-"""Between tries of a write that met another one. Source: client-go util/retry DefaultRetry."""
 _REASONS: Final = tuple(Reason(text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE) for text in REASONS)
 
 
-class ClaimWriteError(SchedulerError):
-    """A claim is not as it was decided on; the message is upstream's."""
-
-
-class _Attempt:
+class _Attempt(TakenClaims):
     """What is known of one pod's claims.
 
     Attributes:
-        claims: its claims; those that PreBind has written in their new version.
         decision: on which nodes they can be satisfied; kept until Reserve.
-        allocations: what Reserve took, by place among the claims.
-        mappings: which container gets what for its extended resources.
     """
 
-    __slots__ = ("allocations", "claims", "decision", "mappings")
+    __slots__ = ("decision",)
 
     def __init__(self, claims: PodClaims, decision: DeviceDecision) -> None:
-        self.claims = claims
+        super().__init__(claims)
         self.decision: DeviceDecision | None = decision
-        self.allocations: dict[int, AllocationResult] = {}
-        self.mappings: Sequence[Any] = ()
 
 
 _ATTEMPT: Final[StateKey[_Attempt]] = StateKey("DynamicResources/attempt")
@@ -148,6 +128,7 @@ class DynamicResources(
         # The wait begins when everything is written.
         self.patience_seconds += self._binding_timeout
         handle.shared(ClaimCatalog)
+        self._binding = ClaimBinding(handle, self._binding_timeout)
 
     @staticmethod
     def decision_of(state: CycleState) -> DeviceDecision | None:
@@ -333,122 +314,7 @@ class DynamicResources(
     @override
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Write what was taken, and wait until the devices are ready."""
-        attempt = state.read(_ATTEMPT)
-        try:
-            for place, claim in enumerate(attempt.claims):
-                if not is_reserved_for(claim, pod):
-                    attempt.claims[place] = await self._bind(attempt, place, pod)
-            await self._until_ready(attempt, pod, node_name)
-        except (DeviceBindingError, SchedulerError) as problem:
-            return error(str(problem))
-        return SUCCESS
-
-    # --- writing ----------------------------------------------------------------------------------
-
-    async def _bind(self, attempt: _Attempt, place: int, pod: PodInfo) -> ResourceClaim:
-        """Allocate a claim as Reserve took it, and reserve it for the pod; the claim as written."""
-        claim, allocation = attempt.claims[place], attempt.allocations.get(place)
-        is_extended = place == attempt.claims.own
-        if is_extended:
-            if allocation is None:
-                return claim
-            claim = await self._create(pod, claim)
-        claim = await self._write(claim, allocation, pod)
-        if is_extended:
-            body = writes.status_of_extended_resources(pod, claim.metadata.name, attempt.mappings)
-            path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
-            await self._request(
-                "PATCH", path, body, f"update pod {pod.key} ExtendedResourceClaimStatus"
-            )
-        return claim
-
-    async def _create(self, pod: PodInfo, claim: ResourceClaim) -> ResourceClaim:
-        return writes.as_claim(
-            await self._request(
-                "POST",
-                writes.claims_path(pod.namespace),
-                body_of(pod, claim),
-                "create claim for extended resources",
-            )
-        )
-
-    async def _write(
-        self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo
-    ) -> ResourceClaim:
-        """Write once more with the claim as it is by now where another write came first."""
-        for tried in range(1, _TRIES + 1):
-            _check_as_decided(claim, allocation)
-            try:
-                return await self._write_once(claim, allocation, pod)
-            except ClaimWriteError as problem:
-                if tried == _TRIES or getattr(problem.__cause__, "status", 0) != CONFLICT:
-                    raise
-            await self._handle.api.until(lambda: False, _never_listening, _PAUSE_SECONDS)
-            told = f"get updated claim {claim.key} after conflict"
-            claim = writes.as_claim(await self._request("GET", writes.path_of(claim), None, told))
-        raise AssertionError("unreachable")
-
-    async def _write_once(
-        self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo
-    ) -> ResourceClaim:
-        told = f"add reservation to claim {claim.key}"
-        if allocation is not None:
-            told = f"add allocation and reservation to claim {claim.key}"
-            if writes.FINALIZER not in claim.metadata.finalizers:
-                body = writes.protecting(claim)
-                answer = await self._request(
-                    "PATCH", writes.path_of(claim), body, f"add finalizer to claim {claim.key}"
-                )
-                claim = writes.as_claim(answer)
-        body = writes.reserving(claim, pod, allocation, self._handle.wall())
-        return writes.as_claim(
-            await self._request("PATCH", writes.path_of(claim, "/status"), body, told)
-        )
-
-    async def _request(self, method: str, path: str, body: object, told: str) -> Any:
-        try:
-            return await self._handle.api.request(method, path, body)
-        except SchedulerError as problem:
-            raise ClaimWriteError(f"{told}: {problem}") from problem
-
-    # --- waiting ----------------------------------------------------------------------------------
-
-    async def _until_ready(self, attempt: _Attempt, pod: PodInfo, node_name: str) -> None:
-        """Wait until drivers have made all devices ready.
-
-        Raises:
-            DeviceBindingError: one never will be, or time is over.
-        """
-        if not any(map(has_binding_conditions, attempt.claims)):
-            return
-        self._handle.tell(
-            pod,
-            "Normal",
-            "BindingConditionsPending",
-            f"waiting for binding conditions for device on node {node_name}",
-        )
-        ends = [self._ends(claim) for claim in attempt.claims if has_binding_conditions(claim)]
-        seconds = max(0.0, min(ends) - self._handle.wall())
-        listen = partial(self._catalog.listen, [claim.key for claim in attempt.claims])
-        if not await self._handle.api.until(lambda: self._are_ready(attempt), listen, seconds):
-            late = min(zip(ends, filter(has_binding_conditions, attempt.claims), strict=True))[1]
-            raise DeviceBindingError(f"device binding timeout: claim={late.metadata.name}")
-
-    def _are_ready(self, attempt: _Attempt) -> bool:
-        """Whether all claims, as the watch shows them, are ready; the first that is not decides."""
-        for written in attempt.claims:
-            claim = self._catalog.claims.get(written.key)
-            if claim is None:
-                raise DeviceBindingError(f'could not find ResourceClaim "{written.key}"')
-            if not is_ready(claim):
-                return False
-        return True
-
-    def _ends(self, claim: ResourceClaim) -> float:
-        """When it is too late for a claim to be made ready, in seconds since 1970."""
-        allocation, now = claim.status.allocation, self._handle.wall()
-        began = None if allocation is None else writes.seconds_of(allocation.allocation_timestamp)
-        return (now if began is None else min(began, now)) + self._binding_timeout
+        return await self._binding.bind(state.read(_ATTEMPT), pod, node_name)
 
 
 def _prepared(state: CycleState) -> _Attempt:
@@ -488,16 +354,3 @@ def _why_not_to_allocate(claim: ResourceClaim, catalog: ClaimCatalog, *, is_own:
             if each.device_class_name not in catalog.devices.classes:
                 return f"request {name}: device class {each.device_class_name} does not exist"
     return ""
-
-
-def _check_as_decided(claim: ResourceClaim, allocation: AllocationResult | None) -> None:
-    if claim.metadata.deletion_timestamp is not None:
-        raise ClaimWriteError(f"claim {claim.key} got deleted in the meantime")
-    if allocation is not None and claim.status.allocation is not None:
-        raise ClaimWriteError(f"claim {claim.key} got allocated elsewhere in the meantime")
-    if allocation is None and claim.status.allocation is None:
-        raise ClaimWriteError(f"claim {claim.key} got deallocated elsewhere in the meantime")
-
-
-def _never_listening(_: Any) -> Any:
-    return lambda: None

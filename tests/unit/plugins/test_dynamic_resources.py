@@ -23,6 +23,7 @@ from scheduler.kernel.framework.interface import Write
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Code, Status, unresolvable
 from scheduler.kernel.plugins.dynamic_resources import DynamicResources
+from scheduler.observability.device_metrics import DeviceMetrics
 from tests.support.builders import make_node, make_pod_info, make_snapshot
 from tests.support.fake_plugins import make_framework
 from tests.support.handles import make_handle
@@ -102,6 +103,7 @@ class World:
         catalog: what the plugin knows.
         api: the API server.
         told: events.
+        metrics: what was counted.
     """
 
     def __init__(self, *nodes: str, **args: Any) -> None:
@@ -110,12 +112,14 @@ class World:
         self.told: list[tuple[str, str, str]] = []
         handle = make_handle(
             {ClaimCatalog: self.catalog},
+            profile="prof",
             api=self.api,
             epoch=NOW,
             random=Random(0),
             tell=lambda _, *what: self.told.append(what),
         )
         self.plugin = DynamicResources(DynamicResourcesArgs(**args), handle)
+        self.metrics = DeviceMetrics(handle.metrics)
         self.snapshot = make_snapshot([make_node(name) for name in nodes or ("a", "b")])
         self.tell(CLASS, device_class())
 
@@ -152,6 +156,13 @@ class World:
         assert self.on_nodes(state, pod)[node] == SUCCESS
         assert self.plugin.reserve(state, pod, node) == SUCCESS
         return state
+
+    def waited(self) -> dict[tuple[str, ...], float]:
+        """How waiting for devices ended, by profile, driver and outcome; each once timed."""
+        counted = {key: each.value for key, each in self.metrics.waited_allocations.items()}
+        timed = {key: sum(each.counts) for key, each in self.metrics.wait_duration.items()}
+        assert timed == counted
+        return counted
 
     def pre_bind(self, state: CycleState, pod: PodInfo, node: str = "a") -> Status:
         return asyncio.run(self.plugin.pre_bind(state, pod, node))
@@ -525,22 +536,24 @@ def test_prebind_waits_until_devices_are_ready() -> None:
     ]
     assert world.api.waited == [60.0]
     assert world.api.sent == []
+    assert world.waited() == {("prof", "gpu.example.com", "success"): 1}
 
 
 @pytest.mark.parametrize(
-    ("condition", "problem"),
+    ("condition", "problem", "outcome"),
     [
-        (None, "device binding timeout: claim=c"),
+        (None, "device binding timeout: claim=c", "timeout"),
         (
             {"type": "Failed", "status": "True", "reason": "Broken", "message": "no link"},
             'device binding failed: claim=c, reason=Broken, message="no link"',
+            "failure",
         ),
     ],
 )
 def test_devices_that_do_not_get_ready_fail_the_binding(
-    condition: Object | None, problem: str
+    condition: Object | None, problem: str, outcome: str
 ) -> None:
-    """In upstream's words."""
+    """In upstream's words, and counted with how it ended."""
     world = World("a")
     world.claim("c", on="a", conditions=("Ready",), users=("p",))
     state = world.reserved(pod_of("c"))
@@ -550,6 +563,22 @@ def test_devices_that_do_not_get_ready_fail_the_binding(
     world.api.meanwhile = lambda: world.tell(CLAIM, changed)
 
     assert world.pre_bind(state, pod_of("c")) == Status(Code.ERROR, (problem,))
+    assert world.waited() == {("prof", "gpu.example.com", outcome): 1}
+
+
+def test_a_claim_that_goes_while_its_devices_get_ready() -> None:
+    """The binding fails at once, and what was taken for the claim is free."""
+    world = World("a")
+    claim = world.claim("c", on="a", conditions=("Ready",), users=("p",))
+    state = world.reserved(pod_of("c"))
+    world.api.meanwhile = lambda: world.tell(CLAIM, None, claim)
+
+    status = world.pre_bind(state, pod_of("c"))
+
+    assert status == Status(Code.ERROR, ('could not find ResourceClaim "default/c"',))
+    assert world.waited() == {("prof", "gpu.example.com", "error"): 1}
+    assert world.plugin.unreserve(state, pod_of("c"), "a") == []
+    assert not world.catalog.devices.usage.allocations
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -618,6 +647,7 @@ def test_an_allocated_claim_is_only_reserved() -> None:
         (make_claim("c"), ""),
         (make_claim("c", deletionTimestamp=LONG_AGO), "got deleted in the meantime"),
         (make_claim("c", on="b"), "got allocated elsewhere in the meantime"),
+        (make_claim("c", uid="another"), "got deleted in the meantime"),
     ],
 )
 def test_a_conflict_is_met_with_the_claim_as_it_is(now: ResourceClaim, problem: str) -> None:
@@ -736,6 +766,7 @@ def test_an_extended_resource_gets_a_claim_of_its_own() -> None:
 
     made, finalizer, status, of_pod = world.api.sent
     assert made[0] == "POST"
+    assert {key: each.value for key, each in world.metrics.claim_creates.items()} == {"success": 1}
     assert made[2]["metadata"]["annotations"] == {
         "resource.kubernetes.io/extended-resource-claim": "true"
     }
@@ -757,6 +788,20 @@ def test_an_extended_resource_gets_a_claim_of_its_own() -> None:
             }
         ],
     }
+
+
+def test_a_claim_that_cannot_be_made_fails_the_binding() -> None:
+    """And is counted."""
+    world = World()
+    world.devices("a", "gpu-0", "gpu-1")
+    pod = extended(world)
+    state = world.reserved(pod)
+    world.api.failures = [SchedulerError("403")]
+
+    status = world.pre_bind(state, pod)
+
+    assert status == Status(Code.ERROR, ("create claim for extended resources: 403",))
+    assert {key: each.value for key, each in world.metrics.claim_creates.items()} == {"failure": 1}
 
 
 def test_nodes_that_have_the_resource_themselves_need_no_claim() -> None:

@@ -1,0 +1,234 @@
+"""PreBind of DynamicResources: what Reserve took is written into claims, and devices get ready.
+
+Source: pkg/scheduler/framework/plugins/dynamicresources dynamicresources.go (PreBind, bindClaim,
+isPodReadyForBinding), extendeddynamicresources.go (createExtendedResourceClaim) v1.36.3.
+Differs: a change of a claim ends the wait, in place of a look every five seconds. A claim that was
+made here is not waited for in the watch.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+from scheduler.api.devices import AllocationResult, ResourceClaim
+from scheduler.api.pods import PodInfo
+from scheduler.errors import SchedulerError
+from scheduler.kernel.devices import claim_writes as writes
+from scheduler.kernel.devices.claim_catalog import ClaimCatalog
+from scheduler.kernel.devices.extended_resources import body_of
+from scheduler.kernel.devices.pod_claims import (
+    BindingOutcome,
+    DeviceBindingError,
+    PodClaims,
+    has_binding_conditions,
+    is_ready,
+    is_reserved_for,
+)
+from scheduler.kernel.framework.handle import Handle
+from scheduler.kernel.framework.status import SUCCESS, Status, error
+from scheduler.observability.device_metrics import DeviceMetrics
+
+CONFLICT: Final = 409
+_TRIES: Final = 5
+_PAUSE_SECONDS: Final = 0.01
+"""Between tries of a write that met another one. Source: client-go util/retry DefaultRetry."""
+
+
+class ClaimWriteError(SchedulerError):
+    """A claim is not as it was decided; the message is upstream's."""
+
+
+class TakenClaims:
+    """The claims of a pod, and what it is to have.
+
+    Attributes:
+        claims: its claims; those that were written in their new version.
+        allocations: what Reserve took, by place among the claims.
+        mappings: which container gets what for its extended resources.
+    """
+
+    __slots__ = ("allocations", "claims", "mappings")
+
+    def __init__(self, claims: PodClaims) -> None:
+        self.claims = claims
+        self.allocations: dict[int, AllocationResult] = {}
+        self.mappings: Sequence[Any] = ()
+
+
+class ClaimBinding:
+    """Writes claims, and waits for their devices; one for each profile.
+
+    Args:
+        handle: the plugin's.
+        timeout_seconds: how long devices may take to get ready, from their allocation.
+    """
+
+    def __init__(self, handle: Handle, timeout_seconds: float) -> None:
+        self._handle = handle
+        self._timeout_seconds = timeout_seconds
+        self._metrics = DeviceMetrics(handle.metrics)
+
+    async def bind(self, taken: TakenClaims, pod: PodInfo, node_name: str) -> Status:
+        """Write what was taken, and wait until the devices are ready."""
+        try:
+            for place, claim in enumerate(taken.claims):
+                if not is_reserved_for(claim, pod):
+                    taken.claims[place] = await self._bind(taken, place, pod)
+            if any(map(has_binding_conditions, taken.claims)):
+                await self._wait(taken, pod, node_name)
+        except (DeviceBindingError, SchedulerError) as problem:
+            return error(str(problem))
+        return SUCCESS
+
+    # --- writing ----------------------------------------------------------------------------------
+
+    async def _bind(self, taken: TakenClaims, place: int, pod: PodInfo) -> ResourceClaim:
+        """Allocate a claim as Reserve took it, and reserve it for the pod; the claim as written."""
+        claim, allocation = taken.claims[place], taken.allocations.get(place)
+        is_extended = place == taken.claims.own
+        if is_extended:
+            if allocation is None:
+                return claim
+            claim = await self._create(pod, claim)
+        claim = await self._write(claim, allocation, pod)
+        if is_extended:
+            body = writes.status_of_extended_resources(pod, claim.metadata.name, taken.mappings)
+            path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
+            await self._request(
+                "PATCH", path, body, f"update pod {pod.key} ExtendedResourceClaimStatus"
+            )
+        return claim
+
+    async def _create(self, pod: PodInfo, claim: ResourceClaim) -> ResourceClaim:
+        path, body = writes.claims_path(pod.namespace), body_of(pod, claim)
+        told = "create claim for extended resources"
+        try:
+            answer = await self._request("POST", path, body, told)
+        except ClaimWriteError:
+            self._metrics.claim_creates["failure"].inc()
+            raise
+        self._metrics.claim_creates["success"].inc()
+        return writes.as_claim(answer)
+
+    async def _write(
+        self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo
+    ) -> ResourceClaim:
+        """Write once more with the claim as it is by now where another write came first."""
+        for tried in range(1, _TRIES + 1):
+            _check_as_decided(claim, allocation)
+            try:
+                return await self._write_once(claim, allocation, pod)
+            except ClaimWriteError as problem:
+                if tried == _TRIES or getattr(problem.__cause__, "status", 0) != CONFLICT:
+                    raise
+            await self._handle.api.until(lambda: False, _never_listening, _PAUSE_SECONDS)
+            told = f"get updated claim {claim.key} after conflict"
+            answer = await self._request("GET", writes.path_of(claim), None, told)
+            claim = _same_claim(claim, writes.as_claim(answer))
+        raise AssertionError("unreachable")
+
+    async def _write_once(
+        self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo
+    ) -> ResourceClaim:
+        told = f"add reservation to claim {claim.key}"
+        if allocation is not None:
+            told = f"add allocation and reservation to claim {claim.key}"
+            if writes.FINALIZER not in claim.metadata.finalizers:
+                body = writes.protecting(claim)
+                answer = await self._request(
+                    "PATCH", writes.path_of(claim), body, f"add finalizer to claim {claim.key}"
+                )
+                claim = writes.as_claim(answer)
+        body = writes.reserving(claim, pod, allocation, self._handle.wall())
+        return writes.as_claim(
+            await self._request("PATCH", writes.path_of(claim, "/status"), body, told)
+        )
+
+    async def _request(self, method: str, path: str, body: object, told: str) -> Any:
+        try:
+            return await self._handle.api.request(method, path, body)
+        except SchedulerError as problem:
+            raise ClaimWriteError(f"{told}: {problem}") from problem
+
+    # --- waiting ----------------------------------------------------------------------------------
+
+    async def _wait(self, taken: TakenClaims, pod: PodInfo, node_name: str) -> None:
+        """Wait until drivers have made all devices ready, and count how it ended.
+
+        Raises:
+            DeviceBindingError: one never will be, or time is over.
+        """
+        told = f"waiting for binding conditions for device on node {node_name}"
+        self._handle.tell(pod, "Normal", "BindingConditionsPending", told)
+        began, outcome = self._handle.now(), BindingOutcome.ERROR
+        try:
+            await self._until_ready(taken.claims)
+            outcome = BindingOutcome.SUCCESS
+        except DeviceBindingError as problem:
+            outcome = problem.outcome
+            raise
+        finally:
+            self._count(taken.claims, outcome.value, self._handle.now() - began)
+
+    async def _until_ready(self, claims: PodClaims) -> None:
+        ends = [self._ends(claim) for claim in claims if has_binding_conditions(claim)]
+        seconds = max(0.0, min(ends) - self._handle.wall())
+        listen = partial(self._catalog.listen, [claim.key for claim in claims])
+        if not await self._handle.api.until(lambda: self._are_ready(claims), listen, seconds):
+            late = min(zip(ends, filter(has_binding_conditions, claims), strict=True))[1]
+            told = f"device binding timeout: claim={late.metadata.name}"
+            raise DeviceBindingError(told, BindingOutcome.TIMEOUT)
+
+    def _are_ready(self, claims: PodClaims) -> bool:
+        """Whether all claims, as the watch shows them, are ready; the first that is not decides."""
+        for written in claims:
+            claim = self._catalog.claims.get(written.key)
+            if claim is None:
+                told = f'could not find ResourceClaim "{written.key}"'
+                raise DeviceBindingError(told, BindingOutcome.ERROR)
+            if not is_ready(claim):
+                return False
+        return True
+
+    def _ends(self, claim: ResourceClaim) -> float:
+        """When it is too late for a claim to be made ready, in seconds since 1970."""
+        allocation, now = claim.status.allocation, self._handle.wall()
+        began = None if allocation is None else writes.seconds_of(allocation.allocation_timestamp)
+        return (now if began is None else min(began, now)) + self._timeout_seconds
+
+    def _count(self, claims: PodClaims, outcome: str, seconds: float) -> None:
+        profile = self._handle.profile
+        for claim in claims:
+            allocation = claim.status.allocation
+            for result in () if allocation is None else allocation.devices.results:
+                labels = profile, result.driver, outcome
+                self._metrics.wait_duration[labels].observe(seconds)
+                if result.binding_conditions:
+                    self._metrics.waited_allocations[labels].inc()
+
+    @property
+    def _catalog(self) -> ClaimCatalog:
+        return self._handle.shared(ClaimCatalog)
+
+
+def _same_claim(claim: ResourceClaim, now: ResourceClaim) -> ResourceClaim:
+    """A claim as it is by now; one of its name that was made since is another one.
+
+    Differs: upstream would give that one the devices.
+    """
+    if now.metadata.uid != claim.metadata.uid:
+        raise ClaimWriteError(f"claim {claim.key} got deleted in the meantime")
+    return now
+
+
+def _check_as_decided(claim: ResourceClaim, allocation: AllocationResult | None) -> None:
+    if claim.metadata.deletion_timestamp is not None:
+        raise ClaimWriteError(f"claim {claim.key} got deleted in the meantime")
+    if allocation is not None and claim.status.allocation is not None:
+        raise ClaimWriteError(f"claim {claim.key} got allocated elsewhere in the meantime")
+    if allocation is None and claim.status.allocation is None:
+        raise ClaimWriteError(f"claim {claim.key} got deallocated elsewhere in the meantime")
+
+
+def _never_listening(_: Any) -> Any:
+    return lambda: None
