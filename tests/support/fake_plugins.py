@@ -255,7 +255,7 @@ def make_framework(
     *plugins: Plugin,
     weights: Mapping[str, int] | None = None,
     trusted: Sequence[str] = (),
-    class_cache_bytes: int = 1 << 20,
+    class_cache_bytes: int = 1 << 24,
     **calls: Any,
 ) -> Framework:
     """A profile of these plugins."""

@@ -52,7 +52,11 @@ class Reads(Flag):
     NODE = 1
     """The node object of the row: labels, taints, allocatable, features."""
     SUMS = 2
-    """What the pods of the row take together, and their number (and the node object)."""
+    """What the pods of the row take together, and their number (and the node object).
+
+    Of the node object an in-tree plugin reads what it offers of resources, and nothing else: rows
+    that offer and hold the same get the same answers.
+    """
     PODS = 2 | 4
     """What runs on the row (and the node object)."""
     IMAGES = 8

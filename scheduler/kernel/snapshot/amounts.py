@@ -88,6 +88,22 @@ class Amounts:
         copy.oversized = {}
         return copy if copy.floats.max() < _EXACT_BELOW else None
 
+    def content(self, row: int, more: NDArray[np.float64] | None = None) -> bytes:
+        """The floats of a row, as they lie in memory.
+
+        Args:
+            row: which.
+            more: by line, what is added to them.
+        """
+        there = self.floats[:, row]
+        return (there if more is None else there + more).tobytes()
+
+    def contents(self) -> list[bytes]:
+        """`content` of every row."""
+        by_row = np.ascontiguousarray(self.floats.T)
+        contents: list[bytes] = by_row.view(f"V{by_row.strides[0]}").ravel().tolist()
+        return contents
+
     def clear_row(self, row: int) -> None:
         """Make all numbers of a row 0."""
         self.floats[:, row] = 0

@@ -17,6 +17,12 @@ from scheduler.kernel.snapshot.interning import Interner
 
 Floats: TypeAlias = NDArray[np.float64]
 
+Content: TypeAlias = tuple[bytes, bytes, bytes, float, float]
+"""What a row offers and what is taken there; comparable while `layout` is the same object."""
+
+Load: TypeAlias = tuple[Floats, Floats]
+"""What a pod adds to `requested` and to `non_zero_requested`, by line."""
+
 CPU_COLUMN: Final = 0
 MEMORY_COLUMN: Final = 1
 
@@ -95,6 +101,47 @@ class ResourceSums:
         taken.update((name, rows.get(row, 0)) for name, rows in self._unoffered.items())
         non_zero = (self._non_zero.at(0, row), self._non_zero.at(1, row))
         return {n: a for n, a in taken.items() if a}, non_zero, int(self.pod_count[row])
+
+    # --- rows to be compared --------------------------------------------------------------------
+
+    def load_of(self, shape: PodShape) -> Load:
+        """What a pod of a shape adds to a row; holds until the layout changes."""
+        requested = np.zeros(len(self._requested.floats))
+        for line, name in enumerate(self.resources.values):
+            requested[line] = shape.occupied.get(name, 0)
+        return requested, np.array(shape.non_zero_occupied, np.float64)
+
+    def content(self, row: int, load: Load | None = None, times: int = 0) -> Content:
+        """What a row offers and holds, or would with more pods.
+
+        Args:
+            row: which.
+            load: what one more pod adds.
+            times: how many more.
+        """
+        requested = non_zero = None
+        if load is not None:
+            requested, non_zero = load[0] * times, load[1] * times
+        return (
+            self._allocatable.content(row),
+            self._requested.content(row, requested),
+            self._non_zero.content(row, non_zero),
+            self.max_pods.item(row),
+            self.pod_count.item(row) + times,
+        )
+
+    def contents(self) -> list[Content]:
+        """`content` of every row, as it is."""
+        return [
+            *zip(
+                self._allocatable.contents(),
+                self._requested.contents(),
+                self._non_zero.contents(),
+                self.max_pods.tolist(),
+                self.pod_count.tolist(),
+                strict=True,
+            )
+        ]
 
     # --- changes --------------------------------------------------------------------------------
 

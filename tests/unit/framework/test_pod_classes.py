@@ -170,7 +170,7 @@ def test_memory_is_bounded() -> None:
         make_pod_info("p", labels={"c": "x"}), make_snapshot("n")
     )
     capacity = make_snapshot("n").table.capacity
-    framework = make_framework(*plugins, class_cache_bytes=2 * one_class.bytes_per_row * capacity)
+    framework = make_framework(*plugins, class_cache_bytes=2 * one_class.size_bytes(capacity))
     pods = {c: make_pod_info(c, labels={"c": c}) for c in "abc"}
     snapshot = make_snapshot("n")
 

@@ -1,28 +1,29 @@
-"""The columns of a class with more of its pods on some rows, judged before they run there.
+"""The columns of a class with more of its pods on some rows, before the snapshot has them.
 
-The pods of a batch are equal, and nothing else happens between them. So one pass judges the rows
-that may be chosen, with one more pod on each and with several. The answers come from the same
-plugins and the same numbers; the class only asks earlier.
+The pods of a batch are equal, and nothing else happens between them. What the class has said of a
+row that holds as much is known (`row_answers.py`). Where it is not, one pass judges the rows that
+may be chosen next, with one more pod on each and with several: few rows first, and more each time.
+The answers come from the same plugins and the same numbers; the class only asks earlier.
 """
 
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.pods import PodShape
-from scheduler.kernel.framework.runtime.pod_class import Judged, PodClass
+from scheduler.kernel.framework.runtime.pod_class import PodClass
+from scheduler.kernel.framework.runtime.row_answers import Answer
 from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.snapshot.resource_sums import Load
 
-_MIN_ROWS: Final = 64
-"""At least so many of the best rows are judged: one more hardly costs more."""
+_ROWS: Final = (16, 64, 256)
+"""How many of the best rows a pass judges, one pass after the other; those that follow judge one
+row each, as the best rows were no help."""
 _STEPS: Final = 16
 """Pods that are foreseen on one row: pods that attract each other come again."""
 _MAX_JUDGED: Final = 256
-"""Rows times steps of the first pass, unless more rows are equally good."""
-
-_Answers: TypeAlias = list[tuple[int, int, float]]
-"""`first`, `bits` and `total` of a row with each further pod; the next one is the last."""
+"""Rows times steps of a pass."""
 
 
 class Lookahead:
@@ -43,12 +44,8 @@ class Lookahead:
         self.pod_class = pod_class
         self._shape = shape
         self._limit = limit
-        self._first_pass: Judged | None = None
-        self._steps = 0
-        """Answers of the first pass for each of its rows."""
-        self._start_of = np.zeros(0, np.intp)
-        """By row, where they begin; -1 for other rows."""
-        self._to_come: dict[int, _Answers] = {}
+        self._load: Load | None = None
+        self._passes = 0
         self._uncounted: dict[int, int] = {}
         """Pods of the batch by row that the snapshot does not have yet."""
 
@@ -58,18 +55,15 @@ class Lookahead:
         Returns:
             False if that cannot be foreseen: then the snapshot must say what the row is.
         """
-        if not self._steps:
-            self._judge_best(snapshot)
-        to_come = self._to_come.get(row)
-        if to_come is None:
-            to_come = self._of_first_pass(row)
-        if not to_come:
-            to_come = self._judge_one(row, snapshot)
-            if not to_come:
+        more = self._uncounted.get(row, 0) + 1
+        answer = self._answer(row, more, snapshot)
+        if answer is None:
+            self._judge(self._rows_with(row, more, snapshot), snapshot)
+            answer = self._answer(row, more, snapshot)
+            if answer is None:
                 return False
-        self._to_come[row] = to_come
-        self._uncounted[row] = self._uncounted.get(row, 0) + 1
-        self.pod_class.become(row, *to_come.pop())
+        self._uncounted[row] = more
+        self.pod_class.become(row, *answer)
         return True
 
     def counted(self, snapshot: Snapshot) -> None:
@@ -77,40 +71,31 @@ class Lookahead:
         self.pod_class.counted(snapshot, sum(self._uncounted.values()))
         self._uncounted.clear()
 
-    def _judge_best(self, snapshot: Snapshot) -> None:
-        """Judge the rows that may be chosen next."""
-        size, wanted = snapshot.table.size, min(_MIN_ROWS, self._limit)
+    def _answer(self, row: int, more: int, snapshot: Snapshot) -> Answer | None:
+        sums, load = snapshot.table.sums, self._load
+        if load is None:
+            # No node changes within a batch.
+            load = self._load = sums.load_of(self._shape)
+        return self.pod_class.answer(sums, row, load, more)
+
+    def _rows_with(self, row: int, more: int, snapshot: Snapshot) -> NDArray[np.intp]:
+        """A row, and others that may be chosen next."""
+        one = np.array([row])
+        if more > 1 or self._passes == len(_ROWS):
+            return one
+        wanted = min(_ROWS[self._passes], self._limit)
+        self._passes += 1
+        size = snapshot.table.size
         rows = self.pod_class.best_rows(size).rows
         if len(rows) < wanted < size:
             rows = np.argpartition(self.pod_class.total[:size], -wanted)[-wanted:]
-        steps = self._steps = max(1, min(_STEPS, self._limit, _MAX_JUDGED // max(1, len(rows))))
-        self._first_pass = self._judge(rows, steps, snapshot)
-        self._start_of = np.full(size, -1)
-        self._start_of[rows] = np.arange(0, steps * len(rows), steps)
+        return np.union1d(rows[:wanted], one)
 
-    def _of_first_pass(self, row: int) -> _Answers:
-        start = self._start_of.item(row)
-        if start < 0 or self._first_pass is None:
-            return []
-        first, bits, total = self._first_pass
-        end = start + self._steps
-        return _listed((first[start:end], bits[start:end], total[start:end]))
-
-    def _judge_one(self, row: int, snapshot: Snapshot) -> _Answers:
-        judged = self._judge(np.array([row]), min(_STEPS, self._limit), snapshot)
-        return [] if judged is None else _listed(judged)
-
-    def _judge(self, rows: NDArray[np.intp], steps: int, snapshot: Snapshot) -> Judged | None:
+    def _judge(self, rows: NDArray[np.intp], snapshot: Snapshot) -> None:
         """Judge each of some rows with one pod more than now, with two, and so on."""
-        if not len(rows):
-            return None
+        steps = max(1, min(_STEPS, self._limit, _MAX_JUDGED // len(rows)))
         times = np.tile(np.arange(1.0, steps + 1), len(rows))
         if self._uncounted:
             there = [self._uncounted.get(row, 0) for row in rows.tolist()]
             times += np.repeat(there, steps)
-        return self.pod_class.with_more(snapshot, self._shape, rows.repeat(steps), times)
-
-
-def _listed(judged: Judged) -> _Answers:
-    first, bits, total = judged
-    return [*zip(first.tolist(), bits.tolist(), total.tolist(), strict=True)][::-1]
+        self.pod_class.judge_with_more(snapshot, self._shape, rows.repeat(steps), times)

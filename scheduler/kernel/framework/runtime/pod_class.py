@@ -19,11 +19,13 @@ from scheduler.api.images import image_names
 from scheduler.api.pods import EVERY_NEED, PodInfo, PodShape
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import PreFilterResult, Reads, Scores
+from scheduler.kernel.framework.runtime import row_answers
 from scheduler.kernel.framework.runtime.bound import BoundFilter, BoundScore, PluginError
 from scheduler.kernel.framework.runtime.domain_rankings import BYTES_PER_ROW, DomainRanking
 from scheduler.kernel.framework.runtime.judging import as_view, judge
 from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
 from scheduler.kernel.framework.runtime.ranking import INFEASIBLE_TOTAL, Ranking
+from scheduler.kernel.framework.runtime.row_answers import Answer, Key, RowAnswers
 from scheduler.kernel.framework.runtime.verdicts import (
     FEASIBLE,
     First,
@@ -33,6 +35,7 @@ from scheduler.kernel.framework.runtime.verdicts import (
 )
 from scheduler.kernel.framework.status import Code, Status
 from scheduler.kernel.snapshot import Rows, Snapshot
+from scheduler.kernel.snapshot.resource_sums import Load, ResourceSums
 from scheduler.kernel.snapshot.row_log import RowLog
 from scheduler.kernel.snapshot.topology import Topology
 
@@ -42,6 +45,8 @@ _MAX_FOLLOWED: Final = 256
 """So many changed rows stay readable for the rankings by domain."""
 _FULL_PASS_FRACTION: Final = 4
 """Once one row in this many has changed, all rows are evaluated again: slices beat indices."""
+_FEW: Final = 8
+"""So many changed rows are looked up; to judge more of them together takes no longer."""
 
 C = TypeVar("C", bound=np.generic)
 
@@ -96,6 +101,7 @@ class PodClass:
         "_fitting",
         "_image_names",
         "_images_changed_at",
+        "_known",
         "_node_bits",
         "_node_filters",
         "_node_first",
@@ -158,6 +164,7 @@ class PodClass:
         self._can_foresee = (
             self._reads_sums and not self._pod_raw and all(each.is_trusted for each in of_pods)
         )
+        self._known = RowAnswers()
         self._ranking = Ranking()
         self._by_domain: WeakKeyDictionary[Topology, DomainRanking] = WeakKeyDictionary()
         self.changed = RowLog(least=_MAX_FOLLOWED)
@@ -172,12 +179,12 @@ class PodClass:
         self.bits = np.zeros(0, np.uint64)
         self.total = np.zeros(0)
 
-    @property
-    def bytes_per_row(self) -> int:
-        """Memory the columns take for each node."""
+    def size_bytes(self, capacity: int) -> int:
+        """Memory that the class takes at most, where the columns have so many rows."""
         columns = (self._node_first, self._node_bits, self._node_total)
-        kept = 3 * sum(c.itemsize for c in columns) + 8 * len(self.raw_scores)
-        return kept + np.dtype(np.bool_).itemsize + _MAX_TOPOLOGIES * BYTES_PER_ROW
+        per_row = 3 * sum(c.itemsize for c in columns) + 8 * len(self.raw_scores)
+        per_row += np.dtype(np.bool_).itemsize + _MAX_TOPOLOGIES * BYTES_PER_ROW
+        return per_row * capacity + (row_answers.BYTES if self._can_foresee else 0)
 
     @property
     def node_names(self) -> frozenset[str] | None:
@@ -199,36 +206,50 @@ class PodClass:
         if log.position == self._pod_position + pods:
             self._pod_position = log.position
 
-    def with_more(
+    def answer(
+        self, sums: ResourceSums, row: int, load: Load | None = None, times: int = 0
+    ) -> Answer | None:
+        """What was said of a row that holds as much as this one; None if none was judged.
+
+        Args:
+            sums: of the cluster.
+            row: which.
+            load: what more pods on it would add, each.
+            times: how many more.
+        """
+        if not self._can_foresee or sums.has_oversized:
+            return None
+        return self._known.get(sums.layout, self._key(sums, row, load, times))
+
+    def judge_with_more(
         self,
         snapshot: Snapshot,
         shape: PodShape,
         rows: NDArray[np.intp],
         times: NDArray[np.float64],
-    ) -> Judged | None:
-        """Judge rows as if so many more pods of a shape ran on each; changes nothing.
+    ) -> None:
+        """Judge rows as if so many more pods of a shape ran on each, for `answer`.
 
         Args:
             snapshot: the cluster.
             shape: of the pods.
             rows: which, each any number of times.
             times: how many more pods, for each of these.
-
-        Returns:
-            For each of these `first`, `bits` and `total`; None if that cannot be foreseen.
         """
         if not self._can_foresee or self._failures or self.score_failure is not None:
-            return None
+            return
         after = snapshot.picked(rows, shape, times)
         if after is None:
-            return None
+            return
         with self._calls.unmeasured():
             judged = self._judged(after, after.table.all_rows, rows)
         if self._failures or self.score_failure:
             # The failure is about pods to come: it must not fail the pod at hand.
             self._failures, self.score_failure = {}, None
-            return None
-        return judged
+            return
+        node = (self._node_first[rows], self._node_bits[rows], self._node_total[rows])
+        keys = zip(_listed(*node), after.table.sums.contents(), strict=True)
+        self._known.put(after.table.sums.layout, keys, _listed(*judged))
 
     def _log_of(self, snapshot: Snapshot) -> RowLog:
         """The rows on which pods have changed as far as the class is concerned."""
@@ -255,7 +276,7 @@ class PodClass:
             self._evaluate_nodes(snapshot, node_rows)
             if isinstance(node_rows, slice):
                 pod_rows = node_rows
-        if pod_rows is not None:
+        if pod_rows is not None and not self._is_known(snapshot.table.sums, pod_rows):
             self._evaluate_pods(snapshot, pod_rows)
         self._node_position = snapshot.node_log.position
         self._pod_position = self._log_of(snapshot).position
@@ -392,10 +413,12 @@ class PodClass:
 
     def _evaluate_pods(self, snapshot: Snapshot, rows: Rows) -> None:
         view = as_view(rows)
-        first, bits, total = self._judged(snapshot, rows)
+        first, bits, total = judged = self._judged(snapshot, rows)
         if isinstance(rows, slice):
             self._ranking.forget()
         else:
+            if len(rows) <= _FEW:
+                self._remember(snapshot.table.sums, rows, judged)
             self._ranking.follow_all(rows, self.total, total)
         if self._fitting is None or isinstance(rows, slice) or len(rows) > _MAX_FOLLOWED:
             # Most classes are not ranked by domain: logging each row is not worth it.
@@ -408,6 +431,27 @@ class PodClass:
                 self._fitting = None
         self.first[view], self.bits[view], self.total[view] = first, bits, total
         self._evaluate_raw(snapshot, rows, self._pod_raw)
+
+    def _is_known(self, sums: ResourceSums, rows: Rows) -> bool:
+        """Take over what was said of rows that hold as much as these; False if one is new."""
+        if isinstance(rows, slice) or len(rows) > _FEW:
+            return False
+        for row in rows.tolist():
+            answer = self.answer(sums, row)
+            if answer is None:
+                return False
+            self.become(row, *answer)
+        return True
+
+    def _remember(self, sums: ResourceSums, rows: NDArray[np.intp], judged: Judged) -> None:
+        """Keep what was said of a few rows."""
+        if self._can_foresee and not (sums.has_oversized or self._failures or self.score_failure):
+            keys = [self._key(sums, row) for row in rows.tolist()]
+            self._known.put(sums.layout, keys, _listed(*judged))
+
+    def _key(self, sums: ResourceSums, row: int, load: Load | None = None, times: int = 0) -> Key:
+        node = self._node_first.item(row), self._node_bits.item(row), self._node_total.item(row)
+        return node, sums.content(row, load, times)
 
     def _judged(
         self,
@@ -474,6 +518,10 @@ class PodClass:
         self.total[before:] = INFEASIBLE_TOTAL
         for raw in self.raw_scores:
             raw.column = _grown(raw.column, capacity)
+
+
+def _listed(first: First, bits: NDArray[np.uint64], total: Scores) -> list[Answer]:
+    return [*zip(first.tolist(), bits.tolist(), total.tolist(), strict=True)]
 
 
 def _joined(rows: NDArray[np.intp] | None, others: NDArray[np.intp]) -> NDArray[np.intp] | None:

@@ -68,12 +68,12 @@ class PodClasses:
 
     @property
     def size_bytes(self) -> int:
-        """Memory that the columns of all kept classes take."""
-        return sum(c.bytes_per_row * len(c.first) for c in self._classes.values())
+        """Memory that all kept classes take at most."""
+        return sum(c.size_bytes(len(c.first)) for c in self._classes.values())
 
     def _keep(self, signature: Signature, new: PodClass, capacity: int) -> None:
         self._latest = self._classes[signature] = new
-        most = max(1, self._max_bytes // (new.bytes_per_row * capacity))
+        most = max(1, self._max_bytes // new.size_bytes(capacity))
         while len(self._classes) > most:
             del self._classes[next(iter(self._classes))]
 
