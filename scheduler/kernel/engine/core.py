@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from scheduler.api.pods import PodInfo
 from scheduler.errors import SchedulerError, encodable, in_words
 from scheduler.kernel.cache import Cache, Rebuilt, compare_rows
 from scheduler.kernel.engine.algorithm import SchedulingAlgorithm
@@ -17,6 +18,7 @@ from scheduler.kernel.engine.story import Story
 from scheduler.kernel.extender import Extenders
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
+from scheduler.kernel.groups import PodGroups
 from scheduler.kernel.queue import SchedulingQueue
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.observability.engine_metrics import EngineMetrics
@@ -102,6 +104,15 @@ class Core(msgspec.Struct):
     def now(self) -> float:
         """The time of the event at hand, in seconds."""
         return self.time.now
+
+    @property
+    def groups(self) -> PodGroups | None:
+        """What is known of pod groups; None where no profile schedules any."""
+        return self.states.known(PodGroups)
+
+    def is_member(self, pod: PodInfo) -> bool:
+        """Whether a pod is to be placed together with the others of its group."""
+        return bool(pod.group_name) and self.frameworks[pod.spec.scheduler_name].is_member(pod)
 
     @property
     def cluster_version(self) -> tuple[int, ...]:

@@ -216,6 +216,7 @@ class Engine:
     def _introduce(self, backing: Backing, random: Random) -> None:
         """Show plugins what they may see."""
         backing.frameworks = self.core.frameworks
+        self._tell_groups()
         backing.snapshot = self.core.snapshot
         backing.nominator = self.core.queue.nominator
         backing.waiting = self.core.waiting
@@ -239,6 +240,7 @@ class Engine:
         core.out = out
         self._is_handling = True
         self._handle(event)
+        self._wake_groups()
         settled = core.waiting.settled
         turns = SETTLED_AT_ONCE
         while self._inbox or (settled and turns):
@@ -253,6 +255,13 @@ class Engine:
         if self._settings.is_validating:
             self.validate()
         return out
+
+    def _wake_groups(self) -> None:
+        """Have the members tried of groups that are held for another reason now, or for none."""
+        groups = self.core.groups
+        if groups is not None and groups.changed:
+            for members in groups.take_released():
+                self.core.queue.activate(members)
 
     def _handle(self, event: Event) -> None:
         self._call(self._handlers[type(event)], event)
@@ -334,6 +343,13 @@ class Engine:
         core = self.core
         core.frameworks = self._backing.frameworks = rules.frameworks
         core.algorithm.percentage_of_nodes_to_score = rules.percentage_of_nodes_to_score
+        self._tell_groups()
+
+    def _tell_groups(self) -> None:
+        """Pods that name these schedulers count as members."""
+        groups = self.core.groups
+        if groups is not None:
+            groups.profiles = frozenset(self.core.frameworks)
 
     def _tick(self) -> None:
         """Let back-off and patience end; take over what changed, so that the next attempt need not.

@@ -8,11 +8,17 @@ from typing import Final
 
 import msgspec
 
+from scheduler.api.pod_groups import POD_GROUP_SCHEDULED, PodGroup
 from scheduler.api.pods import PodInfo
 from scheduler.api.written import WARNING, Condition, ObjectReference
 from scheduler.errors import in_words
 from scheduler.kernel.engine.algorithm import NoNodesAvailable
-from scheduler.kernel.engine.instructions import POD_SCHEDULED, PatchStatus, RecordEvent
+from scheduler.kernel.engine.instructions import (
+    POD_SCHEDULED,
+    PatchGroupStatus,
+    PatchStatus,
+    RecordEvent,
+)
 from scheduler.kernel.framework.runtime import AttemptDiagnosis
 from scheduler.kernel.framework.status import Code, Status
 from scheduler.kernel.framework.types import Excess
@@ -20,6 +26,7 @@ from scheduler.kernel.queue import Rejection
 
 UNSCHEDULABLE: Final = "Unschedulable"
 SCHEDULER_ERROR: Final = "SchedulerError"
+SCHEDULED: Final = "Scheduled"
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -203,3 +210,31 @@ def _changed_condition(pod: PodInfo, failure: Failure) -> Condition | None:
         has_moved=known is None or known.status != "False",
         observed_generation=pod.pod.metadata.generation,
     )
+
+
+def group_condition(
+    group: PodGroup, told: tuple[str, str, str, str] | None, wanted: tuple[str, str, str]
+) -> PatchGroupStatus | None:
+    """The patch of a group's condition; None when nothing changes, or when it was scheduled once.
+
+    Args:
+        group: as the watch has it.
+        told: UID, status, reason and message that were written last; the watch may be behind.
+        wanted: status, reason and message.
+
+    Source: schedule_one_podgroup.go updatePodGroupCondition.
+    """
+    known, shown = None, group.condition
+    if told is not None and told[0] == group.uid:
+        known = told[1:]
+    elif shown is not None:
+        known = shown.status, shown.reason, shown.message
+    if known is not None and (known == wanted or (known[0] == "True" and wanted[0] != "True")):
+        return None
+    condition = Condition(
+        POD_GROUP_SCHEDULED,
+        *wanted,
+        has_moved=known is None or known[0] != wanted[0],
+        observed_generation=group.generation,
+    )
+    return PatchGroupStatus(group.api_version, group.namespace, group.name, group.uid, condition)

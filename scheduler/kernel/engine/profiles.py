@@ -1,10 +1,12 @@
 """What a configuration means to an engine: its profiles, and the queue they share."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeAlias
 
 import msgspec
 
+from scheduler.api.pods import PodInfo
 from scheduler.errors import SchedulerError
 from scheduler.kernel.engine.core import EventTime
 from scheduler.kernel.framework.runtime import Framework
@@ -64,7 +66,15 @@ def queue_profiles(frameworks: Mapping[str, Framework]) -> dict[str, QueueProfil
             f.events_to_register(),
             f.run_pre_enqueue_plugins,
             f.run_queueing_hint,
-            f.shares_rejections,
+            partial(_shares_rejections, f),
         )
         for name, f in frameworks.items()
     }
+
+
+def _shares_rejections(framework: Framework, pod: PodInfo) -> bool:
+    """Whether equal pods fit nowhere where this one does not.
+
+    A member of a group may be rejected for the room that others of the group have taken.
+    """
+    return framework.shares_rejections(pod) and not framework.is_member(pod)

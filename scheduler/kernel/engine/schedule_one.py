@@ -7,22 +7,21 @@ from collections.abc import Callable
 from typing import Final
 
 from scheduler.api.limits import exceeded_limit
-from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.algorithm import NoNodesAvailable, ScheduleResult, Unschedulable
-from scheduler.kernel.engine.attempt import PLACED, Attempt, AttemptEvent
+from scheduler.kernel.engine.attempt import PLACED, Attempt
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.batch import MAX_BATCH, Batch
 from scheduler.kernel.engine.binding_cycle import BindingCycle
 from scheduler.kernel.engine.core import Core
 from scheduler.kernel.engine.failure import (
     Failure,
-    failed_scheduling,
     failure_like,
     failure_of,
     no_nodes,
     rejected_by,
 )
-from scheduler.kernel.engine.outcome import choice_of
+from scheduler.kernel.engine.placing import Placing
+from scheduler.kernel.engine.pod_group_cycle import PodGroupCycle
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.extender import Answer, ExtenderCalls
@@ -58,6 +57,8 @@ class Scheduler:
         self._extender_calls = attempts.extender_calls
         self._failures = failures
         self._binding = binding
+        self._placing = placing = Placing(core, attempts, failures)
+        self._group_cycle = PodGroupCycle(core, attempts, failures, binding, placing)
         self._preemption_executor = executor
         self.decided = ""
         self.scheduled = 0
@@ -83,6 +84,10 @@ class Scheduler:
             self._measured(attempt, lambda: self._scheduling_cycle(attempt, batch))
             return
         queued = core.queue.pop()
+        if queued is not None and core.is_member(queued.pod_info):
+            self.decided = queued.pod_info.uid
+            self.scheduled = self._group_cycle.schedule(queued)
+            return
         while queued is not None:
             batch.left -= 1
             is_placed = self._schedule_one(queued, batch)
@@ -111,8 +116,7 @@ class Scheduler:
         """Schedule a pod that was popped; says whether it has found a place."""
         core, pod = self._core, queued.pod_info
         self.scheduled += 1
-        if pod.is_terminating or core.cache.is_assumed_pod(pod.uid):
-            self._skip(pod)
+        if self._placing.skips(pod):
             return False
         rejection = core.queue.valid_rejection(queued, lambda: core.cluster_version)
         if rejection is not None:
@@ -140,7 +144,7 @@ class Scheduler:
             if self._waits_for_extenders(attempt):
                 return
             found = self._schedule_pod(attempt)
-            self._note(attempt, found, start)
+            self._placing.note(attempt, found, start)
             if not isinstance(found, ScheduleResult):
                 # 5. PostFilter, where no node fits.
                 self._post_filter(attempt, found, batch)
@@ -148,9 +152,9 @@ class Scheduler:
             batch.looked_at(attempt.framework, attempt.pod, found)
             result = found
         else:
-            self._note(attempt, result, start)
+            self._placing.note(attempt, result, start)
         # 6. The pod counts as running there.
-        self._assume(attempt, result)
+        self._placing.assume(attempt, result)
         # 7. Reserve and Permit, and on to the binding cycle.
         self._reserve_and_permit(attempt)
 
@@ -217,39 +221,15 @@ class Scheduler:
             has_extender_results=attempt.extender_calls is not None,
         )
 
-    def _assume(self, attempt: Attempt, result: ScheduleResult) -> None:
-        """POPPED or ASKING to ASSUMED."""
-        core = self._core
-        pod = attempt.pod.on_node(result.suggested_host)
-        attempt.placed, attempt.cycle_state = (pod,), result.state
-        self._attempts.advance(attempt, AttemptEvent.FIT)
-        self._extender_calls.forget(attempt)
-        core.cache.assume_pod(pod)
-        self._failures.tell_states(core.states.reserved, pod)
-        core.queue.found_place(pod.uid)
-
     def _reserve_and_permit(self, attempt: Attempt) -> None:
         """ASSUMED to RESERVED to HELD or beyond."""
-        framework, pod = attempt.framework, attempt.pod
-        about = attempt.state_of_plugins, pod, pod.node_name
-        self._attempts.advance(attempt, AttemptEvent.RESERVE)
-        status = framework.run_reserve_plugins(*about)
-        if status.is_success:
-            status, timeouts = framework.run_permit_plugins(*about)
-            if status.code is Code.WAIT:
-                self._binding.wait_on_permit(attempt, timeouts)
-                return
-        if status.is_success:
+        status, timeouts = self._placing.reserve(attempt)
+        if status.code is Code.WAIT:
+            self._binding.wait_on_permit(attempt, timeouts)
+        elif status.is_success:
             self._binding.start(attempt)
         else:
             self._failures.handle_scheduling_failure(attempt, rejected_by(status))
-
-    def _skip(self, pod: PodInfo) -> None:
-        """A pod that needs no node any more, or has one already."""
-        if pod.is_terminating:
-            note = f"skip schedule deleting pod: {pod.key}"
-            self._core.out.append(failed_scheduling(pod, note))
-        self._core.queue.done(pod.uid)
 
     # --- extenders ------------------------------------------------------------------------------
 
@@ -277,18 +257,3 @@ class Scheduler:
         core.waiting.deciding = ""
         if core.tracer is not None:
             core.tracer.cycle_done(pod.key, start, core.stopwatch(), calls.steps)
-
-    def _note(
-        self,
-        attempt: Attempt,
-        found: ScheduleResult | Unschedulable | NoNodesAvailable,
-        start: float,
-    ) -> None:
-        """Take note of what was found, and how long that took."""
-        core = self._core
-        is_asking = attempt.extender_calls is not None
-        thought = core.now - attempt.start if is_asking else core.stopwatch() - start
-        attempt.deciding_seconds = thought
-        core.metrics.scheduling_algorithm_duration.observe(thought)
-        if core.take_outcome is not None:
-            attempt.choice = choice_of(found, core.snapshot)

@@ -123,10 +123,11 @@ class ClusterEvent(msgspec.Struct, frozen=True, cache_hash=True):
         """Whether a registration for this event asks for the incoming one.
 
         The registration must name every action of the event. An update without details (`UPDATE`)
-        reaches only the plugins that registered for every update.
+        reaches only the plugins that registered for every update. A wildcard with a label asks for
+        the event of that label only.
         """
         if self.is_wildcard:
-            return True
+            return self.custom_label in ("", incoming.custom_label)
         if self.action & incoming.action != incoming.action:
             return False
         return (

@@ -104,6 +104,11 @@ class Plugin(Protocol):
     NAME: ClassVar[str]
     """The name used in configuration, output and metrics."""
 
+    SCHEDULES_GROUPS: ClassVar[bool] = False
+    """Whether the engine is to place the pods of a pod group in one step, all or none of them.
+
+    The Permit plugins then say when enough of them have a place."""
+
     patience_seconds: float = 600.0
     """How long one call of PreBind or Bind may take; one that takes longer fails the attempt.
 

@@ -1,65 +1,67 @@
-"""GangScheduling: pod groups are not scheduled in this version, and no member is bound alone.
+"""GangScheduling: a gang runs with `minCount` of its pods, or waits with all of them.
 
-A gang of which only some members run holds resources and does no work. So pods with a
-`spec.schedulingGroup` are rejected until a version schedules groups as a whole. The plugin is part
-of every profile: no configuration turns it off.
+PreEnqueue holds the members until their PodGroup and enough pods are there. The engine then places
+all that wait in one step. Permit says of each place whether it makes the gang whole, with the pods
+that run already. Only then is any of them bound.
 
-Extension points: PreFilter, PostFilter.
-Events: none; nothing that happens in the cluster makes this version schedule groups.
+Extension points: PreEnqueue, Permit.
+Events: none but the flush. The engine wakes the members itself when what holds them has changed.
 Source: pkg/scheduler/framework/plugins/gangscheduling/gangscheduling.go (v1.36).
-Differs: see above; kube-scheduler with its default feature gates ignores the field.
+Differs: upstream registers UnscheduledPod/Add and PodGroup/Add.
 """
 
-from collections.abc import Hashable, Sequence
-from typing import ClassVar, Final
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
-from scheduler.kernel.framework.events import ClusterEventWithHint
-from scheduler.kernel.framework.interface import (
-    Diagnosis,
-    EnqueueExtensions,
-    PostFilterPlugin,
-    PostFilterResult,
-    PreFilterPlugin,
-    PreFilterResult,
-    SignPlugin,
+from scheduler.kernel.framework.events import (
+    UNSCHEDULABLE_TIMEOUT,
+    ClusterEventWithHint,
+    ObjectKind,
 )
-from scheduler.kernel.framework.status import SKIP, Status, unresolvable, unschedulable
-from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.framework.handle import Handle
+from scheduler.kernel.framework.interface import EnqueueExtensions, PermitPlugin, PreEnqueuePlugin
+from scheduler.kernel.framework.status import SUCCESS, Code, Status, error, unresolvable
+from scheduler.kernel.groups import PodGroups
 
-REASON: Final = "pods with a scheduling group are not supported by this scheduler"
+PERMIT_SECONDS: Final = 300.0
+"""Source: permitTimeoutDuration."""
+TOO_FEW_PLACED: Final = "waiting for minCount pods from a gang to be scheduled"
 
 
-class GangScheduling(PreFilterPlugin, PostFilterPlugin, EnqueueExtensions, SignPlugin):
-    """Rejects pods that are members of a group."""
+class GangScheduling(PreEnqueuePlugin, PermitPlugin, EnqueueExtensions):
+    """Holds gangs until they are whole."""
 
     NAME: ClassVar[str] = "GangScheduling"
+    WATCHES: ClassVar[tuple[ObjectKind, ...]] = PodGroups.WATCHES
+    SCHEDULES_GROUPS: ClassVar[bool] = True
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        del args
+        self._handle = handle
+        handle.shared(PodGroups)
 
     @override
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        return ()
+        return (ClusterEventWithHint(UNSCHEDULABLE_TIMEOUT),)
 
     @override
-    def sign(self, pod: PodInfo) -> Hashable:
-        """Whether the pod is a member of a group."""
-        return pod.spec.scheduling_group is not None
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        if not pod.group_name:
+            return SUCCESS
+        why = self._handle.shared(PodGroups).why_held(pod.namespace, pod.group_name)
+        return unresolvable(why) if why else SUCCESS
 
     @override
-    def pre_filter(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
-    ) -> tuple[PreFilterResult | None, Status]:
-        if pod.spec.scheduling_group is None:
-            return None, SKIP
-        return None, unresolvable(REASON)
-
-    @override
-    def post_filter(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
-    ) -> tuple[PostFilterResult | None, Status]:
-        """Keep the other plugins from trying for a member: evictions cannot help it."""
-        if pod.spec.scheduling_group is None:
-            return None, unschedulable()
-        return None, unresolvable()
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        if not pod.group_name:
+            return SUCCESS, 0.0
+        known = self._handle.shared(PodGroups).of_pod(pod)
+        if known is None or known.group is None:
+            return error(f"failed to get pod group {pod.namespace}/{pod.group_name}"), 0.0
+        if known.has_quorum():
+            return SUCCESS, 0.0
+        return Status(Code.WAIT, (TOO_FEW_PLACED,)), PERMIT_SECONDS

@@ -10,7 +10,7 @@ from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.plugins.default_binder import DefaultBinder
 from scheduler.kernel.plugins.default_preemption import DefaultPreemption
 from scheduler.kernel.plugins.dynamic_resources import DynamicResources
-from scheduler.kernel.plugins.gang_scheduling import GangScheduling
+from scheduler.kernel.plugins.held_groups import HeldGroups
 from scheduler.kernel.plugins.image_locality import ImageLocality
 from scheduler.kernel.plugins.inter_pod_affinity import InterPodAffinity
 from scheduler.kernel.plugins.keep_room import KeepRoom
@@ -60,5 +60,5 @@ IN_TREE: Final[Mapping[str, type[Plugin]]] = {
 }
 """By the name that configurations use."""
 
-IN_EVERY_PROFILE: Final[tuple[type[Plugin], ...]] = (GangScheduling,)
+IN_EVERY_PROFILE: Final[tuple[type[Plugin], ...]] = (HeldGroups,)
 """Those that run first at their extension points, whatever a configuration says."""

@@ -85,6 +85,13 @@ class ActiveQueue:
         self._weigh()
         return queued
 
+    def take(self, uid: str) -> QueuedPodInfo | None:
+        """Take out a pod, if it is here, as if it were its turn."""
+        queued = self.remove(uid)
+        if queued is not None:
+            self._turns += 1
+        return queued
+
     def first(self) -> QueuedPodInfo | None:
         """The pod that is next; None when there is none, or when it may be another's turn."""
         return None if self._wasting_since is not None else self._by_importance.first()

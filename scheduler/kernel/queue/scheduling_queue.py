@@ -262,6 +262,22 @@ class SchedulingQueue(QueuedPods):
         self._active.pop()
         return self._popped(first)
 
+    def pop_with(self, uids: Iterable[str]) -> list[QueuedPodInfo]:
+        """Hand out more pods beside the one that was popped last, wherever they wait.
+
+        Those that are gated or in flight are left out, and those that are not known.
+        """
+        taken = []
+        for uid in uids:
+            self._settle(uid)
+            queued = self._backoff.remove(uid)
+            if queued is None and (waiting := self._unschedulable.remove(uid)) is not None:
+                self._moves.requeue(uid, waiting, QueueingStrategy.IMMEDIATELY, _ACTIVATE_LABEL)
+            queued = queued or self._active.take(uid)
+            if queued is not None:
+                taken.append(self._popped(queued))
+        return taken
+
     def _popped(self, queued: QueuedPodInfo) -> QueuedPodInfo:
         self._in_flight.add(queued)
         queued.attempts += 1

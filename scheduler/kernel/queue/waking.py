@@ -123,4 +123,6 @@ class Waking:
             queued.was_flushed = wake.late_before is not None
             if self._requeue(uid, queued, wake.strategy, wake.label) != UNSCHEDULABLE:
                 return
+            if wake.late_before is not None and not queued.gate_failed:
+                self._unschedulable.extend_deadline(uid, wake.late_before)
             step = self._unschedulable.end_probe(uid, ProbeEvent.LEAVE)

@@ -1,24 +1,36 @@
-"""GangScheduling: single pods pass, members of pod groups wait for a version that places groups."""
+"""GangScheduling: what it says of single pods; what it says of members, the engine's tests show."""
 
-from scheduler.api.objects import PodSchedulingGroup, PodSpec
-from scheduler.api.pods import pod_info
-from scheduler.kernel.framework.status import unresolvable
-from scheduler.kernel.plugins.gang_scheduling import REASON, GangScheduling
-from tests.support.builders import make_pod, make_pod_info
-from tests.support.fake_plugins import make_framework, make_snapshot
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.handle import Backing, Handle
+from scheduler.kernel.framework.runtime.shared_states import SharedStates
+from scheduler.kernel.framework.status import SUCCESS, error, unresolvable
+from scheduler.kernel.groups import PodGroups
+from scheduler.kernel.plugins.gang_scheduling import GangScheduling
+from scheduler.observability.framework_metrics import FrameworkMetrics
+from scheduler.observability.instruments import Instruments
+from tests.support.builders import make_pod_info
 
 
-def test_members_are_rejected_as_a_whole_and_others_pass() -> None:
-    framework, snapshot = make_framework(GangScheduling()), make_snapshot("a")
-    pod = make_pod("member")
-    group = PodSchedulingGroup("train")
-    spec = PodSpec(containers=pod.spec.containers, scheduling_group=group)
-    member = pod_info(type(pod)(pod.metadata, spec, pod.status))
+def plugin() -> GangScheduling:
+    instruments = Instruments()
+    states = SharedStates(FrameworkMetrics(instruments))
+    states.watch(PodGroups.WATCHES)
+    backing = Backing(states, instruments, lambda: 0.0)
+    return GangScheduling(None, Handle(backing, "GangScheduling", "p", PodGroups.WATCHES))
 
-    single = framework.find_nodes_that_fit(make_pod_info("single"), snapshot)
-    found = framework.find_nodes_that_fit(member, snapshot)
 
-    assert [*single.feasible_rows()] == [0]
-    assert found.pre_filter == unresolvable(REASON).by("GangScheduling")
-    assert found.diagnosis(snapshot).message() == f"0/1 nodes are available: {REASON}."
-    assert framework.events_to_register() == {"GangScheduling": ()}
+def test_single_pods_pass() -> None:
+    """At both points."""
+    gangs, pod = plugin(), make_pod_info("p")
+
+    assert gangs.pre_enqueue(pod) == SUCCESS
+    assert gangs.permit(CycleState(), pod, "n") == (SUCCESS, 0.0)
+
+
+def test_a_group_that_is_not_there_holds_its_pods() -> None:
+    """One that goes while its pods are being placed is an error, which is tried again."""
+    gangs, pod = plugin(), make_pod_info("p", group="g")
+    held = 'waiting for pods\'s pod group "g" to appear in scheduling queue'
+
+    assert gangs.pre_enqueue(pod) == unresolvable(held)
+    assert gangs.permit(CycleState(), pod, "n") == (error("failed to get pod group default/g"), 0)

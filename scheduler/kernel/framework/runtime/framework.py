@@ -107,6 +107,10 @@ class Framework:
         """
         return self.plugins.judges_alike and not (pod.pod.volumes or pod.spec.resource_claims)
 
+    def is_member(self, pod: PodInfo) -> bool:
+        """Whether a pod is to be placed together with the others of its pod group."""
+        return self.plugins.schedules_groups and bool(pod.group_name)
+
     def decides_alike(self, pod: PodInfo) -> bool:
         """Whether what is found out about this pod holds for equal ones while nothing happens."""
         return self.plugins.are_trusted and self.shares_rejections(pod)
@@ -243,13 +247,15 @@ class Framework:
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> tuple[Status, dict[str, float]]:
         waits: dict[str, float] = {}
+        ended = SUCCESS
         for plugin in self.plugins.permit:
             status, seconds = plugin.call(state, pod, node_name)
             if status.code is Code.WAIT:
                 waits[plugin.name] = min(seconds, MAX_WAIT_SECONDS)
+                ended = status
             elif not status.is_success:
                 return status.by(plugin.name), {}
-        return (Status(Code.WAIT), waits) if waits else (SUCCESS, waits)
+        return ended, waits
 
     # --- binding --------------------------------------------------------------------------------
 

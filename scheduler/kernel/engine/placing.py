@@ -1,0 +1,73 @@
+"""What a pod meets once it is popped, alone or with others of its group: found, assumed, reserved.
+
+Source: kubernetes pkg/scheduler/schedule_one.go (assume, skipPodSchedule) v1.36.
+"""
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.engine.algorithm import NoNodesAvailable, ScheduleResult, Unschedulable
+from scheduler.kernel.engine.attempt import Attempt, AttemptEvent
+from scheduler.kernel.engine.attempts import Attempts
+from scheduler.kernel.engine.core import Core
+from scheduler.kernel.engine.failure import failed_scheduling
+from scheduler.kernel.engine.outcome import choice_of
+from scheduler.kernel.engine.scheduling_failure import FailureHandler
+from scheduler.kernel.framework.status import Status
+
+
+class Placing:
+    """The steps of a scheduling cycle that do not ask where the pod came from."""
+
+    def __init__(self, core: Core, attempts: Attempts, failures: FailureHandler) -> None:
+        self._core = core
+        self._attempts = attempts
+        self._failures = failures
+
+    def skips(self, pod: PodInfo) -> bool:
+        """End the attempt of a pod that needs no node any more, or has one already."""
+        core = self._core
+        if not (pod.is_terminating or core.cache.is_assumed_pod(pod.uid)):
+            return False
+        if pod.is_terminating:
+            note = f"skip schedule deleting pod: {pod.key}"
+            core.out.append(failed_scheduling(pod, note))
+        core.queue.done(pod.uid)
+        return True
+
+    def note(
+        self,
+        attempt: Attempt,
+        found: ScheduleResult | Unschedulable | NoNodesAvailable,
+        start: float,
+    ) -> None:
+        """Take note of what was found, and how long that took."""
+        core = self._core
+        is_asking = attempt.extender_calls is not None
+        thought = core.now - attempt.start if is_asking else core.stopwatch() - start
+        attempt.deciding_seconds = thought
+        core.metrics.scheduling_algorithm_duration.observe(thought)
+        if core.take_outcome is not None:
+            attempt.choice = choice_of(found, core.snapshot)
+
+    def assume(self, attempt: Attempt, result: ScheduleResult) -> None:
+        """POPPED or ASKING to ASSUMED."""
+        core = self._core
+        pod = attempt.pod.on_node(result.suggested_host)
+        attempt.placed, attempt.cycle_state = (pod,), result.state
+        self._attempts.advance(attempt, AttemptEvent.FIT)
+        self._attempts.extender_calls.forget(attempt)
+        core.cache.assume_pod(pod)
+        self._failures.tell_states(core.states.reserved, pod)
+        core.queue.found_place(pod.uid)
+
+    def reserve(self, attempt: Attempt) -> tuple[Status, dict[str, float]]:
+        """ASSUMED to RESERVED; gives what Reserve, and then Permit, say."""
+        framework, pod = attempt.framework, attempt.pod
+        self._attempts.advance(attempt, AttemptEvent.RESERVE)
+        status = framework.run_reserve_plugins(attempt.state_of_plugins, pod, pod.node_name)
+        return self.permit(attempt) if status.is_success else (status, {})
+
+    @staticmethod
+    def permit(attempt: Attempt) -> tuple[Status, dict[str, float]]:
+        """What Permit says; see `Framework.run_permit_plugins`."""
+        pod = attempt.pod
+        return attempt.framework.run_permit_plugins(attempt.state_of_plugins, pod, pod.node_name)

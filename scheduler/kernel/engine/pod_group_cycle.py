@@ -1,0 +1,313 @@
+"""The cycle of a pod group: all members that wait are placed in one step, and go on together.
+
+Each member has an attempt of its own, which is assumed and reserved like that of any pod. So later
+members see earlier ones, and a member that fails after the step fails alone. If Permit is content
+with no place, all is given back in reverse. Nothing else happens within the step.
+
+Source: kubernetes pkg/scheduler/schedule_one_podgroup.go v1.36.
+Differs: upstream places on a copy, and assumes those that go on a second time. It runs PostFilter
+for members, which may evict pods for a group that then fails. Groups that fail wait for what their
+members wait for, where upstream tries them again after back-off.
+"""
+
+import traceback
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from scheduler.api.limits import exceeded_limit
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.engine.algorithm import NoNodesAvailable, ScheduleResult
+from scheduler.kernel.engine.attempt import Attempt, AttemptState
+from scheduler.kernel.engine.attempts import Attempts
+from scheduler.kernel.engine.batch import Batch
+from scheduler.kernel.engine.binding_cycle import BindingCycle
+from scheduler.kernel.engine.core import TRACE_LINES, Core
+from scheduler.kernel.engine.failure import (
+    SCHEDULED,
+    SCHEDULER_ERROR,
+    UNSCHEDULABLE,
+    Failure,
+    failure_of,
+    group_condition,
+    no_nodes,
+    rejected_by,
+    unexpected,
+)
+from scheduler.kernel.engine.placing import Placing
+from scheduler.kernel.engine.scheduling_failure import FailureHandler
+from scheduler.kernel.framework.runtime import PluginError
+from scheduler.kernel.framework.status import SUCCESS, Code, Status
+from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.groups import GroupAttempt, GroupMembers
+
+GROUP_FAILS: Final = "pod group is unschedulable"
+ASKED_TO_WAIT: Final = "one or more plugins asked to wait and no plugin rejected pod"
+OTHER_FAILS: Final = "failed to schedule other pod from a pod group: "
+NO_EXTENDERS: Final = "extenders cannot be asked about members of a pod group in this version"
+SEVERAL_PROFILES: Final = (
+    "all pods in a single pod group should have the same .spec.schedulerName set, got: "
+    '"{}" and "{}"'
+)
+
+
+class Member(msgspec.Struct):
+    """A member in the step.
+
+    Attributes:
+        attempt: to schedule it.
+        failure: why it has no place; None if it has one.
+        permit: what Permit said of the place.
+        waits_for: the plugins that asked to wait.
+    """
+
+    attempt: Attempt
+    failure: Failure | None = None
+    permit: Status = SUCCESS
+    waits_for: frozenset[str] = frozenset()
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether something went wrong, as opposed to a rejection."""
+        return self.failure is not None and not self.failure.is_rejection
+
+
+class PodGroupCycle:
+    """Places the members of one group at a time."""
+
+    def __init__(
+        self,
+        core: Core,
+        attempts: Attempts,
+        failures: FailureHandler,
+        binding: BindingCycle,
+        placing: Placing,
+    ) -> None:
+        self._core = core
+        self._attempts = attempts
+        self._failures = failures
+        self._binding = binding
+        self._placing = placing
+
+    def schedule(self, first: QueuedPodInfo) -> int:
+        """Schedule the group of a pod that was popped; says how many members were tried."""
+        core, known = self._core, None
+        if core.groups is not None:
+            known = core.groups.of_pod(first.pod_info)
+        # 1. All members that wait and are not gated, the most important one first.
+        popped = [first] if known is None else self._popped(first, known)
+        # 2. Those that need no node drop out.
+        queued = [each for each in popped if not self._placing.skips(each.pod_info)]
+        members = [Member(self._attempts.begin(each)) for each in queued]
+        if not members:
+            return 0
+        # 3. One profile decides about all of them.
+        failure = _of_several_profiles([each.attempt.pod for each in members])
+        if failure is not None:
+            for each in members:
+                self._failures.handle_scheduling_failure(each.attempt, failure)
+            return len(members)
+        # 4. A place for each, as far as there is one. 5. They go on, or all is given back.
+        running = 0 if known is None else known.scheduled
+        self._place(members)
+        lacking = [each.failure.message for each in members if each.failure is not None]
+        condition = self._conclude(members)
+        if known is not None:
+            placed, first_lack = len(members) - len(lacking), next(iter(lacking), "")
+            is_success = condition[0] == "True"
+            attempt = GroupAttempt(len(members), placed, running, first_lack, is_success)
+            self._note(known, attempt, condition)
+        return len(members)
+
+    def _popped(self, first: QueuedPodInfo, known: GroupMembers) -> list[QueuedPodInfo]:
+        """The pod that was popped, and the others, in the order of their turns."""
+        uid, waiting = first.pod_info.uid, known.waiting
+        others = self._core.queue.pop_with(other for other in waiting if other != uid)
+        arrival = {uid: at for at, uid in enumerate(waiting)}
+        return sorted(
+            [first, *others],
+            key=lambda queued: (*_turn(queued), arrival.get(queued.pod_info.uid, -1)),
+        )
+
+    # --- places ---------------------------------------------------------------------------------
+
+    def _place(self, members: Sequence[Member]) -> None:
+        """Find a place for one member after the other; an error ends it."""
+        batch, last, left = Batch(self._core), None, len(members)
+        for member in members:
+            left -= 1
+            if last is not None and _fails_like(last, member):
+                member.failure = last.failure
+                continue
+            if last is None or last.attempt.pod.kind is not member.attempt.pod.kind:
+                batch.end("pod_incompatible", is_placed=last is not None and last.failure is None)
+                batch = Batch(self._core)
+            batch.left = left
+            self._guarded(member, batch)
+            if member.failure is not None:
+                batch.end("pod_failed", is_placed=False)
+                batch = Batch(self._core)
+                if member.has_failed:
+                    return
+            last = member
+        batch.end("expired", is_placed=last is not None and last.failure is None)
+
+    def _guarded(self, member: Member, batch: Batch) -> None:
+        """Try one member; whatever goes wrong is its failure."""
+        core, attempt = self._core, member.attempt
+        calls, pod = attempt.framework.calls, attempt.pod
+        core.waiting.deciding = pod.uid
+        calls.begin_cycle(sampled=False)
+        try:
+            self._try(member, batch)
+        except PluginError as problem:
+            member.failure = Failure(str(problem))
+        except Exception as problem:  # noqa: BLE001 - one group must never stop the others
+            trace = traceback.format_exc(-TRACE_LINES)
+            core.report("Unexpected error", pod.key, problem, trace=trace)
+            member.failure = unexpected(problem)
+        core.waiting.deciding = ""
+
+    def _try(self, member: Member, batch: Batch) -> None:
+        attempt = member.attempt
+        found = self._found(attempt, batch)
+        if isinstance(found, Failure):
+            member.failure = found
+            return
+        self._placing.assume(attempt, found)
+        member.permit, waits = self._placing.reserve(attempt)
+        member.waits_for = frozenset(waits)
+        if not member.permit.is_success and member.permit.code is not Code.WAIT:
+            member.failure = rejected_by(member.permit)
+            if member.failure.is_rejection:
+                # It is given back at once: the place is there for the next members.
+                self._failures.handle_scheduling_failure(attempt, member.failure)
+
+    def _found(self, attempt: Attempt, batch: Batch) -> ScheduleResult | Failure:
+        """A node for a member, or why there is none."""
+        core, framework, pod = self._core, attempt.framework, attempt.pod
+        start = core.stopwatch()
+        result = batch.next_result(framework, pod)
+        if result is None:
+            too_much = exceeded_limit(pod.shape)
+            if too_much:
+                return Failure(too_much, is_rejection=True)
+            if self._attempts.extender_calls.about_nodes(pod):
+                return Failure(NO_EXTENDERS)
+            batch.catch_up()
+            found = core.algorithm.schedule_pod(framework, pod, core.snapshot, core.queue.nominator)
+            self._placing.note(attempt, found, start)
+            if isinstance(found, NoNodesAvailable):
+                return no_nodes(found)
+            if not isinstance(found, ScheduleResult):
+                return failure_of(found.diagnosis, excess=found.diagnosis.excess(core.snapshot))
+            batch.looked_at(framework, pod, found)
+            return found
+        self._placing.note(attempt, result, start)
+        return result
+
+    # --- what comes of it -----------------------------------------------------------------------
+
+    def _conclude(self, members: Sequence[Member]) -> tuple[str, str, str]:
+        """Have the members go on, or give everything back; gives the condition of the group."""
+        failed = next((each for each in members if each.has_failed), None)
+        if failed is not None and failed.failure is not None:
+            others = Failure(OTHER_FAILS + failed.failure.message)
+            for each in members:
+                if each is not failed:
+                    each.failure = others
+            self._give_back(members)
+            return "False", SCHEDULER_ERROR, failed.failure.message
+        if any(each.failure is None and each.permit.is_success for each in members):
+            for each in members:
+                self._go_on(each)
+            return "True", SCHEDULED, ""
+        wakers = frozenset().union(*map(_wakers, members))
+        for each in members:
+            if each.failure is None:
+                each.failure = _let_down(each, wakers)
+        self._give_back(members)
+        return "False", UNSCHEDULABLE, GROUP_FAILS
+
+    def _give_back(self, members: Sequence[Member]) -> None:
+        """All fail; what was taken last is given back first."""
+        for each in reversed(members):
+            self._fail(each)
+
+    def _fail(self, member: Member) -> None:
+        """End an attempt that has not ended yet."""
+        if member.failure is not None and member.attempt.state is not AttemptState.FAILED:
+            self._failures.handle_scheduling_failure(member.attempt, member.failure)
+
+    def _go_on(self, member: Member) -> None:
+        """Have a member bound that has a place; the others fail alone."""
+        if member.failure is None:
+            self._failures.guarded(member.attempt, lambda: self._permit_again(member))
+        else:
+            self._fail(member)
+
+    def _permit_again(self, member: Member) -> None:
+        """Now that all have their places, Permit need not wait for them."""
+        attempt, status, timeouts = member.attempt, member.permit, dict[str, float]()
+        if not status.is_success:
+            status, timeouts = self._placing.permit(attempt)
+        if status.code is Code.WAIT:
+            self._binding.wait_on_permit(attempt, timeouts)
+        elif status.is_success:
+            self._binding.start(attempt)
+        else:
+            self._failures.handle_scheduling_failure(attempt, rejected_by(status))
+
+    def _note(
+        self, known: GroupMembers, attempt: GroupAttempt, wanted: tuple[str, str, str]
+    ) -> None:
+        """Remember the attempt, and write the condition of the group if that changes it."""
+        known.last = attempt
+        if known.group is None:
+            return
+        patch = group_condition(known.group, known.told, wanted)
+        if patch is not None:
+            known.told = known.group.uid, *wanted
+            self._core.out.append(patch)
+
+
+def _turn(queued: QueuedPodInfo) -> tuple[int, float]:
+    """Orders the members of a group; of those that are equal in it, the oldest comes first."""
+    return -queued.pod_info.priority, queued.initial_attempt_timestamp or 0.0
+
+
+def _of_several_profiles(pods: Sequence[PodInfo]) -> Failure | None:
+    """The failure of all, if not all are of one profile."""
+    name = pods[0].spec.scheduler_name
+    other = next((pod.spec.scheduler_name for pod in pods if pod.spec.scheduler_name != name), None)
+    return None if other is None else Failure(SEVERAL_PROFILES.format(other, name))
+
+
+def _fails_like(last: Member, member: Member) -> bool:
+    """Whether a member fits nowhere because an equal one did, and none was placed since."""
+    pod, other = member.attempt.pod, last.attempt
+    return (
+        last.failure is not None
+        and other.state is AttemptState.POPPED
+        and other.pod.kind is pod.kind
+        and other.framework.decides_alike(pod)
+        and not pod.pod.status.nominated_node_name
+    )
+
+
+def _wakers(member: Member) -> frozenset[str]:
+    """The plugins that know what may help a member."""
+    failure = member.failure
+    if failure is None:
+        return member.waits_for
+    return failure.unschedulable_plugins | failure.pending_plugins
+
+
+def _let_down(member: Member, wakers: frozenset[str]) -> Failure:
+    """The failure of a member that has a place, in a group that fails.
+
+    What helps any of the others helps it: they are tried together.
+    """
+    why = ", ".join((GROUP_FAILS, *member.permit.reasons, ASKED_TO_WAIT))
+    return Failure(why, is_rejection=True, unschedulable_plugins=wakers)

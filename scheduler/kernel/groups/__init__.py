@@ -1,0 +1,7 @@
+"""Pod groups as the engine and its plugins see them: who is a member, and what becomes of each."""
+
+from scheduler.kernel.groups.pod_groups import (
+    GroupAttempt as GroupAttempt,
+    GroupMembers as GroupMembers,
+    PodGroups as PodGroups,
+)

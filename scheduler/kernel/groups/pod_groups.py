@@ -1,0 +1,235 @@
+"""What is known of each pod group: its object, and how many of its pods wait and run.
+
+A group begins with its first pod or with its object, and goes with the last of both. Pods of every
+scheduler count once they have a node. Pods without one count if a profile of this process is to
+place them.
+
+Source: kubernetes pkg/scheduler/backend/cache/podgroupstate.go v1.36; the texts: pkg/scheduler/
+framework/plugins/gangscheduling/gangscheduling.go v1.36.
+Differs: upstream wakes gated members when a pod or the PodGroup is added. Here they are woken when
+the reason changes for which they are gated, whatever changes it.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from typing import Any, ClassVar, Final, TypeAlias
+
+import msgspec
+from typing_extensions import override
+
+from scheduler.api.pod_groups import PodGroup
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.framework.events import POD_GROUP_KIND, POD_KIND, ObjectKind
+from scheduler.kernel.framework.handle import SharedState
+
+GroupKey: TypeAlias = tuple[str, str]
+"""Namespace and name."""
+
+NO_GROUP: Final = 'waiting for pods\'s pod group "{}" to appear in scheduling queue'
+TOO_FEW: Final = "waiting for minCount pods from a gang to appear in scheduling queue"
+
+
+class GroupAttempt(msgspec.Struct, frozen=True):
+    """What became of the last attempt to place the waiting members of a group.
+
+    Attributes:
+        tried: how many members were tried.
+        placed: for how many of them there was a node.
+        running: how many others had one before.
+        lacking: why the first of the others had none; empty if all had.
+        is_success: whether those that were placed go on.
+    """
+
+    tried: int
+    placed: int
+    running: int
+    lacking: str
+    is_success: bool
+
+
+class GroupMembers:
+    """One group.
+
+    Attributes:
+        group: the object; None while there is none.
+        pending: pods without a node, by UID, oldest first.
+        assumed: UIDs of those of them that are assumed on a node.
+        assigned: UIDs of the pods that have a node.
+        last: the last attempt; None before the first.
+        told: what was written last: UID of the object, and status, reason and message of its
+            condition; None before the first time.
+    """
+
+    __slots__ = (
+        "_of_profile",
+        "_released",
+        "assigned",
+        "assumed",
+        "group",
+        "last",
+        "pending",
+        "told",
+    )
+
+    def __init__(self) -> None:
+        self.group: PodGroup | None = None
+        self.pending: dict[str, PodInfo] = {}
+        self.assumed: set[str] = set()
+        self.assigned: set[str] = set()
+        self.last: GroupAttempt | None = None
+        self.told: tuple[str, str, str, str] | None = None
+        self._of_profile: Counter[str] = Counter()
+        """How many of `pending` name each scheduler."""
+        self._released: tuple[str, int | None] = ("", None)
+        """Why members were held, and how many were needed, when they were woken last."""
+
+    @property
+    def scheduled(self) -> int:
+        """How many members have a node, or are assumed on one."""
+        return len(self.assigned) + len(self.assumed)
+
+    @property
+    def waiting(self) -> list[str]:
+        """UIDs of the members that have no node and are assumed on none."""
+        return [uid for uid in self.pending if uid not in self.assumed]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is known of the group any more."""
+        return self.group is None and not self.pending and not self.assigned
+
+    def known(self, profiles: Collection[str]) -> int:
+        """How many pods there are, of all that count."""
+        return len(self.assigned) + sum(self._of_profile[name] for name in profiles)
+
+    def has_quorum(self) -> bool:
+        """Whether enough members have a place."""
+        least = None if self.group is None else self.group.min_count
+        return least is None or self.scheduled >= least
+
+    def add(self, pod: PodInfo) -> None:
+        """A pod is a member, or is now like this."""
+        uid = pod.uid
+        if pod.node_name:
+            self._drop_pending(uid)
+            self.assigned.add(uid)
+            return
+        if uid not in self.pending:
+            self._of_profile[pod.spec.scheduler_name] += 1
+        self.pending[uid] = pod
+
+    def remove(self, uid: str) -> None:
+        """A pod is a member no longer."""
+        self._drop_pending(uid)
+        self.assigned.discard(uid)
+
+    def released(self, held: str) -> bool:
+        """Whether members are to be woken, now that this holds them; to be asked at each change."""
+        now = held, None if self.group is None else self.group.min_count
+        before, self._released = self._released, now
+        return now != before
+
+    def clone(self) -> "GroupMembers":
+        """A copy that changes by itself."""
+        copy = GroupMembers()
+        copy.group, copy.last, copy.told = self.group, self.last, self.told
+        copy.pending, copy.assumed = self.pending.copy(), self.assumed.copy()
+        copy.assigned, copy._of_profile = self.assigned.copy(), self._of_profile.copy()
+        copy._released = self._released
+        return copy
+
+    def _drop_pending(self, uid: str) -> None:
+        self.assumed.discard(uid)
+        known = self.pending.pop(uid, None)
+        if known is not None:
+            self._of_profile[known.spec.scheduler_name] -= 1
+
+
+class PodGroups(SharedState):
+    """All groups by namespace and name.
+
+    Attributes:
+        profiles: the scheduler names that are ours; filled in by the engine.
+        changed: the groups that something happened to since `take_released`, in this order.
+    """
+
+    WATCHES: ClassVar[tuple[ObjectKind, ...]] = (POD_KIND, POD_GROUP_KIND)
+
+    def __init__(self) -> None:
+        self.profiles: Collection[str] = ()
+        self.changed: dict[GroupKey, None] = {}
+        self._groups: dict[GroupKey, GroupMembers] = {}
+
+    def of(self, namespace: str, name: str) -> GroupMembers | None:
+        """What is known of a group."""
+        return self._groups.get((namespace, name))
+
+    def of_pod(self, pod: PodInfo) -> GroupMembers | None:
+        """What is known of the group of a pod; None for a pod without one."""
+        name = pod.group_name
+        return self._groups.get((pod.namespace, name)) if name else None
+
+    def why_held(self, namespace: str, name: str) -> str:
+        """Why the members of a group are not tried yet; empty when they may be."""
+        known = self.of(namespace, name)
+        if known is None or known.group is None:
+            return NO_GROUP.format(name)
+        least = known.group.min_count
+        return TOO_FEW if least is not None and known.known(self.profiles) < least else ""
+
+    def take_released(self) -> Iterator[list[str]]:
+        """The members to be woken of each group that was held for another reason before."""
+        changed, self.changed = self.changed, {}
+        for namespace, name in changed:
+            known = self.of(namespace, name)
+            if known is not None and known.released(self.why_held(namespace, name)):
+                yield known.waiting
+
+    # --- what happens ---------------------------------------------------------------------------
+
+    @override
+    def on_event(self, kind: ObjectKind, old: Any, new: Any) -> None:
+        if kind == POD_GROUP_KIND:
+            self._change(place := _place(new or old)).group = new
+            self._forget_if_empty(place)
+            return
+        if new is not None and new.group_name:
+            self._change((new.namespace, new.group_name)).add(new)
+        elif old is not None and old.group_name:
+            place = old.namespace, old.group_name
+            self._change(place).remove(old.uid)
+            self._forget_if_empty(place)
+
+    @override
+    def reserve(self, pod: PodInfo, node_name: str) -> None:
+        known = self.of_pod(pod)
+        if known is not None and pod.uid in known.pending:
+            known.assumed.add(pod.uid)
+
+    @override
+    def unreserve(self, pod: PodInfo, node_name: str) -> None:
+        known = self.of_pod(pod)
+        if known is not None:
+            known.assumed.discard(pod.uid)
+
+    @override
+    def fork(self) -> "PodGroups":
+        copy = PodGroups()
+        copy.profiles = self.profiles
+        copy._groups = {place: known.clone() for place, known in self._groups.items()}
+        return copy
+
+    def _change(self, place: GroupKey) -> GroupMembers:
+        self.changed[place] = None
+        known = self._groups.get(place)
+        if known is None:
+            known = self._groups[place] = GroupMembers()
+        return known
+
+    def _forget_if_empty(self, place: GroupKey) -> None:
+        if self._groups[place].is_empty:
+            del self._groups[place]
+
+
+def _place(group: PodGroup) -> GroupKey:
+    return group.namespace, group.name

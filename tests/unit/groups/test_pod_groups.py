@@ -1,0 +1,131 @@
+"""Members of pod groups: who counts, when they are woken, and that a fork changes by itself."""
+
+import pytest
+
+from scheduler.api.objects import ObjectMeta
+from scheduler.api.pod_groups import PodGroup
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.framework.events import POD_GROUP_KIND, POD_KIND
+from scheduler.kernel.groups import GroupMembers, PodGroups
+from scheduler.kernel.groups.pod_groups import NO_GROUP, TOO_FEW
+from tests.support.builders import make_pod_info
+
+
+def groups_of(*pods: PodInfo, least: int | None = 2) -> PodGroups:
+    """The group `g` with some pods."""
+    groups = PodGroups()
+    groups.profiles = ("stowage",)
+    groups.on_event(POD_GROUP_KIND, None, group(least))
+    for pod in pods:
+        groups.on_event(POD_KIND, None, pod)
+    return groups
+
+
+def group(least: int | None = 2) -> PodGroup:
+    return PodGroup(ObjectMeta(name="g", namespace="default"), least)
+
+
+def known(groups: PodGroups) -> GroupMembers:
+    found = groups.of("default", "g")
+    assert found is not None
+    return found
+
+
+WAITING = make_pod_info("waiting", group="g")
+RUNNING = make_pod_info("running", group="g", node_name="n")
+OF_OTHERS = make_pod_info("others", group="g", scheduler_name="other")
+RUNNING_OF_OTHERS = make_pod_info("others", group="g", scheduler_name="other", node_name="n")
+
+
+@pytest.mark.parametrize(
+    ("pods", "count"),
+    [
+        pytest.param((), 0, id="none"),
+        pytest.param((WAITING,), 1, id="waiting"),
+        pytest.param((WAITING, RUNNING), 2, id="running"),
+        pytest.param((OF_OTHERS,), 0, id="another scheduler is to place it"),
+        pytest.param((RUNNING_OF_OTHERS,), 1, id="another scheduler has placed it"),
+        pytest.param((OF_OTHERS, RUNNING_OF_OTHERS), 1, id="it was just placed"),
+        pytest.param((make_pod_info("single"),), 0, id="no member"),
+    ],
+)
+def test_who_counts(pods: tuple[PodInfo, ...], count: int) -> None:
+    """Pods with a node, and pods that are ours."""
+    assert known(groups_of(*pods)).known(("stowage",)) == count
+
+
+def test_reserved_pods_have_a_place_until_they_are_unreserved_or_bound() -> None:
+    """They are counted once, whichever way they go."""
+    groups = groups_of(WAITING, RUNNING)
+    members = known(groups)
+    before = members.scheduled, members.waiting, members.has_quorum()
+
+    groups.reserve(WAITING.on_node("n"), "n")
+    reserved = members.scheduled, members.waiting, members.has_quorum()
+    groups.unreserve(WAITING.on_node("n"), "n")
+    given_back = members.scheduled
+    groups.reserve(WAITING.on_node("n"), "n")
+    groups.on_event(POD_KIND, WAITING, WAITING.on_node("n"))
+
+    assert before == (1, [WAITING.uid], False)
+    assert reserved == (2, [], True)
+    assert given_back == 1
+    assert (members.scheduled, members.waiting, members.assumed) == (2, [], set())
+
+
+def test_what_holds_members() -> None:
+    """No group, then too few pods; a basic group holds none."""
+    groups = PodGroups()
+    groups.profiles = ("stowage",)
+    groups.on_event(POD_KIND, None, WAITING)
+    told = [groups.why_held("default", "g")]
+
+    for least in (2, None):
+        groups.on_event(POD_GROUP_KIND, None, group(least))
+        told.append(groups.why_held("default", "g"))
+
+    assert told == [NO_GROUP.format("g"), TOO_FEW, ""]
+
+
+def test_members_are_woken_when_what_holds_them_changes() -> None:
+    """Not by each pod that comes, and not by a change that says the same."""
+    groups = PodGroups()
+    groups.profiles = ("stowage",)
+    woken = []
+    for event in (
+        (POD_KIND, None, WAITING),
+        (POD_GROUP_KIND, None, group(3)),
+        (POD_KIND, None, make_pod_info("second", group="g")),
+        (POD_GROUP_KIND, group(3), group(3)),
+        (POD_KIND, None, make_pod_info("third", group="g")),
+        (POD_KIND, None, make_pod_info("fourth", group="g")),
+        (POD_GROUP_KIND, group(3), group(2)),
+    ):
+        groups.on_event(*event)
+        woken.append([len(members) for members in groups.take_released()])
+
+    assert woken == [[1], [1], [], [], [3], [], [4]]
+
+
+def test_a_group_goes_with_the_last_of_its_pods_and_its_object() -> None:
+    """Nothing is kept of it."""
+    groups = groups_of(WAITING)
+
+    groups.on_event(POD_GROUP_KIND, group(), None)
+    still = groups.of("default", "g") is not None
+    groups.on_event(POD_KIND, WAITING, None)
+
+    assert still
+    assert groups.of("default", "g") is None
+    assert list(groups.take_released()) == []
+
+
+def test_a_fork_changes_by_itself() -> None:
+    """What is tried on it is not seen outside."""
+    groups = groups_of(WAITING, RUNNING)
+
+    fork = groups.fork()
+    fork.reserve(WAITING.on_node("n"), "n")
+    groups.on_event(POD_KIND, RUNNING, None)
+
+    assert (known(groups).scheduled, known(fork).scheduled) == (0, 2)
