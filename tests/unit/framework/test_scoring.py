@@ -11,7 +11,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import PreScorePlugin, Reads, Scores
 from scheduler.kernel.framework.runtime import Framework, PluginError
-from scheduler.kernel.framework.runtime.filtering import Feasibility
+from scheduler.kernel.framework.runtime.diagnosis import Feasibility
 from scheduler.kernel.framework.runtime.scoring import Scoring
 from scheduler.kernel.framework.shortcuts import Shortcuts
 from scheduler.kernel.framework.status import SUCCESS, Status, unschedulable

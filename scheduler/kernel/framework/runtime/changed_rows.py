@@ -326,4 +326,4 @@ class ChangedRows:
         return moves
 
     def _blank(self, rows: Indices) -> Verdicts:
-        return blank_verdicts(self._snapshot, rows, self._attempt.reasons)
+        return blank_verdicts(self._snapshot, rows, self._attempt)

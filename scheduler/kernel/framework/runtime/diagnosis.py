@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
+from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import Candidate
 from scheduler.kernel.framework.runtime.judging import FilterAttempt
+from scheduler.kernel.framework.runtime.pod_class import PodClass
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE, Verdicts
-from scheduler.kernel.framework.status import EXTENDER, Code, Status
+from scheduler.kernel.framework.status import EXTENDER, SUCCESS, Code, Status
 from scheduler.kernel.framework.types import Excess
 from scheduler.kernel.snapshot import Snapshot
 
@@ -30,6 +32,53 @@ class Reviewed(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
+class Feasibility(msgspec.Struct):
+    """What filtering found out about one pod.
+
+    Attributes:
+        state: the state of the attempt, for scoring.
+        pod_class: the row-local columns the verdicts started from.
+        verdicts: the first rejection per row looked at; None when the pod as a whole is rejected.
+        pre_filter: the rejection of the pod as a whole, or success.
+        node_names: the only nodes worth looking at, as PreFilter plugins said; None means all.
+        restricting: the plugins that said so.
+        absent: the status of nodes that were not looked at, or None.
+        attempt: the filters that looked at nodes, to be asked "what if"; None when PreFilter ended
+            the attempt for good.
+        is_row_local: whether nothing but the class's own columns was asked, and they say it all.
+    """
+
+    state: CycleState
+    pod_class: PodClass
+    verdicts: Verdicts | None = None
+    pre_filter: Status = SUCCESS
+    node_names: frozenset[str] | None = None
+    restricting: frozenset[str] = frozenset()
+    absent: Status | None = None
+    attempt: FilterAttempt | None = None
+    is_row_local: bool = False
+
+    def restrict(self, plugin: str, names: frozenset[str]) -> None:
+        """Look only at these nodes, as a plugin says."""
+        self.restricting |= {plugin}
+        self.node_names = names if self.node_names is None else self.node_names & names
+
+    @property
+    def is_of_class(self) -> bool:
+        """Whether the class's own columns hold here: whatever else was asked rejects no row."""
+        return self.verdicts is not None and self.verdicts.is_shared
+
+    def feasible_rows(self) -> NDArray[np.intp]:
+        """The rows no filter rejects."""
+        return np.zeros(0, np.intp) if self.verdicts is None else self.verdicts.feasible_rows()
+
+    def diagnosis(
+        self, snapshot: Snapshot, refused: Mapping[str, Status | None] | None = None
+    ) -> "AttemptDiagnosis":
+        """Why no node fits; see `AttemptDiagnosis`."""
+        return AttemptDiagnosis(self, snapshot, refused)
+
+
 class AttemptDiagnosis:
     """Why one attempt found no node; says it without asking plugins.
 
@@ -38,11 +87,10 @@ class AttemptDiagnosis:
     Attributes:
         num_all_nodes: nodes in the cluster.
         pre_filter: the rejection of the pod as a whole, or None.
-        verdicts: the verdict per row looked at, or None when the pod as a whole was rejected.
-        absent: the status of nodes that were not looked at, or None when all were.
+        verdicts: as in `Feasibility`.
+        absent: as in `Feasibility`.
+        attempt: as in `Feasibility`.
         groups: distinct rejections of nodes, each with the positions in `verdicts` it is about.
-        attempt: the filters that looked at nodes, to be asked "what if"; None when PreFilter ended
-            the attempt for good.
         post_filter_message: what PostFilter plugins add to the sentence.
         reviewed: the candidates to preempt on, where extenders have been asked about them.
         places_together: whether a pod is placed together with others; None where none is.
@@ -50,39 +98,31 @@ class AttemptDiagnosis:
 
     def __init__(
         self,
+        found: Feasibility,
         snapshot: Snapshot,
-        *,
-        pre_filter: Status | None = None,
-        verdicts: Verdicts | None = None,
-        absent: Status | None = None,
-        restricting_plugins: frozenset[str] = frozenset(),
-        attempt: FilterAttempt | None = None,
         refused: Mapping[str, Status | None] | None = None,
     ) -> None:
         """Sum up.
 
         Args:
+            found: what filtering found out.
             snapshot: the cluster.
-            pre_filter: see above.
-            verdicts: see above.
-            absent: see above.
-            restricting_plugins: those that narrowed the search to a set of nodes.
-            attempt: see above.
             refused: by node, what extenders have against it; they need not say why.
+
+        Raises:
+            PluginError: a plugin that rejects nodes cannot say why.
         """
-        self.attempt = attempt
+        self.attempt, self.verdicts, self.absent = found.attempt, found.verdicts, found.absent
+        self.pre_filter = found.pre_filter if found.verdicts is None else None
         self.reviewed: Reviewed | None = None
         self.places_together: Callable[[PodInfo], bool] | None = None
         self.num_all_nodes = snapshot.table.count
-        self.pre_filter = pre_filter
-        self.verdicts = verdicts
-        self.absent = absent
         self.post_filter_message = ""
-        self._restricting_plugins = restricting_plugins
+        self._restricting_plugins = found.restricting
         self._counts: dict[str, int] | None = None
         self._row_of = snapshot.table.row_of
         self.groups: list[tuple[Status, NDArray[np.intp]]] = (
-            [] if verdicts is None else list(verdicts.groups())
+            [] if self.verdicts is None else list(self.verdicts.groups())
         )
         self._refused = self._places(refused or {})
         if self._refused:

@@ -5,9 +5,8 @@ RunFilterPluginsWithNominatedPods), pkg/scheduler/schedule_one.go (findNodesThat
 evaluateNominatedNode) v1.36.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,8 +14,8 @@ from scheduler.api.pods import EVERY_NEED, PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import NOT_REACHED, SKIPPED
 from scheduler.kernel.framework.runtime.bound import BoundFilter
-from scheduler.kernel.framework.runtime.diagnosis import AttemptDiagnosis
-from scheduler.kernel.framework.runtime.judging import FilterAttempt, Reasons, judge
+from scheduler.kernel.framework.runtime.diagnosis import Feasibility
+from scheduler.kernel.framework.runtime.judging import FilterAttempt, judge
 from scheduler.kernel.framework.runtime.nominated_layer import with_nominated_pods
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
@@ -28,77 +27,8 @@ from scheduler.kernel.framework.runtime.verdicts import (
     Verdicts,
     blank_verdicts,
 )
-from scheduler.kernel.framework.status import SUCCESS, Code, Status, unresolvable
+from scheduler.kernel.framework.status import Code, Status, unresolvable
 from scheduler.kernel.snapshot import Snapshot
-
-
-class Feasibility(msgspec.Struct):
-    """What filtering found out about one pod.
-
-    Attributes:
-        state: the state of the attempt, for scoring.
-        pod_class: the row-local columns the verdicts started from.
-        verdicts: the first rejection per row looked at; None when the pod as a whole is rejected.
-        pre_filter: the rejection of the pod as a whole, or success.
-        absent: the status of nodes that were not looked at, or None.
-        restricting: plugins that narrowed the search to a set of nodes.
-        attempt: the filters that looked at nodes; None when PreFilter ended the attempt for good.
-        is_row_local: whether nothing but the class's own columns was asked, and they say it all.
-    """
-
-    state: CycleState
-    pod_class: PodClass
-    verdicts: Verdicts | None
-    pre_filter: Status = SUCCESS
-    absent: Status | None = None
-    restricting: frozenset[str] = frozenset()
-    attempt: FilterAttempt | None = None
-    is_row_local: bool = False
-
-    @property
-    def is_of_class(self) -> bool:
-        """Whether the class's own columns hold here: whatever else was asked rejects no row."""
-        return self.verdicts is not None and self.verdicts.is_shared
-
-    def feasible_rows(self) -> NDArray[np.intp]:
-        """The rows no filter rejects."""
-        return np.zeros(0, np.intp) if self.verdicts is None else self.verdicts.feasible_rows()
-
-    def diagnosis(
-        self, snapshot: Snapshot, refused: Mapping[str, Status | None] | None = None
-    ) -> AttemptDiagnosis:
-        """Why no node fits.
-
-        Args:
-            snapshot: the cluster.
-            refused: by node, what extenders have against it; they need not say why.
-
-        Raises:
-            PluginError: a plugin that rejects nodes cannot say why.
-        """
-        return AttemptDiagnosis(
-            snapshot,
-            pre_filter=self.pre_filter if self.verdicts is None else None,
-            verdicts=self.verdicts,
-            absent=self.absent,
-            restricting_plugins=self.restricting,
-            attempt=self.attempt,
-            refused=refused,
-        )
-
-
-class PreFiltered(msgspec.Struct, frozen=True):
-    """What PreFilter plugins said.
-
-    Attributes:
-        status: success, or the rejection of the pod as a whole.
-        node_names: the only nodes worth looking at; None means all.
-        restricting: the plugins that said so.
-    """
-
-    status: Status
-    node_names: frozenset[str] | None = None
-    restricting: frozenset[str] = frozenset()
 
 
 class Filtering:
@@ -132,45 +62,31 @@ class Filtering:
             PluginError: a plugin failed.
         """
         start = self._calls.now()
-        pod_class, state, found = self._begin(pod, snapshot)
-        start = self._calls.point_done("PreFilter", found.status.code, start)
-        if found.status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-            return Feasibility(
-                state, pod_class, None, pre_filter=found.status, restricting=found.restricting
-            )
-        cluster_filters = self._active_cluster_filters(state)
-        attempt = _attempt((*pod_class.filters, *cluster_filters), state, pod, snapshot)
-        if not found.status.is_success:
-            return Feasibility(
-                state,
-                pod_class,
-                None,
-                pre_filter=found.status,
-                restricting=found.restricting,
-                attempt=attempt,
-            )
-        rows = None
-        if found.node_names is not None:
-            rows = _rows_to_look_at(found.node_names, pod, snapshot)
-        if rows is None:
-            alone = pod_class.verdicts(snapshot, attempt.reasons)
-            judge(cluster_filters, state, pod, snapshot, alone)
+        found = self._pre_filtered(pod, snapshot, self._classes.class_of(pod, snapshot))
+        start = self._calls.point_done("PreFilter", found.pre_filter.code, start)
+        if found.pre_filter.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return found
+        pod_class, cluster_filters = found.pod_class, self._active_cluster_filters(found.state)
+        filters = (*pod_class.filters, *cluster_filters)
+        attempt = found.attempt = FilterAttempt(filters, found.state, pod, snapshot)
+        if not found.pre_filter.is_success:
+            return found
+        own_class = None
+        if found.node_names is None:
+            alone = pod_class.verdicts(snapshot, attempt)
+            judge(cluster_filters, found.state, pod, snapshot, alone)
+            own_class = None if cluster_filters else pod_class
         else:
-            alone = blank_verdicts(snapshot, rows, attempt.reasons)
-            judge(attempt.filters, state, pod, snapshot, alone)
-        own_class = pod_class if rows is None and not cluster_filters else None
+            rows = _rows_to_look_at(found.node_names, pod, snapshot)
+            alone = blank_verdicts(snapshot, rows, attempt)
+            attempt.judge(alone)
         verdicts = with_nominated_pods(attempt, snapshot, alone, nominated, own_class)
         verdicts.raise_failure()
         self._calls.point_done("Filter", Code.SUCCESS, start)
-        return Feasibility(
-            state,
-            pod_class,
-            verdicts,
-            absent=None if rows is None else _absent_status(found, pod, snapshot, verdicts),
-            restricting=found.restricting,
-            attempt=attempt,
-            is_row_local=own_class is not None and verdicts is alone,
-        )
+        found.verdicts = verdicts
+        found.absent = _absent_status(found, pod, snapshot, verdicts)
+        found.is_row_local = own_class is not None and verdicts is alone
+        return found
 
     def run_filters(
         self,
@@ -199,15 +115,14 @@ class Filtering:
             [other for other in add if other.node_name in row_of],
             [other for other in remove if other.node_name in row_of],
         )
-        pod_class = self._classes.class_of(pod, snapshot)
-        state = CycleState(pod_class.state)
-        found = self.pre_filter(state, pod, fork, pod_class)
-        if not found.status.is_success:
-            return dict.fromkeys(names, found.status)
-        filters = (*pod_class.filters, *self._active_cluster_filters(state))
+        found = self._pre_filtered(pod, fork, self._classes.class_of(pod, snapshot))
+        if not found.pre_filter.is_success:
+            return dict.fromkeys(names, found.pre_filter)
+        filters = (*found.pod_class.filters, *self._active_cluster_filters(found.state))
+        attempt = FilterAttempt(filters, found.state, pod, fork)
         rows = np.array([row_of[name] for name in names], np.intp)
-        verdicts = blank_verdicts(fork, rows, Reasons(filters, state, pod, fork))
-        judge(filters, state, pod, fork, verdicts)
+        verdicts = blank_verdicts(fork, rows, attempt)
+        attempt.judge(verdicts)
         verdicts.raise_failure()
         absent = _absent_status(found, pod, snapshot, verdicts)
         return {
@@ -239,31 +154,23 @@ class Filtering:
         filters = () if found.attempt is None else found.attempt.filters
         first_to_reject = _first_to_reject(found, pod, snapshot, nominated)
         for each in sorted(filters, key=lambda f: f.index):
-            attempt = _attempt((each,), found.state, pod, snapshot)
+            attempt = FilterAttempt((each,), found.state, pod, snapshot)
             if found.verdicts is not None and each.index <= first_to_reject:
-                every.append(found.verdicts.of_filter(each.index, attempt.reasons))
+                every.append(found.verdicts.of_filter(each.index, attempt))
                 continue
-            verdicts = blank_verdicts(snapshot, None, attempt.reasons)
-            judge((each,), found.state, pod, snapshot, verdicts)
+            verdicts = blank_verdicts(snapshot, None, attempt)
+            attempt.judge(verdicts)
             verdicts = with_nominated_pods(attempt, snapshot, verdicts, nominated)
             verdicts.raise_failure()
             every.append(verdicts)
         return every
 
-    def _begin(self, pod: PodInfo, snapshot: Snapshot) -> tuple[PodClass, CycleState, PreFiltered]:
-        """Run PreFilter, with what is known of the pod's class."""
-        pod_class = self._classes.class_of(pod, snapshot)
-        state = CycleState(pod_class.state)
-        return pod_class, state, self.pre_filter(state, pod, snapshot, pod_class)
-
     def _active_cluster_filters(self, state: CycleState) -> list[BoundFilter]:
         skipped = state.read(SKIPPED)
         return [f for f in self._cluster_filters if f.name not in skipped]
 
-    def pre_filter(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, pod_class: PodClass
-    ) -> PreFiltered:
-        """Run the PreFilter plugins.
+    def _pre_filtered(self, pod: PodInfo, snapshot: Snapshot, pod_class: PodClass) -> Feasibility:
+        """Run the PreFilter plugins, but for what is known of the pod's class.
 
         One that says UnschedulableAndUnresolvable ends the attempt; after one that says
         Unschedulable the others still run, and the last such rejection counts.
@@ -271,13 +178,12 @@ class Filtering:
         Raises:
             PluginError: a plugin failed.
         """
-        names: frozenset[str] | None = None
-        restricting: set[str] = set()
+        state = CycleState(pod_class.state)
+        found = Feasibility(state, pod_class)
         needs = pod.needs
         skipped = self._spared[needs].copy()
         for name in skipped:
             self._calls.spared(name, "PreFilter", Code.SKIP)
-        rejection = SUCCESS
         for plugin in pod_class.asked[needs]:
             known = pod_class.pre_filter.get(plugin.name)
             result, status = known or plugin.call(state, pod, snapshot)
@@ -285,30 +191,25 @@ class Filtering:
                 skipped.append(plugin.name)
                 continue
             if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                self._end_pre_filter(state, plugin.name)
-                return PreFiltered(status.by(plugin.name))
+                # Which nodes others left is of no matter any more.
+                found.node_names, found.restricting = None, frozenset()
+                return self._ended(found, plugin.name, status.by(plugin.name))
             if status.code is Code.UNSCHEDULABLE:
-                rejection = status.by(plugin.name)
+                found.pre_filter = status.by(plugin.name)
                 continue
             if result is None or result.node_names is None:
                 continue
-            restricting.add(plugin.name)
-            names = result.node_names if names is None else names & result.node_names
-            if not names:
-                self._end_pre_filter(state, plugin.name)
-                return PreFiltered(_nothing_left(restricting), names, frozenset(restricting))
+            found.restrict(plugin.name, result.node_names)
+            if not found.node_names:
+                return self._ended(found, plugin.name, _nothing_left(found.restricting))
         state.write(SKIPPED, pod_class.skipped.union(skipped))
-        return PreFiltered(rejection, names, frozenset(restricting))
+        return found
 
-    def _end_pre_filter(self, state: CycleState, last: str) -> None:
+    def _ended(self, found: Feasibility, last: str, rejection: Status) -> Feasibility:
         names = self._pre_filter_names
-        state.write(NOT_REACHED, frozenset(names[names.index(last) + 1 :]))
-
-
-def _attempt(
-    filters: Sequence[BoundFilter], state: CycleState, pod: PodInfo, snapshot: Snapshot
-) -> FilterAttempt:
-    return FilterAttempt(filters, state, pod, Reasons(filters, state, pod, snapshot))
+        found.state.write(NOT_REACHED, frozenset(names[names.index(last) + 1 :]))
+        found.pre_filter = rejection
+        return found
 
 
 def _first_to_reject(
@@ -341,7 +242,7 @@ def _rows_to_look_at(names: frozenset[str], pod: PodInfo, snapshot: Snapshot) ->
 
 
 def _absent_status(
-    found: PreFiltered, pod: PodInfo, snapshot: Snapshot, verdicts: Verdicts
+    found: Feasibility, pod: PodInfo, snapshot: Snapshot, verdicts: Verdicts
 ) -> Status | None:
     """The verdict on the nodes that were not looked at.
 
@@ -359,7 +260,7 @@ def _absent_status(
     return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}]")
 
 
-def _nothing_left(restricting: set[str]) -> Status:
+def _nothing_left(restricting: frozenset[str]) -> Status:
     listed = sorted(restricting)
     if len(listed) == 1:
         return unresolvable(f"node(s) didn't satisfy plugin {listed[0]}")

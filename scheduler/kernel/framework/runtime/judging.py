@@ -62,29 +62,26 @@ def judge(
             verdicts.reject(each.index, answer, candidates)
 
 
-class FilterAttempt(msgspec.Struct):
+class FilterAttempt(msgspec.Struct, frozen=True):
     """The filters that take part for one pod, to be asked about rows as they might be.
+
+    It knows the meaning of their answers; a plugin is asked for it only when a caller reads it.
 
     Attributes:
         filters: those that take part, in any order.
         state: as PreFilter left it.
         pod: the pod.
-        reasons: what their answers mean.
+        snapshot: the cluster.
     """
 
     filters: Sequence[BoundFilter]
     state: CycleState
     pod: PodInfo
-    reasons: "Reasons"
-
-
-class Reasons(msgspec.Struct, frozen=True):
-    """The meaning of the answers of filters; a plugin is asked only when a caller reads it."""
-
-    filters: Sequence[BoundFilter]
-    state: CycleState
-    pod: PodInfo
     snapshot: Snapshot
+
+    def judge(self, verdicts: Verdicts) -> None:
+        """Let all filters reject rows; see `judge`."""
+        judge(self.filters, self.state, self.pod, self.snapshot, verdicts)
 
     def reasons(self, index: int, answer: int, row: int | None = None) -> Sequence[Reason]:
         """The reasons in what the filter with this index answered, for one row or for any.

@@ -10,12 +10,13 @@ from typing import Final, TypeAlias
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 from typing_extensions import override
 
 from scheduler.kernel.framework.interface import Reads, Reason
 from scheduler.kernel.framework.runtime.changed_rows import ChangedRows, Indices
-from scheduler.kernel.framework.runtime.judging import FilterAttempt, Reasons
+from scheduler.kernel.framework.runtime.judging import FilterAttempt
 from scheduler.kernel.framework.runtime.nominated_pods import Nominated, NominatedPods
 from scheduler.kernel.framework.runtime.pod_class import PodClass
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE, First, ReasonTable, Verdicts
@@ -83,28 +84,25 @@ class NominatedLayer:
 class _Together(ReasonTable):
     """The meaning of answers with nominated pods; they are placed when a caller reads a reason."""
 
-    def __init__(
-        self, attempt: FilterAttempt, snapshot: Snapshot, nominated: NominatedPods
-    ) -> None:
+    def __init__(self, attempt: FilterAttempt, nominated: NominatedPods) -> None:
         self._attempt = attempt
-        self._snapshot = snapshot
         self._nominated = nominated
 
     @cached_property
-    def _reasons(self) -> Reasons:
-        attempt = self._attempt
-        found = self._nominated.before(attempt.pod, self._snapshot)
-        fork = self._snapshot.fork(() if found is None else found.pods_on(self._snapshot))
-        return Reasons(attempt.filters, attempt.state, attempt.pod, fork)
+    def _placed(self) -> FilterAttempt:
+        attempt, snapshot = self._attempt, self._attempt.snapshot
+        found = self._nominated.before(attempt.pod, snapshot)
+        fork = snapshot.fork(() if found is None else found.pods_on(snapshot))
+        return replace(attempt, snapshot=fork)
 
     @override
     def reasons(self, index: int, answer: int, row: int | None = None) -> Sequence[Reason]:
-        table = self._attempt.reasons if row is None else self._reasons
+        table = self._attempt if row is None else self._placed
         return table.reasons(index, answer, row)
 
     @override
     def name(self, index: int) -> str:
-        return self._attempt.reasons.name(index)
+        return self._attempt.name(index)
 
 
 def with_nominated_pods(
@@ -132,7 +130,7 @@ def with_nominated_pods(
     if not nominated:
         return alone
     # Numbers are told as they are with the nominated pods.
-    alone.table = _Together(attempt, snapshot, nominated)
+    alone.table = _Together(attempt, nominated)
     if pod_class is None:
         found = nominated.of_at_least(
             attempt.pod.priority,

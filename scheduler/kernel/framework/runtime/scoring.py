@@ -15,7 +15,7 @@ from scheduler.api.pods import EVERY_NEED, PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import Scores
 from scheduler.kernel.framework.runtime.bound import BoundScore
-from scheduler.kernel.framework.runtime.filtering import Feasibility
+from scheduler.kernel.framework.runtime.diagnosis import Feasibility
 from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
 from scheduler.kernel.framework.runtime.pod_class import PodClass, RawScore
 from scheduler.kernel.framework.runtime.ranking import INFEASIBLE_TOTAL, Ranking
