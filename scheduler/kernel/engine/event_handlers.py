@@ -92,7 +92,7 @@ class PodEventHandlers:
             self._add_assigned(new)
             return
         self._tell_states(new)
-        if self._is_ours(new):
+        if new.spec.scheduler_name in core.frameworks:
             old = core.queue.get(uid)
             attempt = self._attempts.of(uid)
             if attempt is not None:
@@ -118,7 +118,7 @@ class PodEventHandlers:
             self._failures.abandon(attempt, "deleted")
         elif assigned is not None:
             core.cache.remove_pod(assigned)
-            self._wake(ASSIGNED_POD_DELETE, assigned, None)
+            wake(self._core, ASSIGNED_POD_DELETE, assigned, None)
         else:
             waiting = core.queue.get(uid)
             if waiting is not None:
@@ -147,11 +147,8 @@ class PodEventHandlers:
         """
         for attempt in self._attempts:
             for queued in attempt.members:
-                if _is_of(queued.pod_info, names):
+                if queued.pod_info.spec.scheduler_name in names:
                     self._core.queue.delete(queued.pod_info)
-
-    def _is_ours(self, pod: PodInfo) -> bool:
-        return pod.spec.scheduler_name in self._core.frameworks
 
     def _add_assigned(self, pod: PodInfo) -> None:
         """The pod has a node now: the one that we chose, or another."""
@@ -172,7 +169,7 @@ class PodEventHandlers:
                 self._preemption_executor.drop(pod.uid)
                 self._timed(UNSCHEDULED_POD_DELETE, core.queue.delete, waiting)
         self._tell_states(pod)
-        self._wake(ASSIGNED_POD_ADD, None, pod)
+        wake(self._core, ASSIGNED_POD_ADD, None, pod)
 
     def _update_assigned(self, new: PodInfo) -> None:
         core = self._core
@@ -187,7 +184,7 @@ class PodEventHandlers:
             nominated = core.queue.nominator.nominated_pods_for_node(new.node_name)
             core.queue.activate([pod.uid for pod in nominated])
         for event in pod_scheduling_properties_change(old, new):
-            self._wake(event, old, new)
+            wake(self._core, event, old, new)
 
     def _update_assumed(self, old: PodInfo | None, new: PodInfo) -> None:
         """Keep the new version of a pod in flight: the queue uses it if the binding fails."""
@@ -241,18 +238,11 @@ class PodEventHandlers:
             if old is not None and old.uid == event.uid:
                 tell_states(self._core, POD_KIND, old, None)
 
-    def _wake(self, event: ClusterEvent, old: object, new: object) -> None:
-        wake(self._core, event, old, new)
-
     def _timed(self, event: ClusterEvent, method: Callable[[T], None], about: T) -> None:
         core = self._core
         start = core.stopwatch()
         method(about)
         core.metrics.event_handling_duration[event.label].observe(core.stopwatch() - start)
-
-
-def _is_of(pod: PodInfo, profiles: Collection[str]) -> bool:
-    return pod.spec.scheduler_name in profiles
 
 
 def _is_older(pod: PodInfo, other: PodInfo) -> bool:

@@ -44,7 +44,6 @@ from scheduler.kernel.volumes.catalog import VolumeCatalog
 from scheduler.kernel.volumes.translation import plugin_of
 
 _REASONS: Final = (Reason(OVER_LIMIT),)
-_OVER: Final = np.uint64(1)
 _MISSING: Final = np.uint64(2)
 
 

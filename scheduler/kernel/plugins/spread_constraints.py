@@ -35,7 +35,6 @@ SYSTEM_DEFAULTS: Final = (
 )
 """What spreads the pods of a Service or controller that say nothing themselves."""
 
-_IGNORE: Final = "Ignore"
 _HONOR: Final = "Honor"
 
 

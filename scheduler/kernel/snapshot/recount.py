@@ -24,10 +24,11 @@ def wrong_sums(snapshot: Snapshot, row: int, pods: Collection[PodInfo]) -> Itera
     yield from _differences("pods", {"number": count}, {"number": len(pods)})
     ports = Counter(port for pod in pods for port in pod.shape.host_ports)
     yield from _differences("host ports", snapshot.ports.at(row), ports)
-    selected, expected = snapshot.selected_pods(row, pods)
+    counts = snapshot.selector_counts
+    selected, expected = counts.at(row), counts.recounted(pods)
     yield from _differences("pods selected", selected, expected)
     terms = Counter(key for pod in pods for key in term_keys_of(pod))
-    yield from _differences("affinity terms", snapshot.terms_at(row), terms)
+    yield from _differences("affinity terms", snapshot.term_counts.at(row), terms)
 
 
 def _total(parts: Iterator[Mapping[str, int]]) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Final, NamedTuple, assert_never
+from typing import Final, assert_never
 from weakref import WeakSet
 
 import numpy as np
@@ -32,7 +32,7 @@ from scheduler.kernel.snapshot.port_counts import PortCounts
 from scheduler.kernel.snapshot.row_counts import RowCounts
 from scheduler.kernel.snapshot.row_log import RowLog
 from scheduler.kernel.snapshot.selector_counts import SelectorCounts
-from scheduler.kernel.snapshot.term_counts import TermClass, TermCounts, TermKey, TermKind
+from scheduler.kernel.snapshot.term_counts import TermClass, TermCounts, TermKind
 from scheduler.kernel.snapshot.topology import Topology
 
 _NEWER_VERSIONS: Final = frozenset({PodUpdated})
@@ -41,14 +41,6 @@ _TAKES_NOTHING_AWAY: Final = frozenset({PodAdded, PodUpdated, PodRelabelled})
 """Of such changes in a row, those that add pods may come first."""
 _WORTH_SUMMING: Final = 16
 """So many pods that come at once are summed up before they are added to the columns."""
-
-
-class _ForkedFrom(NamedTuple):
-    """What a fork is made of."""
-
-    original: "Snapshot"
-    added: Sequence[PodInfo]
-    removed: Sequence[PodInfo]
 
 
 class Snapshot:
@@ -68,6 +60,8 @@ class Snapshot:
         pod_log: rows on which pods came, went or were relabelled.
         sum_log: rows on which the sum of what pods take changed.
         version_log: rows with newer versions of pods that count as before.
+        selector_counts: the selectors in use, counted; a fork has those of its original.
+        term_counts: the terms of running pods, counted; a fork has those of its original.
         is_fork: whether it is a fork or a copy, for a "what if".
     """
 
@@ -85,14 +79,15 @@ class Snapshot:
         self.sum_log = RowLog()
         self.is_fork = False
         self._labels = LabelColumns()
-        self._selector_counts = SelectorCounts(self.namespaces)
-        self._term_counts = TermCounts(self.namespaces, self._labels)
-        self._selectors: SelectorCounts | ForkedSelectorCounts = self._selector_counts
-        self._terms: TermCounts | ForkedTermCounts = self._term_counts
+        self.selector_counts = SelectorCounts(self.namespaces)
+        self.term_counts = TermCounts(self.namespaces, self._labels)
+        self._selectors: SelectorCounts | ForkedSelectorCounts = self.selector_counts
+        self._terms: TermCounts | ForkedTermCounts = self.term_counts
         self._node_order: NDArray[np.intp] | None = None
         self._topologies: dict[str, Topology] = {}
         self._forks: WeakSet[Snapshot] = WeakSet()
-        self._forked_from: _ForkedFrom | None = None
+        self._forked_from: tuple[Snapshot, list[PodInfo], list[PodInfo]] | None = None
+        """The original, and the pods that a fork has more and less."""
 
     def update(self, changes: Iterable[Change]) -> None:
         """Take over what changed, in order. All forks end.
@@ -124,7 +119,7 @@ class Snapshot:
 
     def trim(self) -> None:
         """Let go of what was derived for decisions long ago; between decisions only."""
-        self._selector_counts.trim()
+        self.selector_counts.trim()
 
     def rebuild(self, changes: Iterable[Change]) -> list[tuple[Change, Exception]]:
         """Start anew from changes that build the cluster; returns those that raise, left out.
@@ -136,10 +131,7 @@ class Snapshot:
         fresh = Snapshot()
         fresh.epoch = self.epoch
         fresh.namespace_epoch = self.namespace_epoch + 1
-        fresh.node_log = RowLog(self.node_log.position + 1)
-        fresh.pod_log = RowLog(self.pod_log.position + 1)
-        fresh.version_log = RowLog(self.version_log.position + 1)
-        fresh.sum_log = RowLog(self.sum_log.position + 1)
+        _begin_logs(fresh, self)
         self.__dict__.update(fresh.__dict__)
         left_out: list[tuple[Change, Exception]] = []
         for change in changes:
@@ -165,16 +157,16 @@ class Snapshot:
         Raises:
             KeyError: a pod names no node.
         """
-        made_of = _ForkedFrom(self, list(add), list(remove))
-        changes = [(self.table.row_of[pod.node_name], pod, 1) for pod in made_of.added]
-        changes += [(self.table.row_of[pod.node_name], pod, -1) for pod in made_of.removed]
+        added, removed = list(add), list(remove)
+        changes = [(self.table.row_of[pod.node_name], pod, 1) for pod in added]
+        changes += [(self.table.row_of[pod.node_name], pod, -1) for pod in removed]
         fork = object.__new__(Snapshot)
         fork.__dict__.update(self.__dict__)
         fork.table = self.table.fork(changes)
         fork._selectors = ForkedSelectorCounts(self._selectors, changes, self.namespaces)
         fork._terms = ForkedTermCounts(self._terms, changes, self.namespaces, self._labels)
         fork._forks = WeakSet()
-        fork._forked_from, fork.is_fork = made_of, True
+        fork._forked_from, fork.is_fork = (self, added, removed), True
         self._forks.add(fork)
         if changes:
             fork.epoch += 1
@@ -204,12 +196,11 @@ class Snapshot:
         copy.table, copy.ports = self.table.copy(), self.ports.copy()
         copy.images, copy._labels = self.images.copy(), self._labels.copy()
         copy.namespaces = self.namespaces.copy()
-        copy._selectors = copy._selector_counts = self._selector_counts.copy(copy.namespaces)
-        copy._terms = copy._term_counts = self._term_counts.copy(copy.namespaces, copy._labels)
+        copy._selectors = copy.selector_counts = self.selector_counts.copy(copy.namespaces)
+        copy._terms = copy.term_counts = self.term_counts.copy(copy.namespaces, copy._labels)
         copy._topologies = {}
         copy._forks = WeakSet()
-        for log in ("node_log", "pod_log", "version_log", "sum_log"):
-            setattr(copy, log, RowLog(getattr(self, log).position + 1))
+        _begin_logs(copy, self)
         return copy
 
     def picked(
@@ -268,20 +259,10 @@ class Snapshot:
         """How many nodes have a label of each key. Not to be written to."""
         return self._labels.nodes_with
 
-    def selected_pods(
-        self, row: int, pods: Iterable[PodInfo]
-    ) -> tuple[dict[PodSelector, int], dict[PodSelector, int]]:
-        """How many pods of a row each selector in use counts, and how many of these it matches."""
-        return self._selector_counts.at(row), self._selector_counts.recounted(pods)
-
     @property
     def counted_classes(self) -> int:
         """How many selectors and terms are counted per row."""
-        return len(self._selector_counts) + len(self._term_counts)
-
-    def terms_at(self, row: int) -> dict[TermKey, int]:
-        """How often the pods of a row have each term."""
-        return self._term_counts.at(row)
+        return len(self.selector_counts) + len(self.term_counts)
 
     def node_order(self) -> NDArray[np.intp]:
         """The rows of all nodes in the order sampling visits them: zones take turns."""
@@ -376,9 +357,9 @@ class Snapshot:
         table, shape = self.table, pod.shape
         if table.owns_infos:
             table.show_pod(row, pod, sign)
-        self._selector_counts.change(row, pod, sign, table.capacity)
+        self.selector_counts.change(row, pod, sign, table.capacity)
         if shape.affinity is not None:
-            self._term_counts.change(row, pod, sign, table.capacity)
+            self.term_counts.change(row, pod, sign, table.capacity)
         if shape.host_ports:
             self.ports.change(row, shape.host_ports, sign, table.capacity)
 
@@ -388,8 +369,8 @@ class Snapshot:
         row = table.row_of[pod.node_name]
         if table.owns_infos:
             table.show_pod(row, pod, 1)
-        self._selector_counts.change(row, old, -1, table.capacity)
-        self._selector_counts.change(row, pod, 1, table.capacity)
+        self.selector_counts.change(row, old, -1, table.capacity)
+        self.selector_counts.change(row, pod, 1, table.capacity)
         self.pod_log.append(row, table.capacity)
 
     def _change_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
@@ -398,11 +379,17 @@ class Snapshot:
         else:
             self.namespaces[name] = labels
         self.namespace_epoch += 1
-        self._selector_counts.namespace_changed(name, self.table.capacity)
-        self._term_counts.namespace_changed()
+        self.selector_counts.namespace_changed(name, self.table.capacity)
+        self.term_counts.namespace_changed()
 
     def _log_node(self, row: int) -> None:
         self._topologies = {}
         self.node_log.append(row, self.table.capacity)
         self.pod_log.append(row, self.table.capacity)
         self.sum_log.append(row, self.table.capacity)
+
+
+def _begin_logs(snapshot: Snapshot, after: Snapshot) -> None:
+    """Let the logs of a snapshot go on after those of another, as if everything had changed."""
+    for log in ("node_log", "pod_log", "version_log", "sum_log"):
+        setattr(snapshot, log, RowLog(getattr(after, log).position + 1))

@@ -14,7 +14,6 @@ from scheduler.tools.offline.hypothetical_changes import MAX_ADDED, node_like
 from scheduler.tools.offline.reading import InputError
 
 _NODES: Final = "nodes"
-_CSI_NODES: Final = "csinodes"
 
 
 class WhatIf(msgspec.Struct, frozen=True):

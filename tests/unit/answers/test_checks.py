@@ -122,7 +122,7 @@ def test_every_filter_is_heard_about_every_node(seed: int) -> None:
         assert len(every) == len(filters)
         for each, said in zip(filters, every, strict=True):
             attempt = replace(found.attempt, filters=(each,))
-            alone = blank_verdicts(snapshot, None, attempt.reasons)
+            alone = blank_verdicts(snapshot, None, attempt)
             judge((each,), attempt.state, pod, snapshot, alone)
             alone = with_nominated_pods(attempt, snapshot, alone, others)
             assert said.first.tolist() == alone.first.tolist()

@@ -150,7 +150,7 @@ def test_selectors_take_no_more_than_they_may(monkeypatch: pytest.MonkeyPatch) -
 
     snapshot.update(map(PodAdded, pods))
 
-    counts = snapshot._selector_counts
+    counts = snapshot.selector_counts
     assert sum(cls.size_bytes for cls in counts._classes.values()) <= 110_000
     assert [snapshot.pod_counts(selector).total for selector in selectors] == [1] * 300
 
@@ -169,7 +169,7 @@ def test_selectors_go_one_by_one_though_no_pod_comes(
         cache.update_snapshot(snapshot)
         selector = selector_from_labels({"app": f"a{i}"})
         snapshot.pod_counts(PodSelector(frozenset({"default"}), selector))
-        kept.append(len(snapshot._selector_counts))
+        kept.append(len(snapshot.selector_counts))
 
     assert 5 < max(kept) < 20
 
@@ -196,5 +196,5 @@ def test_selectors_that_all_count_the_same_pods_are_thinned_out(
 
     snapshot.update(map(PodAdded, pods[2:]))
 
-    assert len(snapshot._selector_counts._classes) == 4
+    assert len(snapshot.selector_counts._classes) == 4
     assert [snapshot.pod_counts(selector).total for selector in broad] == [40] * 100
