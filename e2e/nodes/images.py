@@ -228,6 +228,20 @@ def _for_python(lock: str) -> Iterator[str]:
             yield f"{requirement} \\\n{rest}"
 
 
+_WITH_LIBRARIES = """
+if [ -n "${LD_LIBRARY_PATH:-}" ]; then
+  cache=$1/ld.so.cache
+  IFS=:
+  ldconfig -X -C "$cache" $LD_LIBRARY_PATH
+  mount --bind "$cache" /etc/ld.so.cache
+fi
+shift
+exec "$@"
+"""
+"""Where programs are unpacked and not installed, what buildah starts finds its libraries, too: it
+gets no variables."""
+
+
 def _buildah(*words: str) -> str:
     """Runs buildah with storage of its own, and with mounts that go with it."""
     policy = FOLDER / "policy.json"
@@ -235,6 +249,7 @@ def _buildah(*words: str) -> str:
     place = ["--storage-driver=overlay", f"--root={FOLDER / 'storage'}"]
     place += [f"--runroot={FOLDER / 'storage-run'}"]
     private = ["unshare", "--mount", "--propagation=private"]
+    private += ["sh", "-euc", _WITH_LIBRARIES, "sh", str(FOLDER)]
     signed = [f"--signature-policy={policy}"] if words[0] in ("build", "push") else []
     command = [*private, "buildah", *place, words[0], *signed, *words[1:]]
     return run(command, timeout=_BUILD_SECONDS)
