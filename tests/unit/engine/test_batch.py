@@ -4,6 +4,16 @@ from typing import Any, ClassVar
 
 import pytest
 
+from scheduler.api.objects import (
+    Affinity,
+    LabelSelector,
+    NodeAffinitySpec,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PodAffinitySpec,
+    PodAffinityTerm,
+)
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.batch import MAX_BATCH
 from scheduler.kernel.engine.events import ObjectGone, ObjectSet
@@ -18,7 +28,7 @@ from scheduler.kernel.framework.interface import (
 )
 from scheduler.kernel.framework.status import SUCCESS, Code, Status, unschedulable
 from scheduler.kernel.snapshot import Snapshot
-from tests.support.builders import make_node, make_pod_info
+from tests.support.builders import HOSTNAME, make_node, make_pod_info
 from tests.unit.engine.twins import PROFILE, Twins, configuration, nodes_of
 
 FREE = [f"free{i}" for i in range(10)]
@@ -161,6 +171,22 @@ def test_a_pod_that_says_where_it_goes_is_looked_at_itself() -> None:
     told = both.schedule(MAX_BATCH)
 
     assert nodes_of(told)[4] == "busy7"
+
+
+def test_pods_that_name_their_nodes_are_looked_at_themselves() -> None:
+    """Two of them exclude each other, so that the second depends on where the first went."""
+    both = twins()
+    named = tuple(
+        NodeSelectorTerm(match_fields=(NodeSelectorRequirement("metadata.name", "In", (name,)),))
+        for name in FREE[:3]
+    )
+    apart = PodAffinitySpec((PodAffinityTerm(HOSTNAME, LabelSelector({"app": "x"})),))
+    affinity = Affinity(NodeAffinitySpec(NodeSelector(named)), pod_anti_affinity=apart)
+    both.add(*several(3, labels={"app": "x"}, affinity=affinity))
+
+    told = both.schedule(MAX_BATCH)
+
+    assert sorted(nodes_of(told)) == FREE[:3]
 
 
 class Moody(PreFilterPlugin):

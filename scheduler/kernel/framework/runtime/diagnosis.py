@@ -68,6 +68,11 @@ class Feasibility(msgspec.Struct):
         """Whether the class's own columns hold here: whatever else was asked rejects no row."""
         return self.verdicts is not None and self.verdicts.is_shared
 
+    @property
+    def looks_at_few(self) -> bool:
+        """Whether the pod names its nodes: then the columns of its class are not filled."""
+        return self.verdicts is not None and self.verdicts.rows is not None
+
     def feasible_rows(self) -> NDArray[np.intp]:
         """The rows no filter rejects."""
         return np.zeros(0, np.intp) if self.verdicts is None else self.verdicts.feasible_rows()
