@@ -340,6 +340,8 @@ class CSINode(ApiStruct, frozen=True):
 
 class _CSIDriverSpec(ApiStruct, frozen=True):
     storage_capacity: bool | None = None
+    prevent_pod_scheduling_if_missing: bool | None = None
+    """Only with the feature gate VolumeLimitScaling."""
 
 
 class CSIDriver(ApiStruct, frozen=True):

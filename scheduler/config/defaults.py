@@ -66,6 +66,7 @@ def complete(
             _zero_means_default(extender, Extender(), only={"http_timeout_seconds"})
             for extender in config.extenders
         ),
+        feature_gates=frozenset(feature_gates),
     )
 
 

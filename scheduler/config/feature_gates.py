@@ -11,7 +11,15 @@ from typing import Final
 STORAGE_CAPACITY_SCORING: Final = "StorageCapacityScoring"
 """VolumeBinding scores nodes by the storage that they would have left."""
 
-SWITCHES: Final = frozenset({STORAGE_CAPACITY_SCORING})
+TAINT_TOLERATION_COMPARISON_OPERATORS: Final = "TaintTolerationComparisonOperators"
+"""The operators Gt and Lt of tolerations compare whole numbers."""
+
+VOLUME_LIMIT_SCALING: Final = "VolumeLimitScaling"
+"""A CSI driver may demand that its volumes go only to nodes on which it is installed."""
+
+SWITCHES: Final = frozenset(
+    {STORAGE_CAPACITY_SCORING, TAINT_TOLERATION_COMPARISON_OPERATORS, VOLUME_LIMIT_SCALING}
+)
 """The gates that can be on and off here."""
 
 _ON: Final = """

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, TypeVar, cast
 
 import msgspec
 
-from scheduler.config.walker import DURATION
+from scheduler.config.walker import DURATION, NOT_WRITTEN
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 KIND: Final = "KubeSchedulerConfiguration"
@@ -216,3 +216,5 @@ class KubeSchedulerConfiguration(ConfigStruct, frozen=True):
     profiles: tuple[KubeSchedulerProfile, ...] = ()
     extenders: tuple[Extender, ...] = ()
     delay_cache_until_active: bool = False
+    feature_gates: Annotated[frozenset[str], NOT_WRITTEN] = frozenset()
+    """Those that are on. They are no part of the file, and plugins are chosen by them."""

@@ -29,6 +29,9 @@ NumberT = TypeVar("NumberT", int, float)
 DURATION: Final = msgspec.Meta(extra={"format": "duration"})
 """Marks a float field that is written as a duration; the value is in seconds."""
 
+NOT_WRITTEN: Final = msgspec.Meta(extra={"written": False})
+"""Marks a field that is no part of a file, neither read from it nor written to it."""
+
 Hint = Callable[[Path, str], str | None]
 """Says more about an unknown field, given its parent's path and its name."""
 
@@ -95,6 +98,11 @@ def _describe(kind: type[msgspec.Struct]) -> mi.StructType:
     return cast("mi.StructType", mi.type_info(kind))
 
 
+def is_written(field: mi.Field) -> bool:
+    """Whether a field is part of a file."""
+    return not (isinstance(field.type, mi.Metadata) and field.type.extra == NOT_WRITTEN.extra)
+
+
 def shown(value: object) -> str:
     """A value as its owner wrote it, shortened."""
     if isinstance(value, str):
@@ -133,7 +141,7 @@ class _Walker:
 
     def struct(self, described: mi.StructType, value: Value, path: Path) -> object:
         """Decode a mapping with known fields."""
-        fields = {field.encode_name: field for field in described.fields}
+        fields = {field.encode_name: field for field in described.fields if is_written(field)}
         if not isinstance(value, dict):
             if value is not None:
                 self._problems.add(path, _no_mapping(value, fields))

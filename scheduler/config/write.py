@@ -22,7 +22,7 @@ from scheduler.config.types import (
     Plugins,
     PluginSet,
 )
-from scheduler.config.walker import DURATION
+from scheduler.config.walker import DURATION, is_written
 
 _EMPTY: tuple[object, ...] = (None, "", (), {}, b"")
 
@@ -92,7 +92,7 @@ def _struct(value: msgspec.Struct) -> dict[str, object]:
     if isinstance(value, PluginArgs):
         result["apiVersion"] = API_VERSION
         result["kind"] = type(value).__name__
-    for field in described.fields:
+    for field in filter(is_written, described.fields):
         item = getattr(value, field.name)
         if isinstance(value, PluginConfig) and _is_foreign(item):
             result[field.encode_name] = _foreign(item)

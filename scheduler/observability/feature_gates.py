@@ -4,7 +4,7 @@ Source: kubernetes pkg/features/kube_features.go; k8s.io/component-base/metrics/
 (1.36.3). Gates that nothing here depends on are left out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from scheduler.observability.instruments import Instruments
@@ -30,14 +30,15 @@ GATES: Final[Mapping[str, tuple[str, bool]]] = {
     "SchedulerAsyncAPICalls": ("BETA", False),
     "StorageCapacityScoring": ("ALPHA", False),
     "TaintTolerationComparisonOperators": ("ALPHA", False),
+    "VolumeLimitScaling": ("ALPHA", False),
     "GenericWorkload": ("ALPHA", False),
     "GangScheduling": ("ALPHA", False),
 }
-"""Stage (empty once it is general) and whether pods are placed as with the gate on."""
+"""Stage (empty once it is general) and whether pods are placed as with the gate on by default."""
 
 
-def declare_feature_gates(instruments: Instruments) -> None:
-    """Say what is on."""
+def declare_feature_gates(instruments: Instruments, turned_on: Collection[str] = ()) -> None:
+    """Say what is on: by default, and the gates that were turned on."""
     enabled = instruments.gauge(
         "kubernetes_feature_enabled",
         "1 for a feature gate whose behaviour is there, else 0.",
@@ -45,4 +46,4 @@ def declare_feature_gates(instruments: Instruments) -> None:
         "stage",
     )
     for name, (stage, is_on) in GATES.items():
-        enabled[name, stage].set(int(is_on))
+        enabled[name, stage].set(int(is_on or name in turned_on))

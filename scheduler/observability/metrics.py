@@ -8,7 +8,7 @@ restclient (1.36.3). Differs: metrics of parts that do not exist here are absent
 asynchronous API dispatcher, pod groups, volume binder cache).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry
@@ -42,11 +42,12 @@ class SchedulerMetrics:
     bound to their only child.
     """
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(self, registry: CollectorRegistry, feature_gates: Collection[str] = ()) -> None:
+        """Declare everything; `feature_gates` are those that a user turned on."""
         self.registry = registry
         self.instruments = Instruments(registry)
         declare_build_info(self.instruments)
-        declare_feature_gates(self.instruments)
+        declare_feature_gates(self.instruments, feature_gates)
         declare_process_metrics(registry)
         self.engine = EngineMetrics(self.instruments)
         self.queue = QueueMetrics(self.instruments)

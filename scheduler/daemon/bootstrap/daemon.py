@@ -109,7 +109,7 @@ class RunningDaemon:
         `out_of_tree` has plugin classes by name; by default those that installed packages announce.
         """
         self._spans = spans
-        self.metrics = SchedulerMetrics(CollectorRegistry())
+        self.metrics = SchedulerMetrics(CollectorRegistry(), config.feature_gates)
         self._options = options
         self._config = config
         self._connection = connection

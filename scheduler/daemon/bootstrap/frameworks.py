@@ -3,7 +3,7 @@
 Source: kubernetes pkg/scheduler/profile, pkg/scheduler/framework/runtime (NewFramework) v1.36.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
 from importlib.metadata import entry_points
 from typing import Any, Final
@@ -23,7 +23,7 @@ from scheduler.kernel.framework.runtime.bound import PluginCalls, TimeLimit
 from scheduler.kernel.framework.runtime.framework import DEFAULT_CLASS_CACHE_BYTES
 from scheduler.kernel.framework.runtime.plugin_set import extension_points
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
-from scheduler.kernel.plugins.registry import IN_EVERY_PROFILE, IN_TREE
+from scheduler.kernel.plugins.registry import BEHIND_GATES, IN_EVERY_PROFILE, IN_TREE
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
 
@@ -130,6 +130,7 @@ class FrameworkBuilder:
         self._on_failed = on_failed
         always = {plugin.NAME: plugin for plugin in IN_EVERY_PROFILE}
         self._registry = {**always, **IN_TREE, **(out_of_tree or {})}
+        self._out_of_tree = frozenset(out_of_tree or {})
         self.own_plugins = own_plugins(out_of_tree or {})
         self._trusted = frozenset({**always, **IN_TREE}) - frozenset(out_of_tree or {})
         self._class_cache_bytes = class_cache_bytes
@@ -143,19 +144,27 @@ class FrameworkBuilder:
             PluginLoadError: a plugin cannot be built.
         """
         implements = implemented_plugins(self._registry)
+        registry = {**self._registry, **self._gated(config.feature_gates)}
         return {
             profile.scheduler_name: self._framework(
                 profile,
                 _with_those_of_every_profile(expand(profile, implements)),
+                registry,
                 has_extenders=bool(config.extenders),
             )
             for profile in config.profiles
         }
 
+    def _gated(self, feature_gates: Collection[str]) -> dict[str, type[Plugin]]:
+        """What feature gates put in the place of in-tree plugins; a user's own stay."""
+        behind = (plugin for gate in feature_gates for plugin in BEHIND_GATES.get(gate, ()))
+        return {plugin.NAME: plugin for plugin in behind if plugin.NAME not in self._out_of_tree}
+
     def _framework(
         self,
         profile: KubeSchedulerProfile,
         enabled: Mapping[ExtensionPoint, tuple[tuple[str, int], ...]],
+        registry: Mapping[str, type[Plugin]],
         *,
         has_extenders: bool,
     ) -> Framework:
@@ -168,15 +177,19 @@ class FrameworkBuilder:
         )
         return Framework(
             ProfilePlugins(
-                enabled, lambda plugin: self._plugin(plugin, profile), calls, trusted=self._trusted
+                enabled,
+                lambda name: self._plugin(registry[name], name, profile),
+                calls,
+                trusted=self._trusted,
             ),
             percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
             class_cache_bytes=self._class_cache_bytes,
             has_extenders=has_extenders,
         )
 
-    def _plugin(self, name: str, profile: KubeSchedulerProfile) -> Plugin:
-        plugin_type = self._registry[name]
+    def _plugin(
+        self, plugin_type: type[Plugin], name: str, profile: KubeSchedulerProfile
+    ) -> Plugin:
         watches = watched_kinds(plugin_type)
         handle = Handle(self.backing, name, profile.scheduler_name, watches)
         try:

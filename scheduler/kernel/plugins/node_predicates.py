@@ -21,7 +21,6 @@ from scheduler.api.objects import (
     PodSpec,
     PreferredSchedulingTerm,
     Taint,
-    Toleration,
 )
 from scheduler.api.selectors import Operator, Requirement, SelectorError, node_requirement
 from scheduler.api.taints import NO_EXECUTE, NO_SCHEDULE, Tolerations
@@ -211,13 +210,10 @@ def has_untolerated_taint(taints: Iterable[Taint], tolerations: Tolerations) -> 
     return any(t.effect in DO_NOT_SCHEDULE and not tolerations.tolerate(t) for t in taints)
 
 
-def tolerated_taints(
-    tolerations: tuple[Toleration, ...], snapshot: Snapshot, rows: Rows
-) -> Mask | None:
+def tolerated_taints(tolerations: Tolerations, snapshot: Snapshot, rows: Rows) -> Mask | None:
     """Per given row whether no taint keeps the pod away; None when that holds everywhere."""
-    filed = Tolerations(tolerations)
     judged: Judged[tuple[Taint, ...], np.bool_] = Judged(
-        lambda taints: not has_untolerated_taint(taints, filed), np.bool_
+        lambda taints: not has_untolerated_taint(taints, tolerations), np.bool_
     )
     mask = judged.of(snapshot.table.taint_sets, snapshot.table.taint_set[rows])
     return None if mask.all() else mask

@@ -39,12 +39,20 @@ from scheduler.kernel.framework.shortcuts import Shortcuts
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Code, Status
 from scheduler.kernel.plugins.volume_binding_hints import queue_if, uses_claim
 from scheduler.kernel.snapshot import Rows, Snapshot
-from scheduler.kernel.volumes.attachments import OVER_LIMIT, Attached, MissingClaimError
+from scheduler.kernel.volumes.attachments import (
+    OVER_LIMIT,
+    Attached,
+    MissingClaimError,
+    by_driver,
+)
 from scheduler.kernel.volumes.catalog import VolumeCatalog
 from scheduler.kernel.volumes.translation import plugin_of
 
 _REASONS: Final = (Reason(OVER_LIMIT),)
 _MISSING: Final = np.uint64(2)
+_FIRST_DRIVER: Final = 2
+_MOST_DRIVERS: Final = 32
+"""A pod that needs more drivers than this is told one of the last for all the others."""
 
 
 class _Wanted:
@@ -52,13 +60,17 @@ class _Wanted:
 
     Attributes:
         volumes: as their drivers know them.
+        required: the drivers without which no node will do.
         missing: what is said of a claim that does not exist, or empty.
     """
 
-    __slots__ = ("missing", "volumes")
+    __slots__ = ("missing", "required", "volumes")
 
-    def __init__(self, volumes: Attached, missing: str = "") -> None:
+    def __init__(
+        self, volumes: Attached, missing: str = "", required: tuple[str, ...] = ()
+    ) -> None:
         self.volumes = volumes
+        self.required = required
         self.missing = missing
 
 
@@ -72,6 +84,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
     READS: ClassVar[Reads] = Reads.CLUSTER
     NEEDS: ClassVar[int] = VOLUMES
     WATCHES: ClassVar[tuple[ObjectKind, ...]] = VolumeCatalog.WATCHES
+    REQUIRES_DRIVERS: ClassVar[bool] = False
+    """The gate VolumeLimitScaling: drivers may demand to be installed where their volumes go."""
 
     def __init__(self, args: None, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -131,20 +145,40 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
             state.write(_WANTED, wanted)
         if wanted.missing:
             return np.full(len(snapshot.table.alive[rows]), _MISSING)
-        attachments = self._handle.shared(VolumeCatalog).attachments
-        over = attachments.rows_over_limit(wanted.volumes, snapshot, rows)[rows]
-        return over.astype(np.uint64) if over.any() else None
+        catalog = self._handle.shared(VolumeCatalog)
+        over = catalog.attachments.rows_over_limit(wanted.volumes, snapshot, rows)[rows]
+        bits = over.astype(np.uint64)
+        for i, driver in enumerate(wanted.required):
+            bit = np.uint64(1) << np.uint64(_FIRST_DRIVER + min(i, _MOST_DRIVERS))
+            bits[(bits <= _OVER) & ~catalog.rows_with_driver(driver, snapshot)[rows]] = bit
+        return bits if bits.any() else None
 
     @override
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
         wanted = state.get(_WANTED) or self._wanted(pod)
-        return (*_REASONS, Reason(wanted.missing, Code.UNSCHEDULABLE_AND_UNRESOLVABLE))
+        missing = Reason(wanted.missing, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+        lacking = [
+            Reason(f"{each} CSI driver is not installed on the node") for each in wanted.required
+        ]
+        return (*_REASONS, missing, *lacking)
 
     def _wanted(self, pod: PodInfo) -> _Wanted:
+        catalog = self._handle.shared(VolumeCatalog)
         try:
-            return _Wanted(self._handle.shared(VolumeCatalog).attachments.wanted(pod))
+            volumes = catalog.attachments.wanted(pod)
         except MissingClaimError as problem:
             return _Wanted({}, str(problem))
+        if not self.REQUIRES_DRIVERS:
+            return _Wanted(volumes)
+        return _Wanted(
+            volumes, required=tuple(filter(catalog.must_be_installed, by_driver(volumes)))
+        )
+
+
+class NodeVolumeLimitsWithScaling(NodeVolumeLimits):
+    """With the feature gate VolumeLimitScaling."""
+
+    REQUIRES_DRIVERS: ClassVar[bool] = True
 
 
 def after_csi_node_updated(

@@ -199,6 +199,8 @@ class PodTopologySpread(
     ARGS: ClassVar[type] = PodTopologySpreadArgs
     READS: ClassVar[Reads] = Reads.CLUSTER
     WATCHES: ClassVar[tuple[ObjectKind, ...]] = Workloads.WATCHES
+    COMPARES: ClassVar[bool] = False
+    """The gate TaintTolerationComparisonOperators, for `nodeTaintsPolicy: Honor`."""
 
     def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -209,6 +211,7 @@ class PodTopologySpread(
             defaults,
             lambda pod: handle.shared(Workloads).selector_of(pod),
             requires_all_keys=not by_system,
+            compares=self.COMPARES,
         )
         # Default constraints follow a pod's owner, which its shape does not tell.
         self._shape_tells_all = not any(c.when_unsatisfiable == HARD for c in defaults)
@@ -434,6 +437,12 @@ class PodTopologySpread(
     def _hard_constraints(self, pod: PodInfo) -> tuple[SpreadConstraint, ...]:
         plan = self._plans.plan_of(pod)
         return () if plan is None else plan.hard
+
+
+class PodTopologySpreadWithComparisons(PodTopologySpread):
+    """With the feature gate TaintTolerationComparisonOperators."""
+
+    COMPARES: ClassVar[bool] = True
 
 
 def _counts(constraint: SpreadConstraint, snapshot: Snapshot) -> RowCounts:

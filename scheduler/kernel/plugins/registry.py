@@ -6,6 +6,10 @@ Source: kubernetes pkg/scheduler/framework/plugins/registry.go v1.36.
 from collections.abc import Mapping
 from typing import Final
 
+from scheduler.config.feature_gates import (
+    TAINT_TOLERATION_COMPARISON_OPERATORS,
+    VOLUME_LIMIT_SCALING,
+)
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.plugins.default_binder import DefaultBinder
 from scheduler.kernel.plugins.default_preemption import DefaultPreemption
@@ -23,11 +27,20 @@ from scheduler.kernel.plugins.node_resources_balanced_allocation import (
 )
 from scheduler.kernel.plugins.node_resources_fit import NodeResourcesFit
 from scheduler.kernel.plugins.node_unschedulable import NodeUnschedulable
-from scheduler.kernel.plugins.node_volume_limits import NodeVolumeLimits
-from scheduler.kernel.plugins.pod_topology_spread import PodTopologySpread
+from scheduler.kernel.plugins.node_volume_limits import (
+    NodeVolumeLimits,
+    NodeVolumeLimitsWithScaling,
+)
+from scheduler.kernel.plugins.pod_topology_spread import (
+    PodTopologySpread,
+    PodTopologySpreadWithComparisons,
+)
 from scheduler.kernel.plugins.priority_sort import PrioritySort
 from scheduler.kernel.plugins.scheduling_gates import SchedulingGates
-from scheduler.kernel.plugins.taint_toleration import TaintToleration
+from scheduler.kernel.plugins.taint_toleration import (
+    TaintToleration,
+    TaintTolerationWithComparisons,
+)
 from scheduler.kernel.plugins.volume_binding import VolumeBinding
 from scheduler.kernel.plugins.volume_restrictions import VolumeRestrictions
 from scheduler.kernel.plugins.volume_zone import VolumeZone
@@ -59,6 +72,15 @@ IN_TREE: Final[Mapping[str, type[Plugin]]] = {
     )
 }
 """By the name that configurations use."""
+
+BEHIND_GATES: Final[Mapping[str, tuple[type[Plugin], ...]]] = {
+    TAINT_TOLERATION_COMPARISON_OPERATORS: (
+        PodTopologySpreadWithComparisons,
+        TaintTolerationWithComparisons,
+    ),
+    VOLUME_LIMIT_SCALING: (NodeVolumeLimitsWithScaling,),
+}
+"""What takes the place of the plugins of the same names when a feature gate is on."""
 
 IN_EVERY_PROFILE: Final[tuple[type[Plugin], ...]] = (HeldGroups,)
 """Those that run first at their extension points, whatever a configuration says."""

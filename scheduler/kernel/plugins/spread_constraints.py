@@ -85,6 +85,7 @@ class SpreadPlans:
             as constraints of the pod itself always do.
         selector_of: what selects the pods that belong together with one; these the default
             constraints count.
+        compares: for `Tolerations`.
     """
 
     def __init__(
@@ -93,12 +94,13 @@ class SpreadPlans:
         selector_of: Callable[[PodInfo], Selector],
         *,
         requires_all_keys: bool,
+        compares: bool = False,
     ) -> None:
         self._defaults = tuple(defaults)
         self._selector_of = selector_of
         self._defaults_require_all_keys = requires_all_keys
         self._plans: KindMemo[_Key, SpreadPlan] = KindMemo()
-        self._scopes = TopologyScopes()
+        self._scopes = TopologyScopes(compares=compares)
 
     def plan_of(self, pod: PodInfo) -> SpreadPlan | None:
         """The plan of a pod; None when it has no constraints at all.

@@ -5,12 +5,12 @@ PreferNoSchedule taints. Taints are judged once per distinct list of taints.
 
 Extension points: Filter, PreScore, Score, NormalizeScore.
 Events: a node is added or its taints change; the pod's own tolerations change.
-Source: pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go (v1.36, without the
-alpha operators Lt and Gt).
+Source: pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go (v1.36).
 """
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from functools import partial
 from typing import ClassVar, Final, TypeAlias
 
 import numpy as np
@@ -68,13 +68,19 @@ class TaintToleration(
 
     NAME: ClassVar[str] = "TaintToleration"
     READS: ClassVar[Reads] = Reads.NODE
+    COMPARES: ClassVar[bool] = False
+    """The gate TaintTolerationComparisonOperators."""
 
     @override
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         node_changes = ActionType.ADD | ActionType.UPDATE_NODE_TAINT
+        after_node_change = is_schedulable_after_node_change
+        if self.COMPARES:
+            after_node_change = partial(after_node_change, compares=True)
         return (
             ClusterEventWithHint(
-                ClusterEvent(EventResource.NODE, node_changes), is_schedulable_after_node_change
+                ClusterEvent(EventResource.NODE, node_changes),
+                after_node_change,
             ),
             ClusterEventWithHint(
                 ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_TOLERATION),
@@ -93,7 +99,7 @@ class TaintToleration(
     ) -> Bits | None:
         judged = state.get(_REJECTED)
         if judged is None:
-            tolerations = Tolerations(pod.spec.tolerations)
+            tolerations = self.tolerations_of(pod)
             judged = Judged(lambda taints: has_untolerated_taint(taints, tolerations), np.uint64)
             state.write(_REJECTED, judged)
         table = snapshot.table
@@ -110,7 +116,7 @@ class TaintToleration(
     ) -> Sequence[Reason]:
         """Which taints they are."""
         table = snapshot.table
-        tolerations = Tolerations(pod.spec.tolerations)
+        tolerations = self.tolerations_of(pod)
         taints = table.taint_sets.values[int(table.taint_set[row])]
         return (replace(REASONS[0], data=Untolerated(untolerated(taints, tolerations))),)
 
@@ -120,7 +126,7 @@ class TaintToleration(
     ) -> Sequence[Obstacle]:
         """Which taints, the most frequent first; see `FilterPlugin.obstacles`."""
         table = snapshot.table
-        tolerations = Tolerations(pod.spec.tolerations)
+        tolerations = self.tolerations_of(pod)
         counts: Counter[str] = Counter()
         for number, nodes in enumerate(np.bincount(table.taint_set[rows]).tolist()):
             if nodes:
@@ -132,7 +138,7 @@ class TaintToleration(
     @override
     def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:
         """Prepare counting taints; never skips."""
-        tolerations = Tolerations(pod.spec.tolerations)
+        tolerations = self.tolerations_of(pod)
         judged: Judged[_Taints, np.float64] = Judged(
             lambda taints: count_disliked(taints, tolerations), np.float64
         )
@@ -151,6 +157,16 @@ class TaintToleration(
         """The fewer such taints the better; 100 everywhere when there are none."""
         return distance_from_highest(scores)
 
+    def tolerations_of(self, pod: PodInfo) -> Tolerations:
+        """The pod's tolerations, as this scheduler reads them."""
+        return Tolerations(pod.spec.tolerations, compares=self.COMPARES)
+
+
+class TaintTolerationWithComparisons(TaintToleration):
+    """With the feature gate TaintTolerationComparisonOperators."""
+
+    COMPARES: ClassVar[bool] = True
+
 
 def untolerated(taints: _Taints, tolerations: Tolerations) -> _Taints:
     """The taints that keep the pod away."""
@@ -164,9 +180,11 @@ def count_disliked(taints: _Taints, tolerations: Tolerations) -> int:
     )
 
 
-def is_schedulable_after_node_change(pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
+def is_schedulable_after_node_change(
+    pod: PodInfo, old: Node | None, new: Node, *, compares: bool = False
+) -> QueueingHint:
     """The node now has no taint that keeps the pod away, and had one, or is new."""
-    tolerations = Tolerations(pod.spec.tolerations)
+    tolerations = Tolerations(pod.spec.tolerations, compares=compares)
     was_rejected = old is None or has_untolerated_taint(old.spec.taints, tolerations)
     if was_rejected and not has_untolerated_taint(new.spec.taints, tolerations):
         return QueueingHint.QUEUE

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.objects import Toleration
+from scheduler.api.taints import Tolerations
 from scheduler.kernel.plugins.columns import Mask
 from scheduler.kernel.plugins.node_predicates import RequiredNodeAffinity, tolerated_taints
 from scheduler.kernel.snapshot import Rows, Snapshot
@@ -124,7 +125,7 @@ class TopologyScope:
         self,
         keys: tuple[ScopeKey, ...],
         affinity: RequiredNodeAffinity,
-        tolerations: tuple[Toleration, ...],
+        tolerations: Tolerations,
         *,
         requires_all_keys: bool,
     ) -> None:
@@ -171,9 +172,13 @@ class TopologyScope:
 
 
 class TopologyScopes:
-    """Shares scopes between plans that look at the same nodes, as long as these are there."""
+    """Shares scopes between plans that look at the same nodes, as long as these are there.
 
-    def __init__(self) -> None:
+    `compares` is for `Tolerations`.
+    """
+
+    def __init__(self, *, compares: bool) -> None:
+        self._compares = compares
         self._scopes: WeakValueDictionary[Hashable, TopologyScope] = WeakValueDictionary()
 
     def scope(
@@ -193,6 +198,9 @@ class TopologyScopes:
         found = self._scopes.get(shared)
         if found is None:
             found = self._scopes[shared] = TopologyScope(
-                keys, affinity, tolerations, requires_all_keys=requires_all_keys
+                keys,
+                affinity,
+                Tolerations(tolerations, compares=self._compares),
+                requires_all_keys=requires_all_keys,
             )
         return found

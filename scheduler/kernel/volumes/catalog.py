@@ -5,7 +5,7 @@ Source: pkg/scheduler/framework/plugins/volumebinding/binder.go, assume_cache.go
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self, TypeAlias
 
 import numpy as np
 from typing_extensions import override
@@ -36,6 +36,9 @@ CSI_NODE: Final = ObjectKind("CSINode", _STORAGE)
 CSI_DRIVER: Final = ObjectKind("CSIDriver", _STORAGE)
 CSI_STORAGE_CAPACITY: Final = ObjectKind("CSIStorageCapacity", _STORAGE)
 VOLUME_ATTACHMENT: Final = ObjectKind("VolumeAttachment", _STORAGE)
+
+_ByCSINode: TypeAlias = dict[str, tuple[tuple[object, int, int], Mask]]
+"""What holds per row for something on CSINodes, and for which nodes that was worked out."""
 
 
 class VolumeCatalog(SharedState):
@@ -93,7 +96,8 @@ class VolumeCatalog(SharedState):
         self._reserved: dict[str, tuple[str, ...]] = {}
         self._capacities: dict[str, Capacities] = {}
         self._areas = RememberedAreas()
-        self._migrated: dict[str, tuple[tuple[object, int, int], Mask]] = {}
+        self._migrated: _ByCSINode = {}
+        self._installed: _ByCSINode = {}
         self._csi_node_epoch = 0
 
     # --- questions --------------------------------------------------------------------------------
@@ -131,17 +135,43 @@ class VolumeCatalog(SharedState):
 
     def rows_migrated(self, plugin_name: str, snapshot: Snapshot) -> Mask:
         """Per row whether its node mounts volumes of the in-tree plugin through CSI."""
+        return self._rows_where(
+            self._migrated, plugin_name, snapshot, lambda node: plugin_name in node.migrated_plugins
+        )
+
+    def must_be_installed(self, driver: str) -> bool:
+        """Whether volumes of a CSI driver may only go where it is installed."""
+        found = self.drivers.get(driver)
+        return found is not None and bool(found.spec.prevent_pod_scheduling_if_missing)
+
+    def rows_with_driver(self, driver: str, snapshot: Snapshot) -> Mask:
+        """Per row whether the CSI driver is installed on its node."""
+        return self._rows_where(
+            self._installed,
+            driver,
+            snapshot,
+            lambda node: any(each.name == driver for each in node.spec.drivers),
+        )
+
+    def _rows_where(
+        self,
+        known: _ByCSINode,
+        key: str,
+        snapshot: Snapshot,
+        holds: Callable[[CSINode], bool],
+    ) -> Mask:
+        """Per row whether something holds for its CSINode; worked out anew when nodes change."""
         log = snapshot.node_log
         epoch = (log, log.position, self._csi_node_epoch)
-        known = self._migrated.get(plugin_name)
-        if known is not None and known[0] == epoch:
-            return known[1]
+        found = known.get(key)
+        if found is not None and found[0] == epoch:
+            return found[1]
         rows = np.zeros(snapshot.table.size, np.bool_)
         for name, csi_node in self.csi_nodes.items():
             row = snapshot.table.row_of.get(name)
-            if row is not None and plugin_name in csi_node.migrated_plugins:
+            if row is not None and holds(csi_node):
                 rows[row] = True
-        self._migrated[plugin_name] = epoch, rows
+        known[key] = epoch, rows
         return rows
 
     # --- events -----------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from tests.parity.generator.errors import Halves
 from tests.parity.generator.extenders import AskedExtenders
 from tests.parity.generator.feature import Feature
 from tests.parity.generator.placement import (
+    ComparedTaints,
     DeclaredFeatures,
     Images,
     NodeAffinity,
@@ -24,7 +25,7 @@ from tests.parity.generator.placement import (
 from tests.parity.generator.preemption import Preemption
 from tests.parity.generator.queueing import Queueing
 from tests.parity.generator.resources import Resources
-from tests.parity.generator.storage import ScoredStorage, Storage
+from tests.parity.generator.storage import DemandingStorage, ScoredStorage, Storage
 from tests.parity.generator.topology import PodAffinity, Spread
 
 FAMILIES: dict[str, Callable[[], Sequence[Feature]]] = {
@@ -128,11 +129,23 @@ FAMILIES: dict[str, Callable[[], Sequence[Feature]]] = {
         Taints(0.1),
         ScoredStorage(0.9, configured=0.5),
     ),
+    "compared-taints": lambda: (
+        NodeLabels(0.7),
+        ComparedTaints(0.8),
+        Spread(0.5, configured=0.1, owned=0.2),
+    ),
+    "demanding-drivers": lambda: (
+        NodeLabels(0.75),
+        Taints(0.1),
+        DemandingStorage(0.9, configured=0.2),
+    ),
 }
 FLAGS: Mapping[str, tuple[str, ...]] = {
     "preemption": ("--preempt",),
     "extenders": ("--preempt",),
     "storage-scores": ("--feature-gates=StorageCapacityScoring=true",),
+    "compared-taints": ("--feature-gates=TaintTolerationComparisonOperators=true",),
+    "demanding-drivers": ("--feature-gates=VolumeLimitScaling=true",),
 }
 """Flags with which the cases of a family are answered, by the oracle and by `stowage explain`."""
 PREEMPTING = frozenset({"preemption", "extenders"})

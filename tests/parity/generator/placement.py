@@ -1,5 +1,7 @@
 """Placement by the node's own properties: taints, labels, names, features, ports and images."""
 
+from typing import ClassVar
+
 from typing_extensions import override
 
 from tests.parity.generator.cluster import Cluster
@@ -9,6 +11,7 @@ from tests.parity.generator.feature import Feature
 TAINT_KEYS = ("dedicated", "node.kubernetes.io/unschedulable", "example.com/spot")
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+NUMBERS = ("0", "5", "10", "100", f"{2**63 - 1}")
 
 
 class NodeLabels(Feature):
@@ -21,7 +24,10 @@ class NodeLabels(Feature):
 
 
 class Taints(Feature):
-    """Taints of all effects, cordoned nodes, and tolerations of all operators."""
+    """Taints of all effects, cordoned nodes, and tolerations of all operators but Gt and Lt."""
+
+    values: ClassVar[tuple[str, ...]] = ("", "blue", "red")
+    operators: ClassVar[tuple[str | None, ...]] = (None, "Equal", "Exists")
 
     @override
     def shape_node(self, draw: Draw, node: Object) -> None:
@@ -31,7 +37,7 @@ class Taints(Feature):
         if draw.maybe(self.density):
             for _ in range(draw.randint(1, 3)):
                 key, effect = draw.pick(TAINT_KEYS), draw.pick(EFFECTS)
-                value = draw.pick(("", "blue", "red"))
+                value = draw.pick(self.values)
                 taints[key, effect] = {
                     "key": key,
                     "effect": effect,
@@ -45,25 +51,33 @@ class Taints(Feature):
     @override
     def shape_pod(self, draw: Draw, pod: Object, cluster: Cluster) -> None:
         if draw.maybe(self.density):
-            pod["spec"]["tolerations"] = [_toleration(draw) for _ in range(draw.randint(1, 4))]
+            pod["spec"]["tolerations"] = [self._toleration(draw) for _ in range(draw.randint(1, 4))]
+
+    def _toleration(self, draw: Draw) -> Object:
+        toleration: Object = {}
+        if draw.maybe(0.9):
+            toleration["key"] = draw.pick(TAINT_KEYS)
+            operator = draw.pick(self.operators)
+        else:
+            operator = "Exists"
+        if operator:
+            toleration["operator"] = operator
+        if operator in ("Gt", "Lt"):
+            toleration["value"] = draw.pick(NUMBERS)
+        elif operator != "Exists" and draw.maybe(0.7):
+            toleration["value"] = draw.pick(self.values)
+        if draw.maybe(0.6):
+            toleration["effect"] = draw.pick(EFFECTS)
+        if toleration.get("effect") == "NoExecute" and draw.maybe(0.5):
+            toleration["tolerationSeconds"] = 300
+        return toleration
 
 
-def _toleration(draw: Draw) -> Object:
-    toleration: Object = {}
-    if draw.maybe(0.9):
-        toleration["key"] = draw.pick(TAINT_KEYS)
-        operator = draw.pick((None, "Equal", "Exists"))
-    else:
-        operator = "Exists"
-    if operator:
-        toleration["operator"] = operator
-    if operator != "Exists" and draw.maybe(0.7):
-        toleration["value"] = draw.pick(("", "blue", "red"))
-    if draw.maybe(0.6):
-        toleration["effect"] = draw.pick(EFFECTS)
-    if toleration.get("effect") == "NoExecute" and draw.maybe(0.5):
-        toleration["tolerationSeconds"] = 300
-    return toleration
+class ComparedTaints(Taints):
+    """Taints with numbers and other values, for tolerations that compare (Gt, Lt)."""
+
+    values: ClassVar[tuple[str, ...]] = (*NUMBERS, "", "blue", "07", "1e3", f"{2**63}")
+    operators: ClassVar[tuple[str | None, ...]] = ("Equal", "Exists", "Gt", "Lt", "Gt", "Lt")
 
 
 class NodeAffinity(Feature):

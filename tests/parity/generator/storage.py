@@ -270,6 +270,21 @@ class ScoredStorage(Storage):
         ]
 
 
+class DemandingStorage(Storage):
+    """Storage of which one driver may demand to be installed where its volumes go.
+
+    Behind the gate VolumeLimitScaling. Of several such drivers that a node lacks, kube-scheduler
+    names any.
+    """
+
+    @override
+    def shape_cluster(self, draw: Draw, cluster: Cluster) -> None:
+        super().shape_cluster(draw, cluster)
+        drivers = [each for each in cluster.others if each["kind"] == "CSIDriver"]
+        if drivers and draw.maybe(0.9):
+            draw.pick(drivers)["spec"]["preventPodSchedulingIfMissing"] = draw.maybe(0.9)
+
+
 def _claim(draw: Draw, name: str, namespace: str, annotated: float) -> Object:
     spec: Object = {
         "accessModes": [ONCE_POD] if draw.maybe(0.3) else [draw.pick(MODES)],

@@ -1,6 +1,7 @@
 """What plugins ask of nodes on behalf of a pod."""
 
 from scheduler.api.objects import Taint, Toleration
+from scheduler.api.taints import Tolerations
 from scheduler.kernel.plugins.node_predicates import (
     RequiredNodeAffinity,
     any_term_matches,
@@ -42,8 +43,8 @@ def test_no_term_at_all_matches_nothing() -> None:
 
 def test_taints_that_are_tolerated_everywhere_need_no_column() -> None:
     """None stands for all."""
-    mask = tolerated_taints((), SNAPSHOT, ROWS)
+    mask = tolerated_taints(Tolerations(()), SNAPSHOT, ROWS)
 
     assert mask is not None
     assert mask.tolist() == [True, False]
-    assert tolerated_taints((Toleration("gpu", "Exists"),), SNAPSHOT, ROWS) is None
+    assert tolerated_taints(Tolerations((Toleration("gpu", "Exists"),)), SNAPSHOT, ROWS) is None

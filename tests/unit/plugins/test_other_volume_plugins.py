@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -13,10 +14,13 @@ from scheduler.api.objects import (
     Volume,
 )
 from scheduler.api.pods import VOLUMES, PodInfo
-from scheduler.api.storage import READ_WRITE_ONCE_POD, CSISource
+from scheduler.api.storage import READ_WRITE_ONCE_POD, CSIDriver, CSISource
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Status, unresolvable
-from scheduler.kernel.plugins.node_volume_limits import NodeVolumeLimits
+from scheduler.kernel.plugins.node_volume_limits import (
+    NodeVolumeLimits,
+    NodeVolumeLimitsWithScaling,
+)
 from scheduler.kernel.plugins.volume_binding import VolumeBinding
 from scheduler.kernel.plugins.volume_restrictions import VolumeRestrictions
 from scheduler.kernel.plugins.volume_zone import VolumeZone
@@ -314,3 +318,44 @@ def test_plugins_about_volumes_are_reported_in_a_sampled_cycle_though_they_are_n
         ("VolumeBinding", "Reserve", "Success"),
         ("VolumeBinding", "PreBindPreFlight", "Skip"),
     }
+
+
+@pytest.mark.parametrize(
+    ("plugin_type", "demands", "lacking"),
+    [
+        pytest.param(NodeVolumeLimitsWithScaling, True, {"other", "bare"}, id="demanded"),
+        pytest.param(NodeVolumeLimitsWithScaling, False, set(), id="not demanded"),
+        pytest.param(NodeVolumeLimitsWithScaling, None, set(), id="not said"),
+        pytest.param(NodeVolumeLimits, True, set(), id="without the gate"),
+    ],
+)
+def test_a_driver_may_demand_to_be_installed(
+    plugin_type: type[NodeVolumeLimits], demands: bool | None, lacking: set[str]
+) -> None:
+    """With the gate VolumeLimitScaling, only where CSIDriver says so; limits are still kept."""
+    driver = {"preventPodSchedulingIfMissing": demands}
+    catalog = make_catalog(
+        bound_claim("c", "pv"), bound_claim("d", "pv-2"),
+        make_volume("pv", csi=CSISource("csi", "a")),
+        make_volume("pv-2", csi=CSISource("csi", "b")),
+        make_csi_node("full", {"csi": 1}), make_csi_node("free", {"csi": None}),
+        make_csi_node("other", {"nfs": None}),
+        msgspec.convert({"metadata": {"name": "csi"}, "spec": driver}, CSIDriver),
+    )  # fmt: skip
+    running = [make_pod_info("r", node_name="full", volumes=claims_of("d"))]
+    snapshot = cluster_of([make_node(n) for n in ("full", "free", "other", "bare")], running)
+    plugin = plugin_type(None, make_handle({VolumeCatalog: catalog}, snapshot=snapshot))
+    state = CycleState()
+    plugin.pre_filter(state, POD, snapshot)
+
+    bits = plugin.filter(state, POD, snapshot, snapshot.table.all_rows)
+
+    assert bits is not None
+    reasons = plugin.reasons(state, POD, snapshot)
+    found = {
+        name: reasons[int(bits[row]).bit_length() - 1].text
+        for name, row in snapshot.table.row_of.items()
+        if bits[row]
+    }
+    not_there = dict.fromkeys(lacking, "csi CSI driver is not installed on the node")
+    assert found == {"full": "node(s) exceed max volume count", **not_there}

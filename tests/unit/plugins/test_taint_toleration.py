@@ -9,6 +9,7 @@ from scheduler.kernel.framework.events import ActionType, ClusterEvent, EventRes
 from scheduler.kernel.framework.status import Code, Status
 from scheduler.kernel.plugins.taint_toleration import (
     TaintToleration,
+    TaintTolerationWithComparisons,
     is_schedulable_after_node_change,
     is_schedulable_after_pod_toleration_change,
 )
@@ -49,6 +50,7 @@ def test_hard_taints_reject(taint: Taint, expected: Status) -> None:
         pytest.param(Toleration("cpu", "Exists"), REJECTED, id="other key"),
         pytest.param(Toleration("gpu", "Exists", effect="NoExecute"), REJECTED, id="other effect"),
         pytest.param(Toleration("gpu", "Gt", "1"), REJECTED, id="alpha operator"),
+        pytest.param(Toleration("gpu", "Lt", "1"), REJECTED, id="the other alpha operator"),
     ],
 )
 def test_tolerations_open_nodes(toleration: Toleration, expected: Status) -> None:
@@ -58,6 +60,48 @@ def test_tolerations_open_nodes(toleration: Toleration, expected: Status) -> Non
     answers = filter_answers(TaintToleration(), pod, make_snapshot([TAINTED]))
 
     assert answers == {"n": expected}
+
+
+@pytest.mark.parametrize(
+    ("operator", "bound", "value", "expected"),
+    [
+        pytest.param("Lt", "10", "9", FITS, id="smaller"),
+        pytest.param("Lt", "10", "10", REJECTED, id="equal is not smaller"),
+        pytest.param("Gt", "10", "11", FITS, id="greater"),
+        pytest.param("Gt", "10", "10", REJECTED, id="equal is not greater"),
+        pytest.param("Gt", "-5", "-4", FITS, id="below zero"),
+        pytest.param("Gt", "9", "010", REJECTED, id="a leading zero is no number"),
+        pytest.param("Gt", "+9", "10", REJECTED, id="nor is a plus sign"),
+        pytest.param("Lt", "10", "", REJECTED, id="nor is nothing"),
+        pytest.param("Gt", "-0", "10", REJECTED, id="nor is minus zero"),
+        pytest.param("Gt", "9", str(2**63 - 1), FITS, id="the greatest number"),
+        pytest.param("Gt", "9", str(2**63), REJECTED, id="beyond an int64"),
+    ],
+)
+def test_tolerations_compare_behind_their_gate(
+    operator: str, bound: str, value: str, expected: Status
+) -> None:
+    """Taint and toleration must both be whole numbers in their shortest form."""
+    pod = make_pod_info(tolerations=[Toleration("speed", operator, bound)])
+    node = make_node("n", taints=[Taint("speed", value, "NoSchedule")])
+
+    answers = filter_answers(TaintTolerationWithComparisons(), pod, make_snapshot([node]))
+
+    assert answers == {"n": expected}
+
+
+def test_with_the_gate_a_node_that_became_comparable_wakes_the_pod() -> None:
+    """The hint compares as the filter does."""
+    pod = make_pod_info(tolerations=[Toleration("speed", "Gt", "10")])
+    slow, fast = (make_node("n", taints=[Taint("speed", v, "NoSchedule")]) for v in ("5", "20"))
+    hints = [
+        plugin().events_to_register()[0].queueing_hint
+        for plugin in (TaintToleration, TaintTolerationWithComparisons)
+    ]
+
+    answers = [None if hint is None else hint(pod, slow, fast) for hint in hints]
+
+    assert answers == [QueueingHint.SKIP, QueueingHint.QUEUE]
 
 
 def test_untolerated_soft_taints_are_counted() -> None:
