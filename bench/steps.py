@@ -32,6 +32,7 @@ from scheduler.daemon.bootstrap.explaining import LiveExplainer
 from scheduler.daemon.recording.flight import FlightRecorder
 from scheduler.daemon.recording.records import Header
 from scheduler.daemon.serving.endpoints import DebugQuery
+from scheduler.daemon.serving.pod_resources import pod_resource_slices
 from scheduler.kernel.cache import CacheComparer
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import (
@@ -446,6 +447,12 @@ def profiles_change(profiles: int, waiting: int) -> Steps:
         yield driven.step(Decide())
 
 
+def resources_are_scraped(pods: int) -> Steps:
+    """`/metrics/resources`, slice by slice."""
+    running = {f"{n}": pod(f"run-{n}", f"node-{n % 5_000}", cpu="1m") for n in range(pods)}
+    yield from _timed(pod_resource_slices(running))
+
+
 Case = Callable[..., Steps]
 
 CASES: Final[dict[str, tuple[Case, tuple[int, ...]]]] = {
@@ -462,6 +469,7 @@ CASES: Final[dict[str, tuple[Case, tuple[int, ...]]]] = {
     "/debug/explain": (pod_is_explained, (50_000, 1_000)),
     "/debug/recording": (recording_is_fetched, (20_000, 150_000)),
     "/metrics": (metrics_are_scraped, (100,)),
+    "/metrics/resources": (resources_are_scraped, (150_000,)),
     "recordings": (events_are_kept, (100_000,)),
     "profiles": (profiles_change, (20, 10_000)),
 }

@@ -249,6 +249,7 @@ class RunningDaemon:
             metrics=self.metrics.registry,
             reset_metrics=self.metrics.instruments.reset,
             configuration=lambda: to_object(without_secrets(self.reloader.in_force)),
+            pods=self._informers.of(PODS).store,
             flags=self._options.given,
             checks=scheduler_checks(
                 leader_election=None if elector is None else elector.check_healthy,

@@ -2,7 +2,7 @@
 
 Source: cmd/kube-scheduler/app server.go newEndpointsHandler; k8s.io/apiserver pkg/server/routes,
 statusz, flagz (1.36.3). Differs: /debug/cache, /debug/queue, /debug/explain and /debug/recording
-are ours; there is no /debug/pprof and no /metrics/resources.
+are ours; there is no /debug/pprof.
 """
 
 import asyncio
@@ -15,9 +15,11 @@ import msgspec
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from scheduler.api.pods import PodInfo
 from scheduler.clock import Clock
 from scheduler.daemon.serving.answers import NOT_CACHED, as_json, plain
 from scheduler.daemon.serving.health import Check, HealthMetrics, HealthPath
+from scheduler.daemon.serving.pod_resources import pod_resource_slices
 from scheduler.observability.build_info import KUBERNETES_VERSION, stowage_version
 from scheduler.observability.dumps import json_slices
 from scheduler.observability.exposition import CONTENT_TYPE, exposition
@@ -58,6 +60,8 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     reset_metrics: Callable[[], None]
     configuration: Callable[[], Mapping[str, Any]]
     """The effective configuration in plain values (`config.write.to_object`)."""
+    pods: Mapping[str, PodInfo] = {}
+    """All pods of the cluster that have not ended, by any key, for /metrics/resources."""
     flags: Sequence[tuple[str, str]] = ()
     checks: Mapping[str, Mapping[str, Check]] = {}
     """By path: healthz, livez, readyz (`health.scheduler_checks`)."""
@@ -87,6 +91,7 @@ class Endpoints:
             web.get("/metrics", self._metrics),
             web.delete("/metrics", self._reset_metrics),
             web.get("/metrics/slis", self._slis),
+            web.get("/metrics/resources", self._resources),
             web.get("/configz", self._configz),
             web.get("/statusz", self._statusz),
             web.get("/flagz", self._flagz),
@@ -109,6 +114,14 @@ class Endpoints:
 
     async def _slis(self, request: web.Request) -> web.StreamResponse:
         return await _expose(request, self._health_metrics.registry)
+
+    async def _resources(self, request: web.Request) -> web.StreamResponse:
+        response = await _begun(request)
+        for text in pod_resource_slices(self._shown.pods):
+            await response.write(text)
+            await asyncio.sleep(0)
+        await response.write_eof()
+        return response
 
     async def _reset_metrics(self, _request: web.Request) -> web.Response:
         self._shown.reset_metrics()
@@ -138,11 +151,17 @@ class Endpoints:
 _HEALTH_PATHS: Final = ("healthz", "livez", "readyz")
 
 
-async def _expose(request: web.Request, registry: CollectorRegistry) -> web.StreamResponse:
+async def _begun(request: web.Request) -> web.StreamResponse:
+    """The head of an answer with metrics, compressed if the client accepts it."""
     response = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE, **NOT_CACHED})
     if "gzip" in request.headers.get("Accept-Encoding", ""):
         response.enable_compression(web.ContentCoding.gzip)
     await response.prepare(request)
+    return response
+
+
+async def _expose(request: web.Request, registry: CollectorRegistry) -> web.StreamResponse:
+    response = await _begun(request)
     async for text in exposition(registry):
         await response.write(text)
     await response.write_eof()

@@ -31,6 +31,7 @@ SMALL: dict[str, tuple[int, ...]] = {
     "/debug/explain": (400, 40),
     "/debug/recording": (1_000, 4_000),
     "/metrics": (40,),
+    "/metrics/resources": (4_000,),
     "recordings": (2_000,),
     "profiles": (1, 800),
 }

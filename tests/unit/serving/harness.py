@@ -102,6 +102,7 @@ async def serving(**options: Any) -> AsyncIterator[Instance]:
         metrics=metrics.registry,
         reset_metrics=metrics.instruments.reset,
         configuration=lambda: {"kind": "KubeSchedulerConfiguration"},
+        pods=given.pop("pods", {}),
         flags=(("secure-port", str(port)),),
         checks=scheduler_checks(
             lambda: state["lease"],

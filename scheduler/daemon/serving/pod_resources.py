@@ -1,0 +1,69 @@
+"""What every pod of the cluster requests, as metrics: /metrics/resources.
+
+Source: pkg/scheduler/metrics/resources/resources.go v1.36 (name, labels, units). Differs: amounts
+are those that scheduling counts, so a fraction of a thousandth of a core counts as a whole one; and
+there is no kube_pod_resource_limit, since limits are not decoded.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from scheduler.api.pods import PodInfo
+from scheduler.api.resources import CPU, EPHEMERAL_STORAGE, HUGEPAGES_PREFIX, MEMORY
+
+_NAME: Final = "kube_pod_resource_request"
+_HEADER: Final = (
+    f"# HELP {_NAME} What a pod requests, by resource, with the unit if there is one.\n"
+    f"# TYPE {_NAME} gauge\n"
+)
+_SLICE_BYTES: Final = 2**15
+"""About a millisecond of work."""
+
+_MILLI: Final = 1000
+
+
+def pod_resource_slices(pods: Mapping[str, PodInfo]) -> Iterator[bytes]:
+    """The metrics of all pods as text, a slice at a time; pods may come and go meanwhile.
+
+    `pods` are those that the API server has, by any key, without those that have ended.
+    """
+    slice_, size = [_HEADER], 0
+    for key in list(pods):
+        pod = pods.get(key)
+        if pod is None:
+            continue
+        for line in _lines(pod):
+            slice_.append(line)
+            size += len(line)
+        if size >= _SLICE_BYTES:
+            yield "".join(slice_).encode()
+            slice_, size = [], 0
+    yield "".join(slice_).encode()
+
+
+def _lines(pod: PodInfo) -> Iterator[str]:
+    priority = pod.spec.priority
+    labels = (
+        f'namespace="{_escaped(pod.namespace)}",node="{_escaped(pod.node_name)}",'
+        f'pod="{_escaped(pod.name)}",priority="{"" if priority is None else priority}"'
+    )
+    scheduler = _escaped(pod.spec.scheduler_name)
+    for resource, amount in pod.shape.requests.items():
+        if amount:
+            value = amount / _MILLI if resource == CPU else float(amount)
+            yield (
+                f'{_NAME}{{{labels},resource="{_escaped(resource)}",scheduler="{scheduler}",'
+                f'unit="{_unit(resource)}"}} {value!r}\n'
+            )
+
+
+def _unit(resource: str) -> str:
+    if resource == CPU:
+        return "cores"
+    if resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith(HUGEPAGES_PREFIX):
+        return "bytes"
+    return "integer" if resource.startswith("attachable-volumes-") else ""
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
