@@ -26,6 +26,8 @@ REJECTING = {
     "configuration": {"NodeResourcesFit", "TaintToleration", "NodeAffinity", "InterPodAffinity"},
     "errors": {"NodeResourcesFit", "TaintToleration"},
     "mixed": {"NodeResourcesFit", "TaintToleration", "PodTopologySpread", "InterPodAffinity"},
+    "compared-taints": {"TaintToleration", "PodTopologySpread"},
+    "demanding-drivers": {"NodeVolumeLimits", "VolumeBinding"},
     "storage-scores": {"VolumeBinding", "VolumeRestrictions", "NodeVolumeLimits", "VolumeZone"},
     "volumes": {"VolumeBinding", "VolumeRestrictions", "NodeVolumeLimits", "VolumeZone"},
 }
@@ -40,6 +42,7 @@ SCORING = {
     "inter-pod": {"InterPodAffinity"},
     "devices": {"DynamicResources"},
     "devices-extended": {"NodeResourcesFit", "NodeResourcesBalancedAllocation"},
+    "compared-taints": {"TaintToleration", "PodTopologySpread"},
     "storage-scores": {"VolumeBinding"},
 }
 """Plugins that must prefer some node over another."""

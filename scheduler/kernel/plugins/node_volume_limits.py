@@ -60,14 +60,14 @@ class _Wanted:
 
     Attributes:
         volumes: as their drivers know them.
-        required: the drivers without which no node will do.
+        required: drivers that must be installed, and whether also on nodes without a CSINode.
         missing: what is said of a claim that does not exist, or empty.
     """
 
     __slots__ = ("missing", "required", "volumes")
 
     def __init__(
-        self, volumes: Attached, missing: str = "", required: tuple[str, ...] = ()
+        self, volumes: Attached, missing: str = "", required: tuple[tuple[str, bool], ...] = ()
     ) -> None:
         self.volumes = volumes
         self.required = required
@@ -148,9 +148,12 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
         catalog = self._handle.shared(VolumeCatalog)
         over = catalog.attachments.rows_over_limit(wanted.volumes, snapshot, rows)[rows]
         bits = over.astype(np.uint64)
-        for i, driver in enumerate(wanted.required):
+        for i, (driver, everywhere) in enumerate(wanted.required):
+            lacks = ~catalog.rows_with_driver(driver, snapshot)
+            if not everywhere:
+                lacks &= catalog.rows_with_csi_node(snapshot)
             bit = np.uint64(1) << np.uint64(_FIRST_DRIVER + min(i, _MOST_DRIVERS))
-            bits[(bits <= _OVER) & ~catalog.rows_with_driver(driver, snapshot)[rows]] = bit
+            bits[(bits <= _OVER) & lacks[rows]] = bit
         return bits if bits.any() else None
 
     @override
@@ -158,7 +161,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
         wanted = state.get(_WANTED) or self._wanted(pod)
         missing = Reason(wanted.missing, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
         lacking = [
-            Reason(f"{each} CSI driver is not installed on the node") for each in wanted.required
+            Reason(f"{driver} CSI driver is not installed on the node")
+            for driver, _ in wanted.required
         ]
         return (*_REASONS, missing, *lacking)
 
@@ -170,9 +174,9 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
             return _Wanted({}, str(problem))
         if not self.REQUIRES_DRIVERS:
             return _Wanted(volumes)
-        return _Wanted(
-            volumes, required=tuple(filter(catalog.must_be_installed, by_driver(volumes)))
-        )
+        own = catalog.attachments.own_drivers(pod)
+        demanded = filter(catalog.must_be_installed, by_driver(volumes))
+        return _Wanted(volumes, required=tuple((driver, driver in own) for driver in demanded))
 
 
 class NodeVolumeLimitsWithScaling(NodeVolumeLimits):

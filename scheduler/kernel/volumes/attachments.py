@@ -129,6 +129,27 @@ class Attachments:
             found.update(dict.fromkeys(_inline(use.migratable)))
         return found
 
+    def own_drivers(self, pod: PodInfo) -> set[str]:
+        """The drivers of the pod's volumes that are CSI volumes by themselves.
+
+        Volumes of migrated types are CSI volumes only on nodes that have a CSINode.
+        """
+        found = set()
+        for use in use_of((pod,)).pods:
+            for name in use.claims:
+                claim = self._claims.get(name.key)
+                if claim is not None and not self._is_migrated(claim):
+                    source = self._source_of(claim, name, None)
+                    found.update(() if source is None else (source.driver,))
+        return found
+
+    def _is_migrated(self, claim: PersistentVolumeClaim) -> bool:
+        volume = self._volumes.get(claim.volume_name) if claim.volume_name else None
+        if volume is not None:
+            return volume.csi is None
+        found = self._classes.get(claim.class_name) if claim.class_name else None
+        return found is not None and found.provisioner in BY_NAME
+
     def rows_over_limit(self, wanted: Attached, snapshot: Snapshot, rows: Rows) -> Mask:
         """Per row of the table whether the wanted volumes are too many; only those given count."""
         over = np.zeros(snapshot.table.size, np.bool_)

@@ -144,6 +144,10 @@ class VolumeCatalog(SharedState):
         found = self.drivers.get(driver)
         return found is not None and bool(found.spec.prevent_pod_scheduling_if_missing)
 
+    def rows_with_csi_node(self, snapshot: Snapshot) -> Mask:
+        """Per row whether its node has a CSINode; no driver has an empty name."""
+        return self._rows_where(self._installed, "", snapshot, lambda _: True)
+
     def rows_with_driver(self, driver: str, snapshot: Snapshot) -> Mask:
         """Per row whether the CSI driver is installed on its node."""
         return self._rows_where(
