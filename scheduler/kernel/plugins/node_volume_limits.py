@@ -49,6 +49,7 @@ from scheduler.kernel.volumes.catalog import VolumeCatalog
 from scheduler.kernel.volumes.translation import plugin_of
 
 _REASONS: Final = (Reason(OVER_LIMIT),)
+_OVER: Final = np.uint64(1)
 _MISSING: Final = np.uint64(2)
 _FIRST_DRIVER: Final = 2
 _MOST_DRIVERS: Final = 32

@@ -134,7 +134,7 @@ class Attachments:
 
         Volumes of migrated types are CSI volumes only on nodes that have a CSINode.
         """
-        found = set()
+        found: set[str] = set()
         for use in use_of((pod,)).pods:
             for name in use.claims:
                 claim = self._claims.get(name.key)
