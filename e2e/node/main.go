@@ -1,6 +1,6 @@
 // Command node is what a Kubernetes node runs, in one binary: the name it is started by, or else
-// its first argument, says which program it becomes (kubelet, kube-proxy or a device plugin); the rest are that
-// program's own arguments.
+// its first argument, says which program it becomes (kubelet, kube-proxy, a device plugin or a DRA
+// driver); the rest are that program's own arguments.
 //
 // It exists because end-to-end tests need real nodes on machines that can fetch nothing but Go
 // modules. Nothing here may change what the programs do.
@@ -26,6 +26,7 @@ var programs = map[string]func() *cobra.Command{
 	"kubelet":       func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
 	"kube-proxy":    proxy.NewProxyCommand,
 	"device-plugin": newDevicePluginCommand,
+	"dra-driver":    newDRADriverCommand,
 }
 
 func main() {
@@ -33,7 +34,7 @@ func main() {
 		os.Args = os.Args[1:]
 	}
 	if len(os.Args) == 0 || programs[os.Args[0]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: node kubelet|kube-proxy|device-plugin [ARGUMENT...]")
+		fmt.Fprintln(os.Stderr, "usage: node kubelet|kube-proxy|device-plugin|dra-driver [ARGUMENT...]")
 		os.Exit(2)
 	}
 	os.Exit(cli.Run(programs[os.Args[0]]()))

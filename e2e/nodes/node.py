@@ -212,6 +212,11 @@ class Node:
         """Starts a device plugin that offers so many devices; kubelet makes them a resource."""
         self._start("device-plugin", resource, str(count))
 
+    def start_dra_driver(self, driver: str, count: int) -> None:
+        """Starts a DRA driver that publishes so many devices, and prepares claims for kubelet."""
+        kubeconfig = str(self._kubeconfigs["kubelet"])
+        self._start("dra-driver", kubeconfig, self.name, driver, str(count))
+
     def tag_image(self, name: str, other: str) -> None:
         """Gives an image of the node another name, as if it had been built and pulled."""
         full = partial("docker.io/library/{}".format)

@@ -68,7 +68,7 @@ NODE = GoProgram(
     name="node",
     module=CHECKOUT / "e2e" / "node",
     linker_flags=version_flags(KUBERNETES_VERSION),
-    also_named=("kubelet", "kube-proxy", "device-plugin"),
+    also_named=("kubelet", "kube-proxy", "device-plugin", "dra-driver"),
 )
 """One binary that becomes each program of Kubernetes on a node by the name it is started by."""
 
