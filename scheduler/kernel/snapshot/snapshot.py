@@ -291,9 +291,10 @@ class Snapshot:
 
     def _begin(self) -> None:
         """Another state begins: no fork may be read any more."""
-        for fork in list(self._forks):
-            fork.end()
-        self._forks.clear()
+        if len(self._forks):
+            for fork in list(self._forks):
+                fork.end()
+            self._forks.clear()
         self.epoch += 1
 
     def _apply(self, change: Change) -> None:

@@ -182,8 +182,9 @@ class Filtering:
         found = Feasibility(state, pod_class)
         needs = pod.needs
         skipped = self._spared[needs].copy()
-        for name in skipped:
-            self._calls.spared(name, "PreFilter", Code.SKIP)
+        if self._calls.sampled:
+            for name in skipped:
+                self._calls.spared(name, "PreFilter", Code.SKIP)
         for plugin in pod_class.asked[needs]:
             known = pod_class.pre_filter.get(plugin.name)
             result, status = known or plugin.call(state, pod, snapshot)
