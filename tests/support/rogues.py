@@ -198,6 +198,9 @@ class Rogue(
     def pre_score(self, *_: Any) -> Any:
         return self.say(SKIP, unschedulable("late"))
 
+    def skips_all(self, *_: Any) -> Any:
+        return self.answer(lambda: self.draw.choice((True, False)))
+
     def skips_score(self, *_: Any) -> Any:
         return self.answer(lambda: self.draw.choice((True, False)))
 

@@ -34,6 +34,14 @@ class Shortcuts(Protocol):
     ONLY_BINDS: ClassVar[bool] = False
     """Whether `bind` does nothing but write the binding. The engine then writes it."""
 
+    def skips_all(self, pod: PodInfo, snapshot: Snapshot) -> bool:
+        """Whether both `pre_filter` and `pre_score` would return Skip, whatever nodes fit.
+
+        Cost: must be quick, as the runtime calls it for each pod.
+        """
+        del pod, snapshot
+        return False
+
     def skips_score(self, pod: PodInfo, snapshot: Snapshot) -> bool:
         """Whether `pre_score` would return Skip, or all scores be alike, whatever nodes fit.
 

@@ -25,6 +25,7 @@ from scheduler.kernel.framework.interface import (
     PostFilterResult,
     PreFilterPlugin,
     PreFilterResult,
+    Reads,
     SignPlugin,
 )
 from scheduler.kernel.framework.status import SKIP, Status, unresolvable, unschedulable
@@ -37,6 +38,8 @@ class HeldGroups(PreFilterPlugin, PostFilterPlugin, EnqueueExtensions, SignPlugi
     """Rejects pods that are members of a group."""
 
     NAME: ClassVar[str] = "GangScheduling"
+    READS: ClassVar[Reads] = Reads.NODE
+    """Nothing, in fact: what it signs decides."""
 
     @override
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:

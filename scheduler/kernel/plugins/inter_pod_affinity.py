@@ -237,6 +237,10 @@ class InterPodAffinity(
         )
 
     @override
+    def skips_all(self, pod: PodInfo, snapshot: Snapshot) -> bool:
+        return pod.shape.affinity is None and not snapshot.has_terms
+
+    @override
     def skips_score(self, pod: PodInfo, snapshot: Snapshot) -> bool:
         if self._own_terms.terms_of(pod, snapshot).preferred:
             return False

@@ -319,6 +319,10 @@ class PodTopologySpread(
         return [each for each in found if each is not None]
 
     @override
+    def skips_all(self, pod: PodInfo, snapshot: Snapshot) -> bool:
+        return not pod.spec.topology_spread_constraints and self._plans.plan_of(pod) is None
+
+    @override
     def skips_score(self, pod: PodInfo, snapshot: Snapshot) -> bool:
         try:
             plan = self._plans.plan_of(pod)

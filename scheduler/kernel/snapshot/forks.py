@@ -89,6 +89,10 @@ class ForkedTermCounts:
                 found[key] = changed
         return [cls for cls in found.values() if cls.counts.total]
 
+    def __len__(self) -> int:
+        """How many terms are counted at most."""
+        return len(self._original) + len(self._by_key)
+
     def _speaks_of(self, key: TermKey, pod: PodInfo) -> bool:
         _, pods, topology_key, _ = key
         return topology_key in self._labels and pods.matches(pod, self._namespaces)

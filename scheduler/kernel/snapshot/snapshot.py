@@ -251,6 +251,11 @@ class Snapshot:
         """
         return self._terms.matching(kind, pod, self.table.capacity)
 
+    @property
+    def has_terms(self) -> bool:
+        """Whether running pods have any terms; perhaps, in a fork from which pods went."""
+        return len(self._terms) > 0
+
     def each_term_about(self, kind: TermKind, pod: PodInfo) -> list[TermClass]:
         """The same, each term by itself; for people."""
         return self._terms.about(kind, pod)

@@ -242,6 +242,7 @@ class Plodding(Shortcuts):
     NEEDS = Shortcuts.NEEDS
     COSTS_BY_ROW = Shortcuts.COSTS_BY_ROW
     ONLY_BINDS = Shortcuts.ONLY_BINDS
+    skips_all = Shortcuts.skips_all
     skips_score = Shortcuts.skips_score
     score_by_domain = Shortcuts.score_by_domain
 

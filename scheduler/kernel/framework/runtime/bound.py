@@ -242,12 +242,22 @@ class BoundPlugin(msgspec.Struct, Generic[F], frozen=True, eq=False):
         call: its method there.
         needs: see `Shortcuts.NEEDS`.
         is_row_local: whether what it says holds for all pods of a class.
+        skips_all: see `Shortcuts`; None for a plugin that does not say it.
     """
 
     name: str
     call: F
     needs: int = 0
     is_row_local: bool = False
+    skips_all: Callable[[PodInfo, Snapshot], bool] | None = None
+
+    def has_no_say(self, pod: PodInfo, snapshot: Snapshot) -> bool:
+        """Whether the plugin says that it would skip the pod.
+
+        Raises:
+            PluginError: the plugin failed.
+        """
+        return self.skips_all is not None and self.skips_all(pod, snapshot)
 
 
 class BoundFilter(msgspec.Struct, frozen=True, eq=False):

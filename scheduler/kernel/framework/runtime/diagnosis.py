@@ -46,6 +46,7 @@ class Feasibility(msgspec.Struct):
         attempt: the filters that looked at nodes, to be asked "what if"; None when PreFilter ended
             the attempt for good.
         is_row_local: whether nothing but the class's own columns was asked, and they say it all.
+        silent: PreFilter plugins that have no say about the pod, nor about its score.
     """
 
     state: CycleState
@@ -57,6 +58,7 @@ class Feasibility(msgspec.Struct):
     absent: Status | None = None
     attempt: FilterAttempt | None = None
     is_row_local: bool = False
+    silent: list[str] = msgspec.field(default_factory=list)
 
     def restrict(self, plugin: str, names: frozenset[str]) -> None:
         """Look only at these nodes, as a plugin says."""

@@ -179,13 +179,17 @@ class Filtering:
             PluginError: a plugin failed.
         """
         state = CycleState(pod_class.state)
-        found = Feasibility(state, pod_class)
         needs = pod.needs
+        found = Feasibility(state, pod_class)
         skipped = self._spared[needs].copy()
         if self._calls.sampled:
             for name in skipped:
                 self._calls.spared(name, "PreFilter", Code.SKIP)
         for plugin in pod_class.asked[needs]:
+            if plugin.has_no_say(pod, snapshot):
+                found.silent.append(plugin.name)
+                self._calls.spared(plugin.name, "PreFilter", Code.SKIP)
+                continue
             known = pod_class.pre_filter.get(plugin.name)
             result, status = known or plugin.call(state, pod, snapshot)
             if status.code is Code.SKIP:
@@ -203,7 +207,7 @@ class Filtering:
             found.restrict(plugin.name, result.node_names)
             if not found.node_names:
                 return self._ended(found, plugin.name, _nothing_left(found.restricting))
-        state.write(SKIPPED, pod_class.skipped.union(skipped))
+        state.write(SKIPPED, pod_class.skipped.union(skipped, found.silent))
         return found
 
     def _ended(self, found: Feasibility, last: str, rejection: Status) -> Feasibility:

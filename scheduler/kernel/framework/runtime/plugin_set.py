@@ -48,6 +48,7 @@ from scheduler.kernel.framework.runtime.bound import (
     is_row_local,
     needs_of,
 )
+from scheduler.kernel.framework.shortcuts import Shortcuts
 from scheduler.kernel.framework.status import Status
 from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.snapshot import Rows, Snapshot
@@ -261,9 +262,17 @@ class ProfilePlugins:
                 ),
                 needs_of(plugin),
                 is_row_local(plugin),
+                self._skips_all(plugin, label),
             )
             for plugin in self._list(point)
         ]
+
+    def _skips_all(self, plugin: Any, label: str) -> Callable[[PodInfo, Snapshot], bool] | None:
+        says = getattr(plugin, "skips_all", None)
+        if says is None or type(plugin).skips_all is Shortcuts.skips_all:
+            return None
+        check = None if plugin.NAME in self._trusted else answers.yes_or_no
+        return self.calls.guarded(plugin, label, says, check)
 
     def _sort_key(self) -> Callable[[QueuedPodInfo], Any]:
         found = self._list("queueSort")

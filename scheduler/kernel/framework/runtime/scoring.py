@@ -104,7 +104,7 @@ class Scoring:
             PluginError: a plugin failed, or answered a score out of range.
         """
         if rows is None and self._keeps_totals(found):
-            asked = self._asked(pod, snapshot)
+            asked = self._asked(found, pod, snapshot)
             if not asked:
                 return self._best_cached(found, snapshot)
             best = self._best_by_domain(asked, found, pod, snapshot)
@@ -182,11 +182,12 @@ class Scoring:
             return False
         return not any(raw.varies for raw in pod_class.raw_scores)
 
-    def _asked(self, pod: PodInfo, snapshot: Snapshot) -> list[BoundScore]:
+    def _asked(self, found: Feasibility, pod: PodInfo, snapshot: Snapshot) -> list[BoundScore]:
         """The plugins that add to what the class says, or the first where not all are trusted."""
         asked: list[BoundScore] = []
         for scored in self._cluster_asked[pod.needs]:
-            if scored.skips_score is None or not scored.skips_score(pod, snapshot):
+            skips = scored.skips_score
+            if skips is None or not (scored.name in found.silent or skips(pod, snapshot)):
                 asked.append(scored)
                 if not self._are_trusted:
                     break
