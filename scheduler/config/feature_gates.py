@@ -128,7 +128,7 @@ SchedulerQueueingHints SidecarContainers StorageCapacityScoring TaintTolerationC
 TopologyAwareWorkloadScheduling VolumeAttributesClass VolumeLimitScaling WorkloadAwarePreemption
 """
 
-_OF_SCHEDULING: Final = frozenset(_READ_BY_SCHEDULER.split())
+OF_SCHEDULING: Final = frozenset(_READ_BY_SCHEDULER.split())
 """What kube-scheduler's behaviour depends on; the rest is for other components."""
 
 
@@ -142,12 +142,12 @@ def unsupported_gates(settings: Iterable[str]) -> Iterator[tuple[str, bool]]:
 
     A default is accepted even where this version behaves otherwise: it changes nothing.
     """
-    return (gate for gate in _differing(settings) if gate[0] in _OF_SCHEDULING)
+    return (gate for gate in _differing(settings) if gate[0] in OF_SCHEDULING)
 
 
 def gates_without_effect(settings: Iterable[str]) -> Iterator[str]:
     """The gates that are set otherwise than by default and belong to other components."""
-    return (name for name, _ in _differing(settings) if name not in _OF_SCHEDULING)
+    return (name for name, _ in _differing(settings) if name not in OF_SCHEDULING)
 
 
 def _differing(settings: Iterable[str]) -> Iterator[tuple[str, bool]]:

@@ -19,14 +19,17 @@ from scheduler.kernel.queue.equivalent_pods import (
     ProbeState,
 )
 from tests.mutants.named import FAULTS
+from tests.unit.docs import not_here
 
 CHECKOUT: Final = Path(__file__).parents[3]
 PAGE: Final = CHECKOUT / "docs" / "architecture.md"
 TESTING: Final = CHECKOUT / "docs" / "testing.md"
+PARITY: Final = CHECKOUT / "docs" / "parity.md"
 BEGIN: Final = "<!-- drawn by: python -m tests.unit.docs.drawn -->"
 BEGIN_CALLS: Final = "<!-- drawn, calls, by: python -m tests.unit.docs.drawn -->"
 BEGIN_LANES: Final = "<!-- drawn, lanes, by: python -m tests.unit.docs.drawn -->"
 BEGIN_PROBES: Final = "<!-- drawn, probes, by: python -m tests.unit.docs.drawn -->"
+BEGIN_NOT_HERE: Final = "<!-- drawn, not here, by: python -m tests.unit.docs.drawn -->"
 END: Final = "<!-- end of what is drawn -->"
 
 
@@ -122,4 +125,5 @@ if __name__ == "__main__":
     page = with_table(page, lanes(), BEGIN_LANES)
     page = with_table(page, calls(), BEGIN_CALLS)
     PAGE.write_text(with_table(page, probes(), BEGIN_PROBES))
+    PARITY.write_text(with_table(PARITY.read_text(), not_here.table(), BEGIN_NOT_HERE))
     TESTING.write_text(with_table(TESTING.read_text(), faults()))
