@@ -11,6 +11,7 @@ from scheduler.api.objects import Node, Pod
 from scheduler.api.pods import PodInfo
 from scheduler.api.taints import UNSCHEDULABLE_TAINT
 from scheduler.kernel.answers.checks import EveryCheck, shortage
+from scheduler.kernel.answers.device_changes import rows_if_free
 from scheduler.kernel.answers.edits import AddNodes, EvictPod, SetLabel, Uncordon
 from scheduler.kernel.answers.labels import fewest_labels
 from scheduler.kernel.answers.model import SuggestedChange
@@ -107,9 +108,10 @@ def evict(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
 def add_nodes(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
     """A node like the smallest one that would do if it were empty."""
     rows = _clearable(every, every.snapshot.table.live_rows())
+    rows = np.intersect1d(rows, rows_if_free(every, trials))
     for row in _different(every.snapshot, rows)[:_NODES_TRIED].tolist():
         node = every.snapshot.node(row)
-        found = trials.nodes_with(_like(node, every.snapshot))
+        found = trials.nodes_with(_like(node, every.snapshot), node.metadata.name)
         if found:
             yield change_of([AddNodes(node.metadata.name, 1)], found)
             return

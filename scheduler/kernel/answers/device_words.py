@@ -3,6 +3,15 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias, assert_never
 
+from scheduler.api.objects import Taint
+from scheduler.api.taints import taint_text
+from scheduler.kernel.answers.edits import (
+    ClaimEdit,
+    DropDeviceRule,
+    FreeClaim,
+    LowerCount,
+    TolerateDevices,
+)
 from scheduler.kernel.framework.obstacles import (
     AllocatedClaimObstacle,
     DeviceHolder,
@@ -15,6 +24,7 @@ from scheduler.kernel.framework.obstacles import (
 AboutDevices: TypeAlias = (
     DeviceObstacle | DevicePoolObstacle | DevicesTogetherObstacle | AllocatedClaimObstacle
 )
+AboutClaims: TypeAlias = ClaimEdit | FreeClaim
 _SHOWN: Final = 3
 
 
@@ -39,6 +49,29 @@ def device_steps(obstacle: DeviceObstacle) -> Iterator[str]:
     """What each step leaves, the number of devices first."""
     for left in obstacle.left:
         yield f"{left.devices} on {_count(left.nodes, 'node')}: {_step(obstacle, left)}"
+
+
+def claim_edit_text(edit: AboutClaims) -> str:
+    """What to do about a claim."""
+    match edit:
+        case LowerCount():
+            return f"ask for {edit.at_most} of {edit.count} devices in {_where(edit)}"
+        case DropDeviceRule():
+            what = "selector" if edit.request else "constraint"
+            return f"drop the {what} `{edit.text}` of {_where(edit)}"
+        case TolerateDevices():
+            taint = taint_text(Taint(edit.key, edit.value, edit.effect))
+            return f"tolerate {taint} in {_where(edit)}"
+        case FreeClaim():
+            how = f"delete pod {', '.join(edit.pods)}" if edit.pods else "delete it, no pod uses it"
+            return f"free claim {edit.claim} on {edit.node} ({how})"
+        case _ as unreachable:
+            assert_never(unreachable)
+
+
+def _where(edit: ClaimEdit) -> str:
+    written = f"template {edit.template}" if edit.template else f"claim {edit.claim}"
+    return f"request {edit.request} of {written}" if edit.request else written
 
 
 def _request(found: DeviceObstacle) -> str:

@@ -74,6 +74,74 @@ class AddNodes(_Wire, frozen=True, tag="addNodes"):
     count: int
 
 
+class _OfClaim(_Wire, frozen=True):
+    """Where an edit of a claim is to be made.
+
+    Attributes:
+        claim: `namespace/name`.
+        template: the template that the claim is made from, which is what to change: claims never
+            change; empty where a claim is written by itself.
+        request: the name of the request; `request/alternative` in a prioritized list. Empty for
+            all that concerns several requests.
+    """
+
+    claim: str
+    template: str
+    request: str
+
+
+class LowerCount(_OfClaim, frozen=True, tag="lowerCount"):
+    """Ask for `at_most` devices in place of `count`."""
+
+    count: int
+    at_most: int
+
+
+class DropDeviceRule(_OfClaim, frozen=True, tag="dropDeviceRule"):
+    """Take out a selector of a request, or a constraint of the claim.
+
+    Attributes:
+        path: where it is written, below `spec.devices`.
+        text: what it says.
+    """
+
+    path: str
+    text: str
+
+
+class TolerateDevices(_OfClaim, frozen=True, tag="tolerateDevices"):
+    """Tolerate a taint of devices. Operator Equal; an empty value is one as well."""
+
+    key: str
+    value: str
+    effect: str
+
+
+class FreeClaim(_Wire, frozen=True, tag="freeClaim"):
+    """Let the devices of another claim be free.
+
+    Attributes:
+        claim: `namespace/name`.
+        pods: the pods that use it and would have to go; without any it is to be deleted.
+        node: where that makes room.
+        devices: how many it has.
+    """
+
+    claim: str
+    pods: tuple[str, ...]
+    node: str
+    devices: int
+
+
+ClaimEdit: TypeAlias = LowerCount | DropDeviceRule | TolerateDevices
 Edit: TypeAlias = (
-    LowerRequest | AddToleration | DropRule | SetLabel | Uncordon | EvictPod | AddNodes
+    LowerRequest
+    | AddToleration
+    | DropRule
+    | SetLabel
+    | Uncordon
+    | EvictPod
+    | AddNodes
+    | ClaimEdit
+    | FreeClaim
 )

@@ -1,6 +1,7 @@
 """What every plugin says about every node, for every pod on its own."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -35,6 +36,7 @@ from scheduler.kernel.answers.model import (
     Preempting,
     Unserved,
 )
+from scheduler.kernel.answers.supposed import supposed_devices
 from scheduler.kernel.answers.trials import Trials
 from scheduler.kernel.answers.why import Depth, Whys
 from scheduler.kernel.engine import Engine
@@ -99,7 +101,7 @@ class Explainer:
         self._tells_devices = tells_devices
         self._unserved = unserved
         self._asked: _Asked | None = None
-        self._whys = Whys()
+        self._whys = Whys(partial(supposed_devices, engine))
         self._nodes = NodeNames()
 
     def explain(self, pod: PodInfo, depth: Depth = Depth.VERDICTS) -> PodAnswer:

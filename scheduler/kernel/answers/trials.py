@@ -1,6 +1,7 @@
 """The pod, or the cluster, as it might be: judged by the filters that decide, changing nothing."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import combinations
 from math import comb
 from typing import Final, TypeAlias, TypeVar
@@ -10,10 +11,11 @@ from numpy.typing import NDArray
 
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Node, PodSpec
-from scheduler.api.pods import PodInfo
+from scheduler.api.pods import DEVICES, PodInfo
 from scheduler.errors import SchedulerError
 from scheduler.kernel.answers.edits import Edit
-from scheduler.kernel.answers.model import SuggestedChange
+from scheduler.kernel.answers.model import Check, SuggestedChange
+from scheduler.kernel.answers.supposed import SupposedDevices
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.snapshot import NodeRemoved, NodeSet, Snapshot
@@ -38,6 +40,8 @@ class Trials:
         pod: as it is.
         snapshot: the cluster as it is.
         nominated: pods that wait for a node to be cleared for them.
+        supposed: what devices and claims could be; None where no plugin reads them.
+        checks: what filters have against the pod as it is, where that is known.
         left: how many trials may still be made for the present kind.
     """
 
@@ -47,10 +51,14 @@ class Trials:
         pod: PodInfo,
         snapshot: Snapshot,
         nominated: NominatedPods | None,
+        supposed: SupposedDevices | None = None,
+        checks: Sequence[Check] = (),
     ) -> None:
         self.pod = pod
         self.snapshot = snapshot
         self.nominated = nominated
+        self.supposed = supposed
+        self.checks = checks
         self.left = 0
         self._aside = framework.aside()
         self._world: Snapshot | None = None
@@ -73,8 +81,11 @@ class Trials:
         except PluginError:
             return np.zeros(0, np.intp)
 
-    def nodes_with(self, node: Node) -> list[str]:
-        """The nodes on which the pod would fit, were there a new node, or one other than it is."""
+    def nodes_with(self, node: Node, like: str = "") -> list[str]:
+        """The nodes on which the pod would fit, were there a new node, or one other than it is.
+
+        A new node has devices as the one that it is `like`.
+        """
         world = self._world
         if world is None:
             world = self._world = self.snapshot.copy()
@@ -83,11 +94,17 @@ class Trials:
         before = None if row is None else world.node(row)
         world.update([NodeSet(blank_info(node), node)])
         try:
-            return sorted(world.table.names[row] for row in self.rows(snapshot=world).tolist())
+            with self._devices_of(name, like, world):
+                return sorted(world.table.names[row] for row in self.rows(snapshot=world).tolist())
         finally:
             world.update(
                 [NodeRemoved(name) if before is None else NodeSet(blank_info(before), before)]
             )
+
+    def _devices_of(self, name: str, like: str, world: Snapshot) -> AbstractContextManager[None]:
+        if not like or self.supposed is None or not self.pod.needs & DEVICES:
+            return nullcontext()
+        return self.supposed.devices_of(name, like, world)
 
     def change(self, edits: Sequence[Edit], rows: Rows) -> SuggestedChange:
         """A change after which the pod fits on some rows."""

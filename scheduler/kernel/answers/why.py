@@ -13,9 +13,16 @@ from msgspec.structs import replace
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.checks import EveryCheck, checks_of, every_check, nearest_nodes
 from scheduler.kernel.answers.cluster_changes import add_nodes, evict, set_labels, uncordon
+from scheduler.kernel.answers.device_changes import (
+    MOST_TRIALS as MOST_CLAIM_TRIALS,
+    change_claims,
+    free_claims,
+    lower_counts,
+)
 from scheduler.kernel.answers.model import Guess, PodAnswer, SuggestedChange
 from scheduler.kernel.answers.smallest import add_tolerations, drop_rules, lower_requests, several
 from scheduler.kernel.answers.spelling import guesses
+from scheduler.kernel.answers.supposed import SupposedDevices
 from scheduler.kernel.answers.trials import Trials, TrialsSpentError
 from scheduler.kernel.framework.runtime import Feasibility, Framework, PluginError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
@@ -28,6 +35,7 @@ _MOST_KNOWN: Final = 256
 
 _Kind: TypeAlias = Callable[[EveryCheck, Trials], Iterator[SuggestedChange]]
 _OF_THE_POD: Final[tuple[_Kind, ...]] = (lower_requests, add_tolerations, drop_rules)
+_OF_CLAIMS: Final[tuple[_Kind, ...]] = (lower_counts, change_claims, free_claims)
 _OF_THE_CLUSTER: Final[tuple[_Kind, ...]] = (uncordon, set_labels, evict, add_nodes)
 
 
@@ -45,7 +53,9 @@ class Depth(Enum):
 class Whys:
     """Find out why pods fit nowhere; once for pods that are alike, while nothing changes."""
 
-    def __init__(self) -> None:
+    def __init__(self, supposed: Callable[[], SupposedDevices | None] = lambda: None) -> None:
+        """Know nothing yet; `supposed` gives what a trial may suppose of devices."""
+        self._supposed = supposed
         self._state: object = None
         self._known: dict[object, PodAnswer] = {}
 
@@ -74,7 +84,9 @@ class Whys:
         known = self._known.get(likeness)
         if known is None or likeness is None:
             try:
-                known = explained(depth, framework, pod, snapshot, nominated, found)
+                known = explained(
+                    depth, framework, pod, snapshot, nominated, found, self._supposed()
+                )
             except PluginError:
                 return answer
             if len(self._known) < _MOST_KNOWN:
@@ -95,6 +107,7 @@ def explained(
     snapshot: Snapshot,
     nominated: NominatedPods | None = None,
     found: Feasibility | None = None,
+    supposed: SupposedDevices | None = None,
 ) -> PodAnswer:
     """Why a pod fits nowhere, and what would help.
 
@@ -106,10 +119,11 @@ def explained(
     """
     every = every_check(framework, pod, snapshot, nominated, found)
     answer = PodAnswer(pod.key, framework.profile_name)
-    answer = replace(answer, checks=checks_of(every), nearest=nearest_nodes(every))
+    checks = checks_of(every)
+    answer = replace(answer, checks=checks, nearest=nearest_nodes(every))
     if depth is not Depth.CHANGES:
         return answer
-    trials = Trials(framework, pod, snapshot, nominated)
+    trials = Trials(framework, pod, snapshot, nominated, supposed, checks)
     changes = tuple(smallest_changes(every, trials))
     return replace(answer, changes=changes, guesses=tuple(_guesses(trials)))
 
@@ -123,12 +137,16 @@ def smallest_changes(every: EveryCheck, trials: Trials) -> Iterator[SuggestedCha
             yield change
     if not found:
         yield from _of_kind(several, every, trials)
+    for kind in _OF_CLAIMS:
+        yield from _of_kind(kind, every, trials, MOST_CLAIM_TRIALS)
     for kind in _OF_THE_CLUSTER:
         yield from _of_kind(kind, every, trials)
 
 
-def _of_kind(kind: _Kind, every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
-    trials.left = MOST_TRIALS
+def _of_kind(
+    kind: _Kind, every: EveryCheck, trials: Trials, most: int = MOST_TRIALS
+) -> Iterator[SuggestedChange]:
+    trials.left = most
     try:
         yield from kind(every, trials)
     except TrialsSpentError:

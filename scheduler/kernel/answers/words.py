@@ -1,11 +1,17 @@
 """Obstacles, changes and guesses as short sentences."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Final, assert_never
 
 from scheduler.api.objects import Taint
 from scheduler.api.taints import taint_text
-from scheduler.kernel.answers.device_words import device_steps, device_text
+from scheduler.kernel.answers.device_words import (
+    AboutClaims,
+    claim_edit_text,
+    device_steps,
+    device_text,
+)
 from scheduler.kernel.answers.edits import (
     AddNodes,
     AddToleration,
@@ -16,7 +22,7 @@ from scheduler.kernel.answers.edits import (
     SetLabel,
     Uncordon,
 )
-from scheduler.kernel.answers.model import Guess, NearNode, SuggestedChange
+from scheduler.kernel.answers.model import Guess, NearNode, PodAnswer, SuggestedChange
 from scheduler.kernel.answers.report import amount_for_people
 from scheduler.kernel.answers.requests import amount_of
 from scheduler.kernel.framework.obstacles import (
@@ -86,6 +92,15 @@ def change_text(change: SuggestedChange) -> str:
     if any(isinstance(edit, AddNodes) for edit in change.edits):
         return what
     return f"{what}: then it fits on {where}"
+
+
+def device_advice(answer: PodAnswer) -> str:
+    """Where a pod lacks devices: what to do about its claims, or else what it lacks."""
+    texts = (change_text(c) for c in answer.changes or () if isinstance(c.edits[0], AboutClaims))
+    obstacles = (o for check in answer.checks or () for o in check.obstacles)
+    lacks = (device_text(o) for o in obstacles if isinstance(o, DeviceObstacle) and not o.enough)
+    text = next(chain(texts, lacks), "")
+    return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
 def guess_text(guess: Guess) -> str:
@@ -208,6 +223,14 @@ def edit_text(edit: Edit) -> str:
             return f"tolerate {taint_text(Taint(edit.key, edit.value, edit.effect))}"
         case DropRule():
             return f"drop {short_path(edit.path)} ({edit.text})"
+        case SetLabel() | Uncordon() | EvictPod() | AddNodes():
+            return _of_cluster(edit)
+        case _:
+            return claim_edit_text(edit)
+
+
+def _of_cluster(edit: SetLabel | Uncordon | EvictPod | AddNodes) -> str:
+    match edit:
         case SetLabel():
             # As kubectl has it.
             label = f"{edit.key}-" if edit.value is None else f"{edit.key}={edit.value}"

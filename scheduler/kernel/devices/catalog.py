@@ -127,9 +127,16 @@ class Devices:
 
         Cost: O(nodes and devices); it is for answers, not for decisions.
         """
+        return self.examination(claims, snapshot).findings(claims)
+
+    def examination(self, claims: Sequence[ResourceClaim], snapshot: Snapshot) -> Examination:
+        """What answers for people about claims without an allocation.
+
+        Cost: as that of `findings`. It is good until anything changes.
+        """
         self.places.refresh(snapshot)
         judging = self._judging(plan_of(claims, self.classes))
-        return Examination(judging, self.places, snapshot).findings(claims)
+        return Examination(judging, self.places, snapshot)
 
     def fork(self) -> "Devices":
         """A copy that changes without this one, and this one without it."""

@@ -6,9 +6,9 @@ enough.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from scheduler.kernel.devices.places import Layout, Places
 from scheduler.kernel.devices.plan import Ask
 from scheduler.kernel.devices.pools import NO_ROWS, Mask, PoolState, Rows
 from scheduler.kernel.snapshot import Snapshot
+
+_MOST_HELD: Final = 4096
+"""Of more devices that are in use it is not told which claims have them."""
 
 
 class Step(Enum):
@@ -64,7 +67,8 @@ class RequestFinding(NamedTuple):
         wanted: how many devices it asks for; None for all.
         steps: what each step leaves, in order.
         taints: by taint, how many devices it keeps away that would do otherwise.
-        holders: by the UID of a claim, how many devices it has that would do otherwise.
+        holders: by the UID of a claim, how many devices it has that would do otherwise; not all
+            claims where thousands of devices are in use.
         enough: nodes on which enough devices are left.
         problem: why nothing can be allocated for it anywhere; empty when there is no reason.
         device_class: the name of the class.
@@ -115,6 +119,31 @@ class Findings(NamedTuple):
     together: Rows = NO_ROWS
 
 
+class _Looked(NamedTuple):
+    """What one request finds on the nodes.
+
+    Attributes:
+        finding: for people.
+        wanted: by node, how many devices it needs there.
+        matching: by node, how many would do if none were in use.
+        left: by node, how many are left.
+        held: by device that a node sees, whether only a claim that has it keeps it away.
+    """
+
+    finding: RequestFinding
+    wanted: Rows
+    matching: Rows
+    left: Rows
+    held: Mask
+
+
+class Freeing(NamedTuple):
+    """Claims that may have to be freed on a node, by UID; those of most devices first."""
+
+    row: int
+    claims: tuple[str, ...]
+
+
 class Examination:
     """Looks at all devices of all nodes once, for all requests."""
 
@@ -137,21 +166,75 @@ class Examination:
     def findings(self, claims: Sequence[ResourceClaim]) -> Findings:
         """What becomes of every request of the claims that the plan is of."""
         plan = self._judging.plan
-        found: list[RequestFinding] = []
-        enough: dict[tuple[int, str], Mask] = {}
-        for ask, claim in zip(plan.asks, plan.claim_of, strict=True):
-            finding, nodes = self._finding(ask, claims[claim].key)
-            found.append(finding)
-            # Any alternative of a request will do.
-            known = enough.get((claim, ask.base_name))
-            enough[claim, ask.base_name] = nodes if known is None else known | nodes
-        together = np.ones(len(self._nodes), np.bool_)
-        for nodes in enough.values():
-            together &= nodes
+        looked = [
+            self._look(ask, claims[claim].key)
+            for ask, claim in zip(plan.asks, plan.claim_of, strict=True)
+        ]
+        together = self._all_of(looked, lambda one: _is_enough(one, one.left))
+        found = (
+            one.finding._replace(
+                holders=self._holders(np.unique(self._rows[one.held])[:_MOST_HELD])
+            )
+            for one in looked
+        )
         return Findings(tuple(found), self._pools(), self._nodes[together])
 
-    def _finding(self, ask: Ask, claim: str) -> tuple[RequestFinding, Mask]:
-        """What becomes of a request, and by node whether enough is left for it."""
+    def rows_if_free(self) -> Rows:
+        """The rows of nodes on which every request would have enough if nothing were in use."""
+        looked = [self._look(ask, "") for ask in self._judging.plan.asks]
+        return self._nodes[self._all_of(looked, lambda one: _is_enough(one, one.matching))]
+
+    def to_free(self, rows: Rows, most: int) -> list[Freeing]:
+        """What could be freed on some of the rows so that enough may be left there.
+
+        Args:
+            rows: of nodes.
+            most: on how many nodes at most; those that need least come first.
+        """
+        looked = [self._look(ask, "") for ask in self._judging.plan.asks]
+        missing = np.zeros(len(self._nodes), np.intp)
+        able = np.isin(self._nodes, rows) & self._all_of(
+            looked, lambda one: _is_enough(one, one.matching)
+        )
+        for one in looked:
+            missing += np.maximum(one.wanted - one.left, 0)
+        places = np.flatnonzero(able)
+        order = places[np.argsort(missing[places], kind="stable")[:most]]
+        return [
+            Freeing(int(self._nodes[place]), self._holders_on(place, looked))
+            for place in order.tolist()
+        ]
+
+    def _holders_on(self, place: int, looked: Sequence[_Looked]) -> tuple[str, ...]:
+        """Those that have enough devices for each request, and those that have counters."""
+        usage = self._judging.usage
+        chosen: dict[str, None] = {}
+        here = self._owner == place
+        for one in looked:
+            missing = int(one.wanted[place] - one.left[place])
+            for uid, devices in self._holders(self._rows[here & one.held]).items():
+                if missing > 0:
+                    chosen[uid] = None
+                    missing -= devices
+            if missing > 0:
+                seen = self._rows[here]
+                chosen |= dict.fromkeys(self._holders(seen[usage.allocated[seen]]))
+        return tuple(chosen)
+
+    def _all_of(self, looked: Sequence[_Looked], holds: Callable[[_Looked], Mask]) -> Mask:
+        """By node, whether something holds for every request, or an alternative of it."""
+        plan = self._judging.plan
+        found: dict[tuple[int, str], Mask] = {}
+        for ask, claim, one in zip(plan.asks, plan.claim_of, looked, strict=True):
+            known = found.get((claim, ask.base_name))
+            found[claim, ask.base_name] = holds(one) if known is None else known | holds(one)
+        every = np.ones(len(self._nodes), np.bool_)
+        for mask in found.values():
+            every &= mask
+        return every
+
+    def _look(self, ask: Ask, claim: str) -> _Looked:
+        """What becomes of a request."""
         judging, usage, rows = self._judging, self._judging.usage, self._rows
         left = self._here.copy()
         steps = [self._left(Step.SEEN, "", left)]
@@ -165,23 +248,22 @@ class Examination:
         if (left & ~fits).any():
             left &= fits
             steps.append(self._left(Step.CAPACITY, "", left))
-        matching = self._per_node(left)
         tolerated = judging.tolerated(ask, rows)
         taints = self._taints(ask, np.unique(rows[left & ~tolerated]))
+        # All means each one that matches, so that none may be missing.
+        wanted = self._per_node(left) if ask.is_all else np.full(len(self._nodes), ask.count)
         if taints:
             left &= tolerated
             steps.append(self._left(Step.TAINTS, "", left))
+        matching = self._per_node(left)
         held = left & usage.in_use[rows] & (not ask.is_admin)
-        holders = self._holders(np.unique(rows[held]))
-        if holders:
+        if held.any():
             left &= ~held
             steps.append(self._left(Step.IN_USE, "", left))
         if (left & self._short).any():
             left &= ~self._short
             steps.append(self._left(Step.COUNTERS, "", left))
         per_node = self._per_node(left)
-        # All means each one that matches, so that none may be missing.
-        enough = (per_node == matching) & (matching > 0) if ask.is_all else per_node >= ask.count
         most = int(per_node.max(initial=0))
         finding = RequestFinding(
             claim,
@@ -189,14 +271,16 @@ class Examination:
             None if ask.is_all else ask.count,
             tuple(steps),
             taints,
-            holders,
-            int(enough.sum()),
+            {},
+            0,
             ask.problem,
             ask.class_name,
             most,
             self._names[self._nodes[int(per_node.argmax())]] if most else "",
         )
-        return finding, enough
+        looked = _Looked(finding, wanted, matching, per_node, held)
+        enough = int(np.count_nonzero(_is_enough(looked, per_node)))
+        return looked._replace(finding=finding._replace(enough=enough))
 
     def _per_node(self, left: Mask) -> Rows:
         return np.bincount(self._owner[left], minlength=len(self._layouts))
@@ -236,6 +320,12 @@ class Examination:
             if view.state is not PoolState.READY
         )
         return tuple(PoolFinding(*key, nodes) for key, nodes in counts.most_common())
+
+
+def _is_enough(one: _Looked, devices: Rows) -> Mask:
+    """By node, whether a number of devices is enough; of all that match one at least."""
+    enough: Mask = devices >= np.maximum(one.wanted, 1)
+    return enough
 
 
 def _joined(parts: Iterable[NDArray[np.intp]]) -> Rows:

@@ -115,6 +115,7 @@ class Engine:
         core: the state; for reading.
         attempts: the attempts under way; for reading.
         scheduler: what takes pods off the queue; for reading.
+        backing: what plugins see; to ask them about a fork.
         from_outside: takes the events that plugins post while the engine handles none (PreBind,
             Bind); the driver passes them to `handle`.
     """
@@ -151,7 +152,7 @@ class Engine:
         self.from_outside: Callable[[Event], None] = self._inbox.append
         self._settings = settings
         self._rules_of = rules_of
-        self._backing = backing
+        self.backing = backing
         random = Random(settings.seed)  # noqa: S311 - breaks ties, keeps no secret
         self.core = Core(
             frameworks=frameworks,
@@ -341,7 +342,7 @@ class Engine:
 
     def _decide_by(self, rules: EngineProfiles) -> None:
         core = self.core
-        core.frameworks = self._backing.frameworks = rules.frameworks
+        core.frameworks = self.backing.frameworks = rules.frameworks
         core.algorithm.percentage_of_nodes_to_score = rules.percentage_of_nodes_to_score
         self._tell_groups()
 

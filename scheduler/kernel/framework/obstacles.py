@@ -220,7 +220,7 @@ class DeviceObstacle(_Wire, frozen=True, tag="device"):
         left: what each step leaves, in the order of the steps.
         taints: those that the request does not tolerate, the most frequent first.
         holders: some of the claims that have devices which would do, those of most devices first.
-        holder_count: how many such claims there are.
+        holder_count: how many such claims there are, among those of 4,096 devices.
     """
 
     claim: str

@@ -20,7 +20,7 @@ from scheduler.kernel.answers.model import (
     Unserved,
 )
 from scheduler.kernel.answers.report import Group, Miss, Reasons, best_nodes, groups_of
-from scheduler.kernel.answers.words import edit_text, lead_text, nodes_text
+from scheduler.kernel.answers.words import device_advice, edit_text, lead_text, nodes_text
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.volumes.obstacles import ClaimObstacle
 from scheduler.tools.cli.tables import fits, plugin_header, print_table, terminal_width
@@ -144,7 +144,12 @@ def verdict(report: PodReport) -> str:
     if isinstance(answer.placed, Placed):
         return _placed(answer.placed, len(best), report.num_all_nodes)
     if not best:
-        return f"Fits nowhere: {answer.message}"
+        advice = device_advice(answer)
+        return (
+            f"Fits nowhere. {advice} {answer.message}"
+            if advice
+            else f"Fits nowhere: {answer.message}"
+        )
     fits = f"Fits on {len(best)} of {report.num_all_nodes} nodes"
     nominated = report.pod.pod.status.nominated_node_name
     if any(node.node == nominated for node in best):

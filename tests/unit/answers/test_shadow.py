@@ -453,7 +453,7 @@ def test_at_the_end_every_binding_has_its_second_look() -> None:
 
 
 def test_a_caller_may_end_before_the_last_look() -> None:
-    """A binding without its second look stays open in the summary; a look is one way, not all ways."""
+    """A binding without its second look stays open in the summary."""
     watched = Watched(("a", "1000"), ("b", "1000"))
     for name in ("p", "q"):
         watched.pod(name, "1m", node_selector={"kubernetes.io/hostname": "b"})

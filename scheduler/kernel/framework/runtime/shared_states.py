@@ -176,6 +176,22 @@ class SharedStates:
                 raise self._failed(state_type, problem) from problem
         return copy
 
+    def with_own(self, state_type: type[SharedState]) -> "SharedStates":
+        """The same states, one of which is a fork: for questions about what that alone knows.
+
+        Raises:
+            PluginError: the state cannot be forked.
+        """
+        copy = SharedStates(self._metrics)
+        copy._stores, copy._assumed = self._stores, self._assumed
+        copy._states, copy._owners = self._states.copy(), self._owners.copy()
+        copy._reserving = self._reserving.copy()
+        try:
+            copy._add(state_type, self._states[state_type].fork())
+        except Exception as problem:
+            raise self._failed(state_type, problem) from problem
+        return copy
+
     def _tell(
         self, states: Mapping[type[SharedState], Any], what: Callable[[SharedState], None]
     ) -> list[PluginError]:

@@ -1,0 +1,162 @@
+"""The smallest changes that would get a pod its devices: of its claims, and of those of others."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from scheduler.api.devices import ResourceClaim, ResourceClaimStatus
+from scheduler.kernel.answers.checks import EveryCheck
+from scheduler.kernel.answers.claim_edits import Written, changes_of_claims, edited
+from scheduler.kernel.answers.edits import ClaimEdit, FreeClaim, LowerCount
+from scheduler.kernel.answers.model import SuggestedChange
+from scheduler.kernel.answers.trials import Rows, Trials
+from scheduler.kernel.devices.decision import DeviceDecision
+from scheduler.kernel.devices.obstacles import pods_of
+from scheduler.kernel.framework.obstacles import DeviceObstacle
+from scheduler.kernel.plugins.dynamic_resources import DynamicResources
+from scheduler.kernel.plugins.node_resources_fit import NodeResourcesFit
+from scheduler.kernel.snapshot import Snapshot
+
+MOST_TRIALS: Final = 16
+"""So often claims are tried as they might be for one kind of change: each looks at all devices."""
+_NODES_FREED: Final = 4
+_MOST_FREED: Final = 8
+"""Claims that are to be freed on a node at most."""
+_MOST_ATOMS: Final = 8
+_NAME: Final = DynamicResources.NAME
+
+
+def lower_counts(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
+    """The most devices of one request that the pod can have."""
+    written = _written(every, trials)
+    for obstacle in _requests(trials) if written is not None else ():
+        if written is not None and obstacle.claim in written.templates:
+            change = _lower_count(obstacle, written, trials)
+            if change is not None:
+                yield change
+
+
+def _lower_count(
+    obstacle: DeviceObstacle, written: Written, trials: Trials
+) -> SuggestedChange | None:
+    wanted = obstacle.wanted or 0
+    where = obstacle.claim, written.templates[obstacle.claim], obstacle.request
+
+    def rows_with(count: int) -> Rows:
+        return _rows_with(trials, written, [LowerCount(*where, wanted, count)])
+
+    # `high` never fits; `low` does, once it is more than 0. What is left now is likely right.
+    low, high = 0, wanted
+    for count in (obstacle.most, 1):
+        if low < count < high:
+            low, high = (count, high) if len(rows_with(count)) else (low, count)
+    while 0 < low < high - 1 and low < obstacle.most:
+        middle = (low + high) // 2
+        low, high = (middle, high) if len(rows_with(middle)) else (low, middle)
+    return trials.change([LowerCount(*where, wanted, low)], rows_with(low)) if low else None
+
+
+def change_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
+    """The fewest selectors and constraints to change, and taints to tolerate."""
+    written = _written(every, trials)
+    if written is None:
+        return
+    atoms = list(changes_of_claims(written, _requests(trials)))[:_MOST_ATOMS]
+
+    def try_edits(some: Sequence[ClaimEdit]) -> Rows:
+        return _rows_with(trials, written, some)
+
+    for edits, rows in trials.smallest_sets(atoms, try_edits, lambda: ()):
+        yield trials.change(edits, rows)
+
+
+def free_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
+    """The fewest claims of others to free on one node, with the pods that use them."""
+    supposed = trials.supposed
+    decision = _decision(every)
+    if supposed is None or decision is None or not decision.asked:
+        return
+    rows = every.rejected_by_none_but(_NAME, NodeResourcesFit.NAME)
+    devices = supposed.catalog.devices
+    asked, world = decision.asked, every.world
+    nodes = devices.examination(asked, world).to_free(rows, _NODES_FREED)
+    wanted = {uid for node in nodes for uid in node.claims}
+    known = {
+        c.metadata.uid: c for c in supposed.catalog.claims.values() if c.metadata.uid in wanted
+    }
+    best: SuggestedChange | None = None
+    for node in nodes:
+        claims = [known[uid] for uid in node.claims if uid in known][:_MOST_FREED]
+        if not claims or (best is not None and len(claims) >= len(best.edits)):
+            continue
+
+        def rows_without(some: Sequence[ResourceClaim], row: int = node.row) -> Rows:
+            return _rows_without(trials, some, row)
+
+        # Of what must go the claims of most devices come first; the others are to stay.
+        if len(rows_without(claims)):
+            needed = trials.needed(claims[::-1], lambda some: len(rows_without(some)) > 0)
+            name = world.table.names[node.row]
+            edits = [FreeClaim(c.key, pods_of(c), name, _devices_of(c)) for c in needed]
+            best = trials.change(edits, rows_without(needed))
+    if best is not None:
+        yield best
+
+
+def rows_if_free(every: EveryCheck, trials: Trials) -> Rows:
+    """The nodes with the devices that the pod needs, in use or not."""
+    decision = _decision(every)
+    if trials.supposed is None or decision is None or not decision.asked:
+        return every.snapshot.table.live_rows()
+    devices = trials.supposed.catalog.devices
+    return devices.examination(decision.asked, every.world).rows_if_free()
+
+
+def _requests(trials: Trials) -> list[DeviceObstacle]:
+    obstacles = (each for check in trials.checks for each in check.obstacles)
+    return [each for each in obstacles if isinstance(each, DeviceObstacle)]
+
+
+def _rows_with(trials: Trials, written: Written, edits: Iterable[ClaimEdit]) -> Rows:
+    """Where the pod fits if its claims were changed."""
+    supposed = trials.supposed
+    if supposed is None:
+        raise LookupError("no plugin reads claims")
+    with supposed.claims(edited(written.claims, edits), trials.snapshot):
+        return trials.rows()
+
+
+def _rows_without(trials: Trials, claims: Sequence[ResourceClaim], row: int) -> Rows:
+    """Where the pod fits if claims were free, and their pods gone from the node of a row."""
+    supposed = trials.supposed
+    if supposed is None:
+        raise LookupError("no plugin reads claims")
+    users = {user.uid for claim in claims for user in claim.status.reserved_for}
+    pods = trials.snapshot.info(row).pods
+    gone = [pod for uid, pod in pods.items() if uid in users]
+    world: Snapshot = trials.snapshot.fork(remove=gone)
+    free = [replace(claim, status=ResourceClaimStatus()) for claim in claims]
+    with supposed.claims(free, world):
+        return trials.rows(snapshot=world)
+
+
+def _written(every: EveryCheck, trials: Trials) -> Written | None:
+    """The claims that are to be allocated and that a user has written."""
+    decision = _decision(every)
+    if trials.supposed is None or decision is None or not len(every.rejected_by_none_but(_NAME)):
+        return None
+    known = trials.supposed.catalog.claims
+    return Written(trials.pod, [claim for claim in decision.asked if claim.key in known])
+
+
+def _decision(every: EveryCheck) -> DeviceDecision | None:
+    """What keeps the pod from nodes, if devices do."""
+    if every.attempt is None or _NAME not in every.names:
+        return None
+    return DynamicResources.decision_of(every.attempt.state)
+
+
+def _devices_of(claim: ResourceClaim) -> int:
+    allocation = claim.status.allocation
+    return 0 if allocation is None else len(allocation.devices.results)

@@ -1,0 +1,85 @@
+"""Devices and claims as they might be: plugins see a fork of the catalog during a trial."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from msgspec.structs import replace
+
+from scheduler.api.devices import ResourceClaim, ResourceSlice
+from scheduler.api.objects import ObjectMeta
+from scheduler.kernel.devices.claim_catalog import CLAIM, SLICE, ClaimCatalog
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.framework.events import ObjectKind
+from scheduler.kernel.framework.handle import Backing
+from scheduler.kernel.framework.runtime.shared_states import SharedStates
+from scheduler.kernel.snapshot import Snapshot
+
+
+def supposed_devices(engine: Engine) -> "SupposedDevices | None":
+    """What may be supposed of an engine's devices; None where no plugin reads them."""
+    states = engine.core.states
+    catalog = states.known(ClaimCatalog)
+    return None if catalog is None else SupposedDevices(catalog, engine.backing, states)
+
+
+class SupposedDevices:
+    """Devices and claims, of which a question may suppose that they are others.
+
+    Attributes:
+        catalog: what there is. Not to be changed.
+    """
+
+    def __init__(self, catalog: ClaimCatalog, backing: Backing, states: SharedStates) -> None:
+        self.catalog = catalog
+        self._backing = backing
+        self._states = states
+        self._fork: SharedStates | None = None
+
+    @contextmanager
+    def claims(self, claims: Iterable[ResourceClaim], snapshot: Snapshot) -> Iterator[None]:
+        """Within this, some claims are as given.
+
+        Raises:
+            PluginError: the catalog cannot be forked.
+        """
+        changes = [(CLAIM, self.catalog.claims.get(claim.key), claim) for claim in claims]
+        with self._with(changes, snapshot):
+            yield
+
+    @contextmanager
+    def devices_of(self, node: str, like: str, snapshot: Snapshot) -> Iterator[None]:
+        """Within this, a node that is new has devices as another one has.
+
+        Raises:
+            PluginError: the catalog cannot be forked.
+        """
+        placed = self.catalog.devices.table.slices.values()
+        specs = [each.spec for each in placed if each.spec.node_name == like]
+        sizes = Counter((spec.driver, spec.pool.name) for spec in specs)
+        changes = []
+        for number, spec in enumerate(specs):
+            name, size = f"{spec.pool.name}-of-{node}", sizes[spec.driver, spec.pool.name]
+            pool = replace(spec.pool, name=name, resource_slice_count=size)
+            metadata = ObjectMeta(name=f"{node}-{number}")
+            added = ResourceSlice(metadata, replace(spec, node_name=node, pool=pool))
+            changes.append((SLICE, None, added))
+        with self._with(changes, snapshot):
+            yield
+
+    @contextmanager
+    def _with(
+        self, changes: Sequence[tuple[ObjectKind, Any, Any]], snapshot: Snapshot
+    ) -> Iterator[None]:
+        if self._fork is None:
+            self._fork = self._states.with_own(ClaimCatalog)
+        catalog = self._fork.shared(ClaimCatalog, "")
+        with self._backing.on_fork(snapshot, self._fork):
+            for kind, old, new in changes:
+                catalog.on_event(kind, old, new)
+            try:
+                yield
+            finally:
+                for kind, old, new in changes:
+                    catalog.on_event(kind, new, old)

@@ -1,0 +1,206 @@
+"""What would get a pod its devices; each change is made here, and the pod placed."""
+
+import copy
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import pytest
+
+from scheduler.kernel.answers.edits import DropDeviceRule, Edit, LowerCount, TolerateDevices
+from scheduler.kernel.answers.explainer import Explainer
+from scheduler.kernel.answers.model import PodAnswer
+from scheduler.kernel.answers.why import Depth
+from scheduler.kernel.answers.words import change_text, device_advice
+from scheduler.kernel.devices.claim_catalog import ClaimCatalog
+from scheduler.tools.offline.cluster import Profiles
+from scheduler.tools.offline.reading import objects_from_documents
+from tests.support.device_manifests import (
+    DRIVER,
+    Object,
+    claim_manifest,
+    class_manifest,
+    device,
+    made_from,
+    request,
+    slice_manifest,
+    template_manifest,
+    using,
+)
+from tests.support.manifests import node_manifest, pod_manifest
+
+BIG = f'device.attributes["{DRIVER}"].model == "big"'
+
+
+def answered(*objects: Object) -> PodAnswer:
+    """What is said of the pod p on the nodes n and m."""
+    documents = [class_manifest(), node_manifest("n"), node_manifest("m"), *objects]
+    profiles = Profiles(None)
+    cluster = profiles.load(objects_from_documents((f"o{i}", o) for i, o in enumerate(documents)))
+    pod = next(pod for pod in cluster.waiting if pod.name == "p")
+    catalog = profiles.shared(ClaimCatalog)
+    before = catalog.claims.copy(), catalog.devices.usage.allocations.copy()
+    answer = Explainer(cluster.engine, profiles.framework_of).explain(pod, Depth.CHANGES)
+    assert before == (catalog.claims, catalog.devices.usage.allocations)
+    assert profiles.shared(ClaimCatalog) is catalog
+    return answer
+
+
+def changes(*objects: Object) -> list[str]:
+    return [change_text(change) for change in answered(*objects).changes or ()]
+
+
+def pod(*claims: str, **more: Any) -> Object:
+    return pod_manifest("p", resourceClaims=using(*claims), **more)
+
+
+def holding(name: str, *devices: str, **more: Any) -> list[Object]:
+    """A pod on the node of its devices, and its claim."""
+    node = devices[0].partition("/")[0]
+    user = pod_manifest(name, resourceClaims=using(f"of-{name}"), nodeName=node, **more)
+    user["metadata"]["uid"] = name
+    return [user, claim_manifest(f"of-{name}", has=devices, users=(name,))]
+
+
+def test_fewer_devices_as_many_as_there_are() -> None:
+    """In the template that the claim is made from: claims do not change."""
+    objects = [
+        slice_manifest("n", "a", "b", "c"),
+        template_manifest("four", request(count=5)),
+        pod_manifest("p", resourceClaims=made_from("four")),
+    ]
+    answer = answered(*objects)
+
+    assert [change_text(c) for c in answer.changes or ()] == [
+        "ask for 3 of 5 devices in request gpu of template four: then it fits on n"
+    ]
+    assert device_advice(answer) == (
+        "Ask for 3 of 5 devices in request gpu of template four: then it fits on n."
+    )
+    assert msgspec.json.decode(msgspec.json.encode(answer.changes)) == [
+        {
+            "kind": "lowerCount",
+            "edits": [
+                {
+                    "kind": "lowerCount",
+                    "claim": "default/p-four-claim",
+                    "template": "four",
+                    "request": "gpu",
+                    "count": 5,
+                    "atMost": 3,
+                }
+            ],
+            "nodes": 1,
+            "node": "n",
+        }
+    ]
+
+
+def test_a_constraint_may_leave_fewer_devices_than_each_request_finds() -> None:
+    same = {"requests": ["gpu"], "matchAttribute": f"{DRIVER}/model"}
+    objects = [
+        slice_manifest("n", *(device(name, model=name[0]) for name in ("x1", "x2", "y1", "y2"))),
+        claim_manifest("mine", request(count=4), constraints=(same,)),
+        pod("mine"),
+    ]
+
+    assert changes(*objects) == [
+        "ask for 2 of 4 devices in request gpu of claim default/mine: then it fits on n",
+        (
+            f"drop the constraint `the same {DRIVER}/model for gpu` of claim default/mine: "
+            "then it fits on n"
+        ),
+    ]
+
+
+def test_a_selector_that_nothing_satisfies_and_a_taint() -> None:
+    objects = [
+        slice_manifest("n", device("a", "bad", model="big"), device("b", model="small")),
+        claim_manifest("mine", request("gpu", 1, BIG)),
+        pod("mine"),
+    ]
+
+    assert changes(*objects)[:2] == [
+        "tolerate bad=1:NoSchedule in request gpu of claim default/mine: then it fits on n",
+        f"drop the selector `{BIG}` of request gpu of claim default/mine: then it fits on n",
+    ]
+
+
+def test_all_that_is_needed_where_no_single_change_will_do() -> None:
+    other = 'device.driver == "x"'
+    objects = [
+        slice_manifest("n", device("a", model="small")),
+        claim_manifest("mine", request("gpu", 1, BIG, other)),
+        pod("mine"),
+    ]
+
+    assert changes(*objects) == [
+        (
+            f"drop the selector `{BIG}` of request gpu of claim default/mine, and "
+            f"drop the selector `{other}` of request gpu of claim default/mine: then it fits on n"
+        )
+    ]
+
+
+def test_the_fewest_claims_to_free_with_their_pods() -> None:
+    """Their processors count as well; a claim that no pod uses is deleted."""
+    objects = [
+        slice_manifest("n", "a", "b", "c", "d"),
+        *holding("one", "n/a"),
+        *holding("two", "n/b", "n/c"),
+        claim_manifest("idle", has=("n/d",)),
+        claim_manifest("mine", request(count=2)),
+        pod("mine"),
+    ]
+    free = [c for c in answered(*objects).changes or () if c.kind == "freeClaim"]
+
+    assert [change_text(c) for c in free] == [
+        "free claim default/of-two on n (delete pod default/two): then it fits on n"
+    ]
+    alone = answered(objects[0], objects[5], claim_manifest("mine", request(count=4)), pod("mine"))
+    assert change_text((alone.changes or ())[1]) == (
+        "free claim default/idle on n (delete it, no pod uses it): then it fits on n"
+    )
+
+
+def test_a_node_like_one_with_such_devices() -> None:
+    """Whatever uses them now; not one like a node that has none."""
+    objects = [
+        slice_manifest("m", "a"),
+        *holding("one", "m/a"),
+        claim_manifest("mine"),
+        pod("mine"),
+    ]
+
+    assert changes(*objects)[-1] == "add a node like m"
+    assert changes(claim_manifest("mine"), pod("mine")) == []
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_what_is_advised_places_the_pod(devices: int) -> None:
+    """The claim as it is advised, in a cluster of its own."""
+    there = [device("a", model="big"), device("b", "bad", model="big"), device("c", model="no")]
+    mine = claim_manifest("mine", request("gpu", devices, BIG, f'"x" != "{devices}"'))
+    objects = [slice_manifest("n", *there[1 : devices + 1]), mine, pod("mine")]
+    answer = answered(*objects)
+
+    for change in answer.changes or ():
+        assert answered(objects[0], after(mine, change.edits), objects[2]).message == ""
+    assert answer.changes
+
+
+def after(claim: Object, edits: Iterable[Edit]) -> Object:
+    """The claim with edits."""
+    changed = copy.deepcopy(claim)
+    exactly = changed["spec"]["devices"]["requests"][0]["exactly"]
+    kept = dict(enumerate(exactly["selectors"]))
+    for edit in edits:
+        match edit:
+            case LowerCount():
+                exactly["count"] = edit.at_most
+            case DropDeviceRule():
+                del kept[int(edit.path[-2])]
+            case TolerateDevices():
+                exactly["tolerations"] = [{"key": edit.key, "operator": "Exists"}]
+    exactly["selectors"] = list(kept.values())
+    return changed
