@@ -258,11 +258,18 @@ class Engine:
         return out
 
     def _wake_groups(self) -> None:
-        """Have the members tried of groups that are held for another reason now, or for none."""
+        """Have the members tried of groups that are held for another reason now, or for none.
+
+        For those that are held no place is kept.
+        """
         groups = self.core.groups
         if groups is not None and groups.changed:
-            for members in groups.take_released():
-                self.core.queue.activate(members)
+            queue = self.core.queue
+            for members, is_held in groups.take_released():
+                if is_held:
+                    nominated = (pod for pod in members if queue.nominator.node_of(pod.uid))
+                    self._preemption_executor.clear_nominations(nominated)
+                queue.activate(pod.uid for pod in members)
 
     def _handle(self, event: Event) -> None:
         self._call(self._handlers[type(event)], event)

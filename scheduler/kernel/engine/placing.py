@@ -11,6 +11,7 @@ from scheduler.kernel.engine.core import Core
 from scheduler.kernel.engine.failure import failed_scheduling
 from scheduler.kernel.engine.outcome import choice_of
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
+from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.status import Status
 
 
@@ -48,11 +49,11 @@ class Placing:
         if core.take_outcome is not None:
             attempt.choice = choice_of(found, core.snapshot)
 
-    def assume(self, attempt: Attempt, result: ScheduleResult) -> None:
+    def assume(self, attempt: Attempt, node_name: str, state: CycleState) -> None:
         """POPPED or ASKING to ASSUMED."""
         core = self._core
-        pod = attempt.pod.on_node(result.suggested_host)
-        attempt.placed, attempt.cycle_state = (pod,), result.state
+        pod = attempt.pod.on_node(node_name)
+        attempt.placed, attempt.cycle_state = (pod,), state
         self._attempts.advance(attempt, AttemptEvent.FIT)
         self._attempts.extender_calls.forget(attempt)
         core.cache.assume_pod(pod)

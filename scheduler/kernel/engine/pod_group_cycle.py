@@ -5,8 +5,8 @@ members see earlier ones, and a member that fails after the step fails alone. If
 with no place, all is given back in reverse. Nothing else happens within the step.
 
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go v1.36.
-Differs: upstream places on a copy, and assumes those that go on a second time. It runs PostFilter
-for members, which may evict pods for a group that then fails. Groups that fail wait for what their
+Differs: upstream places on a copy, and assumes those that go on a second time. It evicts pods for a
+member before it knows whether the group fails all the same. Groups that fail wait for what their
 members wait for, where upstream tries them again after back-off.
 """
 
@@ -18,8 +18,8 @@ import msgspec
 
 from scheduler.api.limits import exceeded_limit
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.engine.algorithm import NoNodesAvailable, ScheduleResult
-from scheduler.kernel.engine.attempt import Attempt, AttemptState
+from scheduler.kernel.engine.algorithm import NoNodesAvailable, ScheduleResult, Unschedulable
+from scheduler.kernel.engine.attempt import Attempt, AttemptEvent, AttemptState
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.batch import Batch
 from scheduler.kernel.engine.binding_cycle import BindingCycle
@@ -36,13 +36,17 @@ from scheduler.kernel.engine.failure import (
     unexpected,
 )
 from scheduler.kernel.engine.placing import Placing
+from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.interface import PostFilterResult
 from scheduler.kernel.framework.runtime import PluginError
-from scheduler.kernel.framework.status import SUCCESS, Code, Status
+from scheduler.kernel.framework.status import SUCCESS, Code, Status, unschedulable
 from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.groups import GroupAttempt, GroupMembers
 
 GROUP_FAILS: Final = "pod group is unschedulable"
+WAITS_FOR_VICTIMS: Final = f"{GROUP_FAILS}, pod group is waiting for preemption to complete"
 ASKED_TO_WAIT: Final = "one or more plugins asked to wait and no plugin rejected pod"
 OTHER_FAILS: Final = "failed to schedule other pod from a pod group: "
 NO_EXTENDERS: Final = "extenders cannot be asked about members of a pod group in this version"
@@ -60,12 +64,16 @@ class Member(msgspec.Struct):
         failure: why it has no place; None if it has one.
         permit: what Permit said of the place.
         waits_for: the plugins that asked to wait.
+        preemption: what makes room for it where it has its place; None where there is room.
+        fit_error: why there is none; None if there is.
     """
 
     attempt: Attempt
     failure: Failure | None = None
     permit: Status = SUCCESS
     waits_for: frozenset[str] = frozenset()
+    preemption: PostFilterResult | None = None
+    fit_error: Failure | None = None
 
     @property
     def has_failed(self) -> bool:
@@ -83,12 +91,14 @@ class PodGroupCycle:
         failures: FailureHandler,
         binding: BindingCycle,
         placing: Placing,
+        executor: PreemptionExecutor,
     ) -> None:
         self._core = core
         self._attempts = attempts
         self._failures = failures
         self._binding = binding
         self._placing = placing
+        self._preemption_executor = executor
 
     def schedule(self, first: QueuedPodInfo) -> int:
         """Schedule the group of a pod that was popped; says how many members were tried."""
@@ -145,7 +155,7 @@ class PodGroupCycle:
                 batch = Batch(self._core)
             batch.left = left
             self._guarded(member, batch)
-            if member.failure is not None:
+            if member.failure is not None or member.preemption is not None:
                 batch.end("pod_failed", is_placed=False)
                 batch = Batch(self._core)
                 if member.has_failed:
@@ -171,12 +181,20 @@ class PodGroupCycle:
 
     def _try(self, member: Member, batch: Batch) -> None:
         attempt = member.attempt
-        found = self._found(attempt, batch)
+        found = self._found(member, batch)
         if isinstance(found, Failure):
             member.failure = found
             return
-        self._placing.assume(attempt, found)
-        member.permit, waits = self._placing.reserve(attempt)
+        if isinstance(found, ScheduleResult):
+            self._placing.assume(attempt, found.suggested_host, found.state)
+            member.permit, waits = self._placing.reserve(attempt)
+        else:
+            # Plugins reserve nothing on a node that is full until its victims are gone.
+            preemption, state = found
+            member.preemption = preemption
+            self._placing.assume(attempt, preemption.nominated_node_name, state)
+            self._attempts.advance(attempt, AttemptEvent.RESERVE)
+            member.permit, waits = self._placing.permit(attempt)
         member.waits_for = frozenset(waits)
         if not member.permit.is_success and member.permit.code is not Code.WAIT:
             member.failure = rejected_by(member.permit)
@@ -184,28 +202,51 @@ class PodGroupCycle:
                 # It is given back at once: the place is there for the next members.
                 self._failures.handle_scheduling_failure(attempt, member.failure)
 
-    def _found(self, attempt: Attempt, batch: Batch) -> ScheduleResult | Failure:
-        """A node for a member, or why there is none."""
-        core, framework, pod = self._core, attempt.framework, attempt.pod
+    def _found(
+        self, member: Member, batch: Batch
+    ) -> ScheduleResult | tuple[PostFilterResult, CycleState] | Failure:
+        """A node for a member, one that can be cleared for it, or why there is none."""
+        core, attempt = self._core, member.attempt
+        framework, pod = attempt.framework, attempt.pod
         start = core.stopwatch()
         result = batch.next_result(framework, pod)
-        if result is None:
-            too_much = exceeded_limit(pod.shape)
-            if too_much:
-                return Failure(too_much, is_rejection=True)
-            if self._attempts.extender_calls.about_nodes(pod):
-                return Failure(NO_EXTENDERS)
-            batch.catch_up()
-            found = core.algorithm.schedule_pod(framework, pod, core.snapshot, core.queue.nominator)
-            self._placing.note(attempt, found, start)
-            if isinstance(found, NoNodesAvailable):
-                return no_nodes(found)
-            if not isinstance(found, ScheduleResult):
-                return failure_of(found.diagnosis, excess=found.diagnosis.excess(core.snapshot))
-            batch.looked_at(framework, pod, found)
-            return found
-        self._placing.note(attempt, result, start)
-        return result
+        if result is not None:
+            self._placing.note(attempt, result, start)
+            return result
+        too_much = exceeded_limit(pod.shape)
+        if too_much:
+            return Failure(too_much, is_rejection=True)
+        if self._attempts.extender_calls.about_nodes(pod):
+            return Failure(NO_EXTENDERS)
+        batch.catch_up()
+        found = core.algorithm.schedule_pod(framework, pod, core.snapshot, core.queue.nominator)
+        self._placing.note(attempt, found, start)
+        if isinstance(found, NoNodesAvailable):
+            return no_nodes(found)
+        if not isinstance(found, ScheduleResult):
+            return self._post_filter(member, found)
+        batch.looked_at(framework, pod, found)
+        return found
+
+    def _post_filter(
+        self, member: Member, found: Unschedulable
+    ) -> tuple[PostFilterResult, CycleState] | Failure:
+        """A node that can be cleared for a member; nothing is done about it before the end."""
+        core, attempt, diagnosis = self._core, member.attempt, found.diagnosis
+        result, status = None, unschedulable()
+        if attempt.framework.plugins.post_filter:
+            result, status = attempt.framework.run_post_filter_plugins(
+                found.state, attempt.pod, core.snapshot, diagnosis
+            )
+        if result is not None:
+            core.out.extend(result.writes)
+        diagnosis.post_filter_message = status.message
+        node_name = "" if result is None else result.nominated_node_name
+        failure = failure_of(diagnosis, node_name, diagnosis.excess(core.snapshot))
+        if result is None or not (status.is_success and node_name):
+            return failure
+        member.fit_error = failure
+        return result, found.state
 
     # --- what comes of it -----------------------------------------------------------------------
 
@@ -219,16 +260,19 @@ class PodGroupCycle:
                     each.failure = others
             self._give_back(members)
             return "False", SCHEDULER_ERROR, failed.failure.message
-        if any(each.failure is None and each.permit.is_success for each in members):
+        placed = [each for each in members if each.failure is None]
+        is_whole = any(each.permit.is_success for each in placed)
+        if is_whole and all(each.preemption is None for each in placed):
             for each in members:
                 self._go_on(each)
             return "True", SCHEDULED, ""
-        wakers = frozenset().union(*map(_wakers, members))
-        for each in members:
-            if each.failure is None:
-                each.failure = _let_down(each, wakers)
+        wakers = frozenset[str]().union(*map(_wakers, members))
+        for each in placed:
+            each.failure = _waits(each, wakers) if is_whole else _let_down(each, wakers)
+            if is_whole and each.preemption is not None:
+                self._preemption_executor.begin(each.attempt.queued.pod_info, each.preemption)
         self._give_back(members)
-        return "False", UNSCHEDULABLE, GROUP_FAILS
+        return "False", UNSCHEDULABLE, WAITS_FOR_VICTIMS if is_whole else GROUP_FAILS
 
     def _give_back(self, members: Sequence[Member]) -> None:
         """All fail; what was taken last is given back first."""
@@ -298,10 +342,10 @@ def _fails_like(last: Member, member: Member) -> bool:
 
 def _wakers(member: Member) -> frozenset[str]:
     """The plugins that know what may help a member."""
-    failure = member.failure
+    failure = member.failure or member.fit_error
     if failure is None:
         return member.waits_for
-    return failure.unschedulable_plugins | failure.pending_plugins
+    return member.waits_for | failure.unschedulable_plugins | failure.pending_plugins
 
 
 def _let_down(member: Member, wakers: frozenset[str]) -> Failure:
@@ -311,3 +355,16 @@ def _let_down(member: Member, wakers: frozenset[str]) -> Failure:
     """
     why = ", ".join((GROUP_FAILS, *member.permit.reasons, ASKED_TO_WAIT))
     return Failure(why, is_rejection=True, unschedulable_plugins=wakers)
+
+
+def _waits(member: Member, wakers: frozenset[str]) -> Failure:
+    """The failure of a member whose place is to be kept until the victims of others are gone."""
+    if member.fit_error is not None:
+        return member.fit_error
+    node_name = member.attempt.pod.node_name
+    return Failure(
+        WAITS_FOR_VICTIMS,
+        is_rejection=True,
+        unschedulable_plugins=wakers,
+        nominated_node_name=node_name,
+    )

@@ -9,7 +9,7 @@ After a failure the preemptor backs off. Upstream tries it at once, and so witho
 is missing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -83,7 +83,7 @@ class PreemptionExecutor:
         core = self._core
         core.metrics.preemption_victims.observe(len(result.victims))
         self.drop(preemptor.uid)
-        self._clear_nominations(result.cleared)
+        self.clear_nominations(result.cleared)
         to_evict = [victim for victim in victims if not self._taken_back(preemptor, victim)]
         if not to_evict:
             return
@@ -168,6 +168,15 @@ class PreemptionExecutor:
         for preemptor in list(self._runs):
             self.drop(preemptor)
 
+    def clear_nominations(self, pods: Iterable[PodInfo]) -> None:
+        """Keep no place for some pods any more, and evict no pod for them that is still there."""
+        for pod in pods:
+            self.drop(pod.uid)
+            self._core.queue.add_nominated_pod(pod, "")
+            self._core.out.append(
+                PatchStatus(pod.namespace, pod.name, pod.uid, nominated_node_name="")
+            )
+
     def problems(self) -> Iterator[str]:
         """The violated invariants, in words."""
         if self._evictions().under_way != self._runs.keys():
@@ -235,15 +244,6 @@ class PreemptionExecutor:
         self._core.out.append(preempted(victim, preemptor, in_memory=True))
         self._failures.handle_scheduling_failure(attempt, Failure("preempted"))
         return True
-
-    def _clear_nominations(self, pods: tuple[PodInfo, ...]) -> None:
-        """Clear the nominations of less important pods: the place would not be there for them."""
-        for pod in pods:
-            self.drop(pod.uid)
-            self._core.queue.add_nominated_pod(pod, "")
-            self._core.out.append(
-                PatchStatus(pod.namespace, pod.name, pod.uid, nominated_node_name="")
-            )
 
     def _evictions(self) -> Evictions:
         return self._core.states.shared(Evictions, "")

@@ -58,7 +58,7 @@ class Scheduler:
         self._failures = failures
         self._binding = binding
         self._placing = placing = Placing(core, attempts, failures)
-        self._group_cycle = PodGroupCycle(core, attempts, failures, binding, placing)
+        self._group_cycle = PodGroupCycle(core, attempts, failures, binding, placing, executor)
         self._preemption_executor = executor
         self.decided = ""
         self.scheduled = 0
@@ -154,7 +154,7 @@ class Scheduler:
         else:
             self._placing.note(attempt, result, start)
         # 6. The pod counts as running there.
-        self._placing.assume(attempt, result)
+        self._placing.assume(attempt, result.suggested_host, result.state)
         # 7. Reserve and Permit, and on to the binding cycle.
         self._reserve_and_permit(attempt)
 

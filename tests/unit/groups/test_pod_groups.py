@@ -102,9 +102,9 @@ def test_members_are_woken_when_what_holds_them_changes() -> None:
         (POD_GROUP_KIND, group(3), group(2)),
     ):
         groups.on_event(*event)
-        woken.append([len(members) for members in groups.take_released()])
+        woken.append([(len(pods), is_held) for pods, is_held in groups.take_released()])
 
-    assert woken == [[1], [1], [], [], [3], [], [4]]
+    assert woken == [[(1, True)], [(1, True)], [], [], [(3, False)], [], [(4, False)]]
 
 
 def test_a_group_goes_with_the_last_of_its_pods_and_its_object() -> None:

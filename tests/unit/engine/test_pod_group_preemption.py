@@ -1,0 +1,57 @@
+"""Pod groups that need the room of others: victims leave only for a group that then fits."""
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.engine.instructions import Evict
+from tests.support.builders import make_pod_info
+from tests.unit.engine.gangs import LET_DOWN, Gangs
+
+
+def low(driven: Gangs, count: int) -> list[PodInfo]:
+    """So many unimportant pods run."""
+    pods = [make_pod_info(f"low{i}", node_name="n", priority=-5) for i in range(count)]
+    for pod in pods:
+        driven.set(pod)
+    return pods
+
+
+def test_victims_make_room_for_a_gang_that_then_fits() -> None:
+    """The gang waits for them, each member nominated to its place, and runs when they are gone."""
+    driven = Gangs(3)
+    driven.group()
+    victims = low(driven, 2)
+    pods = driven.members(3)
+
+    driven.run()
+    told = [driven.message(pod) for pod in pods]
+    nominated = [driven.engine.core.queue.nominator.node_of(pod.uid) for pod in pods]
+    evicted = [each.name for each in driven.all(Evict)]
+    for victim in victims:
+        driven.gone(victim)
+        driven.run()
+    for _ in range(12):
+        driven.tick(1.0)
+        driven.run()
+
+    waits = "pod group is unschedulable, pod group is waiting for preemption to complete"
+    assert told[0] == waits
+    assert all(each.startswith("0/1 nodes are available: ") for each in told[1:])
+    assert nominated == ["n"] * 3
+    assert len(evicted) == 2
+    assert driven.conditions()[0] == ("False", "Unschedulable", waits)
+    assert driven.conditions()[-1] == ("True", "Scheduled", "")
+    assert sorted(driven.bound()) == ["g0", "g1", "g2"]
+
+
+def test_no_pod_is_evicted_for_a_gang_that_fails_all_the_same() -> None:
+    """Two could have the room of others, the third fits nowhere. kube-scheduler 1.36 evicts."""
+    driven = Gangs(2)
+    driven.group()
+    low(driven, 2)
+    pods = driven.members(3)
+
+    driven.run()
+
+    assert driven.all(Evict) == []
+    assert [driven.message(pod) for pod in pods[:2]] == [LET_DOWN] * 2
+    assert driven.conditions() == [("False", "Unschedulable", "pod group is unschedulable")]
+    assert driven.used == 2
