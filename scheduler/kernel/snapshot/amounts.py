@@ -101,7 +101,9 @@ class Amounts:
     def contents(self) -> list[bytes]:
         """`content` of every row."""
         by_row = np.ascontiguousarray(self.floats.T)
-        contents: list[bytes] = by_row.view(f"V{by_row.strides[0]}").ravel().tolist()
+        # Of a single row numpy's strides say nothing.
+        size = by_row.itemsize * len(self.floats)
+        contents: list[bytes] = by_row.view(f"V{size}").ravel().tolist()
         return contents
 
     def clear_row(self, row: int) -> None:

@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 
+import numpy as np
 import pytest
 
 from scheduler.kernel.snapshot import PodAdded, PodRelabelled, PodRemoved, PodUpdated
@@ -103,3 +104,18 @@ def test_a_log_that_was_trimmed_says_so() -> None:
         rows = told[change]
         assert rows is not None
         assert set(rows.tolist()) == {i % 5000 for i in range(change, 40_000)}
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_contents_of_rows_are_the_content_of_each(count: int) -> None:
+    """Also of a single row, as one that is judged alone with one more pod on it."""
+    nodes = [make_node(f"n{i}", allocatable={"cpu": i + 1}) for i in range(5)]
+    sums = make_snapshot(nodes).table.sums
+    pod = make_pod_info("p", requests={"cpu": 1})
+
+    picked = sums.picked(np.arange(count), pod.shape, np.ones(count))
+
+    assert picked is not None
+    assert picked.contents() == [
+        sums.content(row, sums.load_of(pod.shape), 1) for row in range(count)
+    ]
