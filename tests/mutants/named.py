@@ -576,7 +576,7 @@ FAULTS: Final = (
     ),
     NamedFault(
         "what devices serve is a reason where a node is rejected for another",
-        "kernel/plugins/node_resources_fit",
+        "kernel/plugins/fit_state",
         "        ] = False\n",
         "        ] = True\n",
         "tests/unit/plugins/test_node_resources_fit.py::"

@@ -417,20 +417,13 @@ class Informer(Generic[T]):
         if seen.type == ERROR:
             raise error_from_event(f"watch {self.kind.name}", _object_of(line))
         if seen.type == BOOKMARK:
-            self._take_bookmark(line)
+            self._pass(_version_of_bookmark(line))
             return
         if seen.type == DELETED and seen.name:
             self.store.remove(key_of(seen))
         else:
             self._reports.malformed(seen, problem)
         self._pass(seen.resource_version)
-
-    def _take_bookmark(self, line: bytes) -> None:
-        try:
-            bookmark = bookmark_decoder.decode(_object_of(line))
-        except UNREADABLE:
-            return
-        self._pass(bookmark.metadata.resource_version)
 
     def _pass(self, version: str) -> None:
         """The watch has got beyond a version: a new one begins there, and all is well.
@@ -525,3 +518,11 @@ def _object_of(line: bytes) -> bytes:
         return bytes(event_decoder.decode(line).object)
     except UNREADABLE:
         return b""
+
+
+def _version_of_bookmark(line: bytes) -> str:
+    """The version that a watch has got to; empty where it cannot be read."""
+    try:
+        return bookmark_decoder.decode(_object_of(line)).metadata.resource_version
+    except UNREADABLE:
+        return ""

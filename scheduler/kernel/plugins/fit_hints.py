@@ -1,0 +1,64 @@
+"""Which events may give a pod the room that it lacks.
+
+Source: pkg/scheduler/framework/plugins/noderesources/fit.go (isSchedulableAfter...) v1.36.
+"""
+
+from collections.abc import Collection
+
+from scheduler.api.devices import DeviceClass
+from scheduler.api.objects import Node
+from scheduler.api.pods import PodInfo
+from scheduler.api.resources import PODS, whole_units
+from scheduler.kernel.devices.class_names import names_of
+from scheduler.kernel.framework.events import QueueingHint
+from scheduler.kernel.plugins.resource_columns import is_counted
+
+
+def is_schedulable_after_pod_event(pod: PodInfo, old: PodInfo, new: PodInfo | None) -> QueueingHint:
+    """A pod with a node is gone or takes less of what the pod asks for; or the pod itself does."""
+    if new is None:
+        held_room = old.node_name or old.pod.status.nominated_node_name
+        return QueueingHint.QUEUE if held_room else QueueingHint.SKIP
+    if new.uid == pod.uid:
+        return QueueingHint.QUEUE
+    if not new.node_name:
+        return QueueingHint.SKIP
+    before, after = old.shape.occupied, new.shape.occupied
+    frees = any(
+        before.get(name, 0) > after.get(name, 0)
+        for name, amount in pod.shape.occupied.items()
+        if amount and is_counted(name)
+    )
+    return QueueingHint.QUEUE if frees else QueueingHint.SKIP
+
+
+def is_schedulable_after_class_change(
+    pod: PodInfo, old: DeviceClass | None, new: DeviceClass
+) -> QueueingHint:
+    """The class is new, or stands for another resource, and the pod asks for it."""
+    names = set(names_of(new))
+    if old is not None:
+        names.difference_update(names_of(old))
+    helps = not names.isdisjoint(pod.shape.requests)
+    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+
+
+def is_schedulable_after_node_change(
+    pod: PodInfo, old: Node | None, new: Node, of_devices: Collection[str] = ()
+) -> QueueingHint:
+    """The pod fits the node while that is empty, and the node is new or has more to give.
+
+    Of the resources that devices may serve, a node need offer none.
+    """
+    requests = {name: a for name, a in pod.shape.requests.items() if a and is_counted(name)}
+    now = whole_units(new.status.allocatable)
+    served = {name for name in of_devices if name in requests and not now.get(name)}
+    if now.get(PODS, 0) < 1 or any(
+        a > now.get(name, 0) for name, a in requests.items() if name not in served
+    ):
+        return QueueingHint.SKIP
+    if old is None or served:
+        return QueueingHint.QUEUE
+    before = whole_units(old.status.allocatable)
+    has_more = any(now.get(name, 0) > before.get(name, 0) for name in (PODS, *requests))
+    return QueueingHint.QUEUE if has_more else QueueingHint.SKIP
