@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.judgement import Scored
 from scheduler.kernel.extender import Advice, Extenders, KnownExtender
-from scheduler.kernel.extender.calls import SCALE
+from scheduler.kernel.extender.advice import SCALE
 from scheduler.kernel.framework.interface import Candidate
 from scheduler.kernel.framework.runtime import Feasibility
 from scheduler.kernel.framework.runtime.diagnosis import Reviewed
@@ -54,18 +54,12 @@ class ExtenderResults:
     def __init__(self, advice: Advice | None, extenders: Sequence[KnownExtender]) -> None:
         self._advice = advice
         self._extenders = extenders
-        self.refused: dict[str, Status | None] = {}
-        if advice is not None:
-            left_out = sorted(advice.asked.difference(advice.nodes))
-            self.refused = {name: advice.rejected.get(name) for name in left_out}
+        self.refused = {} if advice is None else advice.refused()
 
     def rows_of(self, found: Feasibility, snapshot: Snapshot) -> NDArray[np.intp]:
         """The rows on which the pod fits, and that they let pass."""
         rows = found.feasible_rows()
-        if self._advice is None:
-            return rows
-        row_of = snapshot.table.row_of
-        return np.intersect1d(rows, [row_of[name] for name in self._advice.nodes]).astype(np.intp)
+        return rows if self._advice is None else self._advice.allowed(rows, snapshot.table)
 
     def rejections(self, snapshot: Snapshot) -> list[tuple[Status, NDArray[np.intp]]]:
         """Distinct rejections of theirs, each with the rows it is about."""
@@ -88,5 +82,5 @@ class ExtenderResults:
             )
             for number, by_node in advice.scores.items()
         ]
-        totals = scored.totals + np.array([advice.totals.get(name, 0) for name in names])
+        totals = scored.totals + advice.bonus(scored.rows, snapshot.table)
         return msgspec.structs.replace(scored, columns=(*scored.columns, *columns), totals=totals)

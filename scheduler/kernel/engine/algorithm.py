@@ -19,7 +19,6 @@ from scheduler.kernel.framework.runtime import AttemptDiagnosis, Feasibility, Fr
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.runtime.scoring import Best
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
-from scheduler.kernel.framework.status import Status
 from scheduler.kernel.snapshot import Snapshot
 
 MIN_FEASIBLE_NODES_TO_FIND: Final = 100
@@ -194,18 +193,13 @@ class SchedulingAlgorithm:
         if not table.count:
             return NoNodesAvailable()
         found = framework.find_nodes_that_fit(pod, snapshot, nominated)
-        feasible, row_of = found.feasible_rows(), table.row_of
-        allowed = np.array([row_of[name] for name in advice.nodes if name in row_of], np.intp)
-        rows = np.intersect1d(feasible, allowed)
-        totals, names = advice.totals, table.names
-        bonus = np.array([totals.get(names[row], 0) for row in rows.tolist()], np.int64)
-        best = framework.best_nodes(found, pod, snapshot, rows, bonus)
+        feasible = found.feasible_rows()
+        rows = advice.allowed(feasible, table)
+        best = framework.best_nodes(found, pod, snapshot, rows, advice.bonus(rows, table))
         if best.feasible:
             return self._pick(found.state, best, snapshot, found)
-        refused: dict[str, Status | None] = dict.fromkeys(advice.asked.difference(advice.nodes))
-        refused.update(advice.rejected)
-        unasked = sum(names[row] not in advice.asked for row in feasible.tolist())
-        return Unschedulable(found.state, found.diagnosis(snapshot, refused), unasked)
+        unasked = sum(table.names[row] not in advice.asked for row in feasible.tolist())
+        return Unschedulable(found.state, found.diagnosis(snapshot, advice.refused()), unasked)
 
     def _pick(
         self, state: CycleState, best: Best, snapshot: Snapshot, found: Feasibility

@@ -12,7 +12,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import Attempt, AttemptEvent
 from scheduler.kernel.engine.core import Core
 from scheduler.kernel.engine.instructions import Ask, LogError
-from scheduler.kernel.extender import Answer, ExtenderCalls, Question, Verb
+from scheduler.kernel.extender import Answer, ExtenderCalls, Question
 from scheduler.kernel.framework.interface import Candidate
 
 MAX_ASKING: Final = 64
@@ -55,7 +55,7 @@ class PendingExtenderCalls:
 
     def about_nodes(self, pod: PodInfo) -> tuple[int, ...]:
         """The numbers of the extenders that filter or prioritize nodes for a pod."""
-        return self.extenders.asked(pod, Verb.FILTER, Verb.PRIORITIZE)
+        return self.extenders.about_nodes(pod)
 
     def is_in_line(self, attempt: Attempt) -> bool:
         """Whether an attempt waits for its turn."""
@@ -124,7 +124,7 @@ class PendingExtenderCalls:
             Whether the attempt waits for an answer or for its turn.
         """
         calls = attempt.extender_calls
-        asked = self.extenders.asked(attempt.pod, Verb.PREEMPT)
+        asked = self.extenders.about_candidates(attempt.pod)
         if not asked or not candidates or (calls is not None and calls.reviewed is not None):
             return False
         if not self.take_turn(attempt):

@@ -6,7 +6,8 @@ decides when.
 Source: kubernetes pkg/scheduler/extender.go, staging/src/k8s.io/kube-scheduler/extender/v1 (v1.36).
 """
 
-from scheduler.kernel.extender.calls import Advice, ExtenderCalls, ExtenderError
+from scheduler.kernel.extender.advice import Advice
+from scheduler.kernel.extender.calls import ExtenderCalls, ExtenderError
 from scheduler.kernel.extender.extenders import Extenders, KnownExtender
 from scheduler.kernel.extender.questions import (
     Answer,

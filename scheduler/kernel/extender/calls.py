@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Final, TypeAlias
 
-import msgspec
-
 from scheduler.api.pods import PodInfo
 from scheduler.errors import SchedulerError
+from scheduler.kernel.extender.advice import SCALE, Advice
 from scheduler.kernel.extender.extenders import Extenders, KnownExtender
 from scheduler.kernel.extender.questions import (
     Answer,
@@ -30,9 +29,6 @@ from scheduler.kernel.extender.questions import (
 from scheduler.kernel.framework.interface import Candidate
 from scheduler.kernel.framework.runtime.diagnosis import Reviewed
 from scheduler.kernel.framework.status import EXTENDER, Status, unresolvable, unschedulable
-
-SCALE: Final = 10
-"""Extenders score up to 10, plugins up to 100. Source: MaxExtenderPriority, MaxNodeScore."""
 
 _OTHER_VERB: Final = "the answer is to another question"
 _INT64_RANGE: Final = 2**64
@@ -86,24 +82,6 @@ CALL_TRANSITIONS: Final = {
     (_S.PREEMPT, _E.FAIL): _S.DECIDE,
 }
 """Every pair that may happen; after FAIL in PREEMPT there are no victims, and a sentence why."""
-
-
-class Advice(msgspec.Struct, frozen=True):
-    """What extenders have said about nodes.
-
-    Attributes:
-        nodes: where the pod may go.
-        asked: the nodes they were asked about.
-        rejected: why not to the others, as far as they said it.
-        scores: by extender and node, what they said, unweighted.
-        totals: by node, all weighted scores together.
-    """
-
-    nodes: tuple[str, ...]
-    asked: frozenset[str]
-    rejected: Mapping[str, Status]
-    scores: Mapping[int, Mapping[str, int]]
-    totals: Mapping[str, int]
 
 
 class ExtenderCalls:

@@ -105,6 +105,14 @@ class Extenders:
             if any(map(extender.verb, verbs)) and extender.is_interested(pod)
         )
 
+    def about_nodes(self, pod: PodInfo) -> tuple[int, ...]:
+        """The extenders that have a say in where a pod goes."""
+        return self.asked(pod, Verb.FILTER, Verb.PRIORITIZE)
+
+    def about_candidates(self, pod: PodInfo) -> tuple[int, ...]:
+        """The extenders that have a say in which pods are evicted for a pod."""
+        return self.asked(pod, Verb.PREEMPT)
+
     def binder(self, pod: PodInfo) -> int | None:
         """The extender that binds a pod; None for the profile's own plugins."""
         for number, extender in enumerate(self.all):

@@ -15,7 +15,6 @@ from scheduler.kernel.extender import (
     ExtenderCalls,
     Extenders,
     Question,
-    Verb,
 )
 from scheduler.kernel.extender.bodies import object_body
 from scheduler.kernel.extender.calls import PodsOn
@@ -72,7 +71,7 @@ class Asker:
         Raises:
             ExtenderError: one that cannot be ignored has failed.
         """
-        asked = self.extenders.asked(pod, Verb.FILTER, Verb.PRIORITIZE)
+        asked = self.extenders.about_nodes(pod)
         if not asked or not names:
             return None
         calls = ExtenderCalls(self.extenders)
@@ -84,7 +83,7 @@ class Asker:
         self, pod: PodInfo, candidates: tuple[Candidate, ...], snapshot: Snapshot
     ) -> Reviewed | None:
         """What extenders leave of the candidates of a preemption; None when it concerns none."""
-        asked = self.extenders.asked(pod, Verb.PREEMPT)
+        asked = self.extenders.about_candidates(pod)
         if not asked or not candidates:
             return None
 
