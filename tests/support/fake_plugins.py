@@ -29,7 +29,8 @@ from scheduler.kernel.framework.interface import (
     SignPlugin,
 )
 from scheduler.kernel.framework.runtime import Framework, ProfilePlugins
-from scheduler.kernel.framework.runtime.bound import PluginCalls, row_indices
+from scheduler.kernel.framework.runtime.bound import row_indices
+from scheduler.kernel.framework.runtime.plugin_calls import PluginCalls
 from scheduler.kernel.framework.runtime.plugin_set import IMPLEMENTS, extension_points
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Status, unschedulable
 from scheduler.kernel.framework.types import QueuedPodInfo

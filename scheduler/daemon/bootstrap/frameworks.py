@@ -19,8 +19,8 @@ from scheduler.errors import SchedulerError
 from scheduler.kernel.framework.handle import Backing, Handle, watched_kinds
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.framework.runtime import Framework, PluginError, ProfilePlugins
-from scheduler.kernel.framework.runtime.bound import PluginCalls, TimeLimit
 from scheduler.kernel.framework.runtime.framework import DEFAULT_CLASS_CACHE_BYTES
+from scheduler.kernel.framework.runtime.plugin_calls import PluginCalls, TimeLimit
 from scheduler.kernel.framework.runtime.plugin_set import extension_points
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
 from scheduler.kernel.plugins.registry import BEHIND_GATES, IN_EVERY_PROFILE, IN_TREE

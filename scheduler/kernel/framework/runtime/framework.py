@@ -12,9 +12,9 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ALL_EVENTS, ClusterEventWithHint, QueueingHint
 from scheduler.kernel.framework.interface import PostFilterResult, Write
-from scheduler.kernel.framework.runtime.bound import PluginCalls, PluginError
 from scheduler.kernel.framework.runtime.diagnosis import AttemptDiagnosis
 from scheduler.kernel.framework.runtime.filtering import Filtering
+from scheduler.kernel.framework.runtime.plugin_calls import PluginCalls, PluginError
 from scheduler.kernel.framework.runtime.plugin_set import OnNode, ProfilePlugins
 from scheduler.kernel.framework.runtime.pod_classes import PodClasses
 from scheduler.kernel.framework.runtime.scoring import Scoring

@@ -12,7 +12,8 @@ import numpy as np
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import Bits, Reason
-from scheduler.kernel.framework.runtime.bound import BoundFilter, PluginError
+from scheduler.kernel.framework.runtime.bound import BoundFilter
+from scheduler.kernel.framework.runtime.plugin_calls import PluginError
 from scheduler.kernel.framework.runtime.verdicts import Verdicts
 from scheduler.kernel.snapshot import Rows, Snapshot
 

@@ -44,10 +44,10 @@ from scheduler.kernel.framework.runtime.bound import (
     BoundFilter,
     BoundPlugin,
     BoundScore,
-    PluginCalls,
     is_row_local,
     needs_of,
 )
+from scheduler.kernel.framework.runtime.plugin_calls import PluginCalls
 from scheduler.kernel.framework.shortcuts import Shortcuts
 from scheduler.kernel.framework.status import Status
 from scheduler.kernel.framework.types import QueuedPodInfo

@@ -20,9 +20,10 @@ from scheduler.api.pods import EVERY_NEED, PodInfo, PodShape
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import PreFilterResult, Reads, Scores
 from scheduler.kernel.framework.runtime import row_answers
-from scheduler.kernel.framework.runtime.bound import BoundFilter, BoundScore, PluginError
+from scheduler.kernel.framework.runtime.bound import BoundFilter, BoundScore
 from scheduler.kernel.framework.runtime.domain_rankings import BYTES_PER_ROW, DomainRanking
 from scheduler.kernel.framework.runtime.judging import as_view, judge
+from scheduler.kernel.framework.runtime.plugin_calls import PluginError
 from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
 from scheduler.kernel.framework.runtime.ranking import INFEASIBLE_TOTAL, Ranking
 from scheduler.kernel.framework.runtime.row_answers import Answer, Key, RowAnswers

@@ -17,8 +17,8 @@ from scheduler.kernel.framework.handle import (
     StateT,
     watched_kinds,
 )
-from scheduler.kernel.framework.runtime.bound import PluginError, plugin_error
 from scheduler.kernel.framework.runtime.framework import Framework
+from scheduler.kernel.framework.runtime.plugin_calls import PluginError, plugin_error
 from scheduler.observability.framework_metrics import FrameworkMetrics
 
 _POINT: Final = "SharedState"

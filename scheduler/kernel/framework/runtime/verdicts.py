@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.kernel.framework.interface import Bits, Reason
-from scheduler.kernel.framework.runtime.bound import PluginError
+from scheduler.kernel.framework.runtime.plugin_calls import PluginError
 from scheduler.kernel.framework.status import SUCCESS, Code, Status
 from scheduler.kernel.snapshot import Rows, Snapshot
 

@@ -1,0 +1,201 @@
+"""Calls of plugins: what guards, checks, times and counts them.
+
+Source: kubernetes pkg/scheduler/framework/runtime/framework.go (run...Plugin) v1.36.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar, cast
+
+from scheduler.errors import SchedulerError, in_words
+from scheduler.kernel.framework.interface import Plugin
+from scheduler.kernel.framework.runtime.answers import Check, WrongAnswerError
+from scheduler.kernel.framework.status import CODE_NAMES, Code, Status
+from scheduler.observability.framework_metrics import FrameworkMetrics
+from scheduler.observability.instruments import Instruments
+
+_SHOWN_TO_NOBODY: Final = FrameworkMetrics(Instruments())
+
+P = ParamSpec("P")
+R = TypeVar("R")
+TimeLimit: TypeAlias = Callable[[float], AbstractAsyncContextManager[object]]
+"""Makes what a call that may wait so many seconds runs in; an Exception when it takes longer."""
+
+
+class PluginError(SchedulerError):
+    """A plugin raised, or answered what it must not. Fails the pod's attempt, nothing else.
+
+    Attributes:
+        plugin: its name.
+        point: the extension point.
+    """
+
+    def __init__(self, plugin: str, point: str, problem: str) -> None:
+        super().__init__(f'running {point} plugin "{plugin}": {problem}')
+        self.plugin = plugin
+        self.point = point
+
+
+class PluginCalls:
+    """Binds the methods of one profile's plugins, and measures their calls.
+
+    Attributes:
+        profile: its name.
+        metrics: what is counted and timed.
+        now: monotonic seconds.
+        on_failed: hears of failures that fail no attempt: of PreEnqueue, QueueSort and hints.
+        sampled: whether the calls of the present cycle are timed.
+        steps: when each extension point of the present cycle ended, and its name.
+    """
+
+    __slots__ = ("_time_limit", "metrics", "now", "on_failed", "profile", "sampled", "steps")
+
+    def __init__(
+        self,
+        profile: str,
+        metrics: FrameworkMetrics = _SHOWN_TO_NOBODY,
+        now: Callable[[], float] = lambda: 0.0,
+        *,
+        time_limit: TimeLimit = nullcontext,
+        on_failed: Callable[[PluginError], object] = lambda _: None,
+    ) -> None:
+        self.profile = profile
+        self.metrics = metrics
+        self.now = now
+        self._time_limit = time_limit
+        self.on_failed = on_failed
+        self.sampled = False
+        self.steps: list[tuple[float, str]] = []
+
+    def begin_cycle(self, *, sampled: bool) -> None:
+        """What follows, until the loop is given back, belongs to a new cycle."""
+        self.sampled = sampled
+        self.steps.clear()
+
+    @contextmanager
+    def unmeasured(self) -> Iterator[None]:
+        """Keep calls in this block out of the metrics: they ask what would be."""
+        before = self.metrics, self.sampled, self.steps
+        self.metrics, self.sampled, self.steps = _SHOWN_TO_NOBODY, False, []
+        try:
+            yield
+        finally:
+            self.metrics, self.sampled, self.steps = before
+
+    def step(self, name: str) -> None:
+        """Note that something else of the present cycle is done."""
+        self.steps.append((self.now(), name))
+
+    def point_done(self, point: str, status: Code, start: float, *, is_step: bool = True) -> float:
+        """Report a whole extension point, whatever plugins it has.
+
+        Args:
+            point: its name.
+            status: how it ended for the pod.
+            start: when it began.
+            is_step: whether the present cycle takes it.
+
+        Returns:
+            When it ended: the start of what follows.
+        """
+        end = self.now()
+        duration = self.metrics.extension_point_duration
+        duration[point, CODE_NAMES[status], self.profile].observe(end - start)
+        if is_step:
+            self.steps.append((end, point))
+        return end
+
+    def bound(
+        self, plugin: Plugin, point: str, method: Callable[P, Any], check: Check[R] | None = None
+    ) -> Callable[P, R]:
+        """A plugin's method, whose answer is checked; called without keywords.
+
+        Args:
+            plugin: the plugin.
+            point: the extension point.
+            method: the plugin's.
+            check: see `answers`; None for a plugin that is trusted to answer a column rightly.
+
+        Returns:
+            What raises nothing but `PluginError`: the method raised, or answered what it must not.
+        """
+
+        def call(*args: Any) -> Any:
+            if not self.sampled:
+                return ask(*args)
+            start, status = self.now(), "Error"
+            try:
+                answer = ask(*args)
+                status = _status_name(answer)
+            finally:
+                self._report(name, point, status, start)
+            return answer
+
+        name = plugin.NAME
+        ask: Callable[..., Any] = self.guarded(plugin, point, method, check)
+        return cast("Callable[P, R]", call)
+
+    def guarded(
+        self, plugin: Plugin, point: str, method: Callable[P, Any], check: Check[R] | None = None
+    ) -> Callable[P, R]:
+        """As `bound`, for calls that kube-scheduler does not time."""
+
+        def ask(*args: Any) -> Any:
+            try:
+                answer: Any = method(*args)  # type: ignore[call-arg] # without keywords
+                return answer if check is None else check(answer, args)
+            except Exception as problem:
+                raise self.failed(plugin.NAME, point, problem) from problem
+
+        return cast("Callable[P, R]", ask)
+
+    def bound_async(
+        self, plugin: Plugin, point: str, method: Callable[P, Awaitable[R]], check: Check[R]
+    ) -> Callable[P, Awaitable[R]]:
+        """As `bound`, for a method that may wait for I/O, within the plugin's patience."""
+
+        async def call(*args: Any) -> R:
+            # Whichever cycle `sampled` is about by now: it is a share of the calls all the same.
+            sampled, start, status = self.sampled, self.now(), "Error"
+            try:
+                async with self._time_limit(plugin.patience_seconds):
+                    answer = await method(*args)  # type: ignore[call-arg] # without keywords
+                checked = check(answer, args)
+                status = _status_name(checked)
+            except Exception as problem:
+                raise self.failed(plugin.NAME, point, problem) from problem
+            finally:
+                if sampled:
+                    self._report(plugin.NAME, point, status, start)
+            return checked
+
+        return cast("Callable[P, Awaitable[R]]", call)
+
+    def failed(self, plugin: str, point: str, problem: Exception) -> PluginError:
+        """What to raise when a plugin failed; counts it."""
+        self.metrics.plugin_errors[plugin, point].inc()
+        return plugin_error(plugin, point, problem)
+
+    def spared(self, plugin: str, point: str, code: Code) -> None:
+        """Report a plugin that is not asked, as it is known what it would answer."""
+        if self.sampled:
+            self._report(plugin, point, CODE_NAMES[code], self.now())
+
+    def _report(self, plugin: str, point: str, status: str, start: float) -> None:
+        metrics = self.metrics
+        metrics.plugin_execution_duration[plugin, point, status].observe(self.now() - start)
+        metrics.plugin_evaluation[plugin, point, self.profile].inc()
+
+
+def plugin_error(plugin: str, point: str, problem: Exception) -> PluginError:
+    """What a plugin did, in words."""
+    told = in_words(problem)
+    if not isinstance(problem, WrongAnswerError):
+        told = f"{type(problem).__name__}: {told}"
+    return PluginError(plugin, point, told)
+
+
+def _status_name(answer: object) -> str:
+    if isinstance(answer, tuple):
+        answer = next((part for part in answer if isinstance(part, Status)), None)
+    return answer.code.upstream_name if isinstance(answer, Status) else "Success"
