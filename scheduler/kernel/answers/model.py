@@ -152,6 +152,28 @@ class StoryEntry(Wire, frozen=True):
     detail: str
 
 
+class GroupStanding(Wire, frozen=True, omit_defaults=True):
+    """What is known of the pod group of a waiting pod.
+
+    Attributes:
+        group: `namespace/name`.
+        text: how far the group is, in a sentence.
+        min_count: how many members must run; None where one is enough, or without a PodGroup.
+        running: members that have a node.
+        tried: how many were tried together last; 0 before the first time.
+        placed: for how many of these there was a place.
+        lacking: why the first of the others had none.
+    """
+
+    group: str
+    text: str
+    min_count: int | None = None
+    running: int = 0
+    tried: int = 0
+    placed: int = 0
+    lacking: str = ""
+
+
 class SchedulingState(Wire, frozen=True, omit_defaults=True):
     """What only a daemon knows: where a pod is, and how it came there. Times are RFC 3339.
 
@@ -171,6 +193,7 @@ class SchedulingState(Wire, frozen=True, omit_defaults=True):
         waits_for: by plugin, the events that may help it.
         held_by: the Permit plugins that hold it.
         message: why the last attempt failed.
+        group: how far its pod group is, if it waits with one.
         story: what happened lately, oldest first.
     """
 
@@ -187,6 +210,7 @@ class SchedulingState(Wire, frozen=True, omit_defaults=True):
     waits_for: tuple[AwaitedEvents, ...] = ()
     held_by: tuple[Hold, ...] = ()
     message: str = ""
+    group: GroupStanding | None = None
     story: tuple[StoryEntry, ...] = ()
 
 

@@ -2,8 +2,16 @@
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.answers.model import AwaitedEvents, Hold, SchedulingState, StoryEntry
+from scheduler.kernel.answers.model import (
+    AwaitedEvents,
+    GroupStanding,
+    Hold,
+    SchedulingState,
+    StoryEntry,
+)
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.queue import QueuePosition
 
@@ -79,5 +87,33 @@ def _in_queue(
         pending_by=tuple(sorted(queued.pending_plugins)),
         waits_for=tuple(wakes) if place.is_waiting else (),
         message=queued.last_failure,
+        group=_group_standing(queued.pod_info, engine),
         story=story,
+    )
+
+
+def _group_standing(pod: PodInfo, engine: Engine) -> GroupStanding | None:
+    """How far the group of a pod is; None for a pod that waits alone."""
+    groups = engine.core.groups
+    known = None if groups is None else groups.of_pod(pod)
+    if groups is None or known is None:
+        return None
+    held = groups.why_held(pod.namespace, pod.group_name)
+    least, last = None if known.group is None else known.group.min_count, known.last
+    standing = GroupStanding(
+        f"{pod.namespace}/{pod.group_name}", held, min_count=least, running=known.scheduled
+    )
+    if held and least is not None:
+        text = f"{known.known(groups.profiles)} of at least {least} pods are there"
+        return replace(standing, text=text)
+    if held or last is None:
+        return standing
+    fit = f"{last.placed + last.running} of {last.tried + last.running} fit"
+    why = f"; the first of the others: {last.lacking}" if last.lacking else ""
+    return replace(
+        standing,
+        text=f"{fit}{why}",
+        tried=last.tried,
+        placed=last.placed,
+        lacking=last.lacking,
     )

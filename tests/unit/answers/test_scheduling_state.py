@@ -1,0 +1,47 @@
+"""Where a waiting member of a pod group stands: what only the engine that decides knows."""
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.answers.model import GroupStanding
+from scheduler.kernel.answers.scheduling_state import scheduling_state_of
+from tests.unit.engine.gangs import NO_GROUP, Gangs
+
+
+def standing(driven: Gangs, pod: PodInfo) -> GroupStanding | None:
+    return scheduling_state_of(pod, driven.engine, str, leading=True).group
+
+
+def test_a_pod_that_waits_alone_has_no_group() -> None:
+    """Nor has one whose group is not scheduled as such."""
+    driven = Gangs(0)
+    pod = driven.add("p")
+    driven.run()
+
+    assert standing(driven, pod) is None
+
+
+def test_it_says_what_a_held_group_lacks() -> None:
+    """The object, or pods."""
+    driven = Gangs(3)
+    pods = driven.members(2)
+
+    without = standing(driven, pods[0])
+    driven.group()
+    with_group = standing(driven, pods[0])
+
+    assert without == GroupStanding("default/g", NO_GROUP)
+    assert with_group == GroupStanding("default/g", "2 of at least 3 pods are there", 3)
+
+
+def test_it_says_how_many_of_how_many_fit() -> None:
+    """And why the first of the others does not."""
+    driven = Gangs(2)
+    driven.group()
+    pods = driven.members(3)
+
+    driven.run()
+    found = standing(driven, pods[0])
+
+    assert found is not None
+    lacking = driven.message(pods[2])
+    text = f"2 of 3 fit; the first of the others: {lacking}"
+    assert found == GroupStanding("default/g", text, 3, tried=3, placed=2, lacking=lacking)
