@@ -1,15 +1,13 @@
 """Devices and claims as they might be: plugins see a fork of the catalog during a trial."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from msgspec.structs import replace
-
 from scheduler.api.devices import ResourceClaim, ResourceSlice
 from scheduler.api.objects import ObjectMeta
 from scheduler.kernel.devices.claim_catalog import CLAIM, SLICE, ClaimCatalog
+from scheduler.kernel.devices.table import slices_like
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.framework.events import ObjectKind
 from scheduler.kernel.framework.handle import Backing
@@ -56,15 +54,8 @@ class SupposedDevices:
             PluginError: the catalog cannot be forked.
         """
         placed = self.catalog.devices.table.slices.values()
-        specs = [each.spec for each in placed if each.spec.node_name == like]
-        sizes = Counter((spec.driver, spec.pool.name) for spec in specs)
-        changes = []
-        for number, spec in enumerate(specs):
-            name, size = f"{spec.pool.name}-of-{node}", sizes[spec.driver, spec.pool.name]
-            pool = replace(spec.pool, name=name, resource_slice_count=size)
-            metadata = ObjectMeta(name=f"{node}-{number}")
-            added = ResourceSlice(metadata, replace(spec, node_name=node, pool=pool))
-            changes.append((SLICE, None, added))
+        known = (ResourceSlice(ObjectMeta(name=p.name), p.spec) for p in placed)
+        changes = [(SLICE, None, each) for each in slices_like(known, like, node)]
         with self._with(changes, snapshot):
             yield
 

@@ -5,17 +5,20 @@ Source: k8s.io/dynamic-resource-allocation structured (v0.36.3).
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 from weakref import WeakSet
 
+import numpy as np
+
 from scheduler.api.devices import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
+from scheduler.kernel.cel import TRUE
 from scheduler.kernel.devices.allocator import Allocator
 from scheduler.kernel.devices.constraints import Attributes
 from scheduler.kernel.devices.counts import Counting, DeviceCounts
 from scheduler.kernel.devices.findings import Examination, Findings
 from scheduler.kernel.devices.judging import Judging
 from scheduler.kernel.devices.places import Places
-from scheduler.kernel.devices.plan import Plan, key_of, plan_of
+from scheduler.kernel.devices.plan import Plan, key_of, plan_of, selectors_of_class
 from scheduler.kernel.devices.selectors import Compile, Selectors
 from scheduler.kernel.devices.table import DeviceTable
 from scheduler.kernel.devices.usage import Usage
@@ -23,6 +26,22 @@ from scheduler.kernel.snapshot import Snapshot
 
 _MAX_ALLOCATORS: Final = 64
 """Kinds of claims remembered; those asked for longest ago go first."""
+
+
+class DeviceShare(NamedTuple):
+    """Devices of a driver, or of a class.
+
+    Attributes:
+        name: of the driver or the class.
+        is_class: which of the two it is.
+        devices: how many there are.
+        in_use: how many of them a claim has, or has a share of.
+    """
+
+    name: str
+    is_class: bool
+    devices: int
+    in_use: int
 
 
 class Devices:
@@ -137,6 +156,29 @@ class Devices:
         self.places.refresh(snapshot)
         judging = self._judging(plan_of(claims, self.classes))
         return Examination(judging, self.places, snapshot)
+
+    def shares(self) -> list[DeviceShare]:
+        """How many devices of every driver and of every class there are and are in use.
+
+        Cost: a pass over the devices per class.
+        """
+        columns, allocated = self.table.columns, self.usage.allocated
+        alive = columns.alive[: columns.size]
+        drivers = columns.drivers
+        masks = [
+            (False, name, alive & (drivers.codes[: columns.size] == code))
+            for code, name in enumerate(drivers.values)
+        ]
+        rows = np.arange(columns.size)
+        for name, device_class in self.classes.items():
+            verdicts = self._selectors.select(selectors_of_class(device_class), rows)
+            masks.append((True, name, alive & (verdicts == TRUE)))
+        in_use = allocated[: columns.size]
+        return [
+            DeviceShare(name, is_class, int(mask.sum()), int((mask & in_use).sum()))
+            for is_class, name, mask in sorted(masks, key=lambda each: each[:2])
+            if is_class or mask.any()
+        ]
 
     def fork(self) -> "Devices":
         """A copy that changes without this one, and this one without it."""

@@ -4,12 +4,15 @@ A changed slice costs what has changed in it: devices that are as they were keep
 with them everything that was worked out about them.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from scheduler.api.devices import Device, DeviceId, ResourceSlice, ResourceSliceSpec
+from scheduler.api.objects import ObjectMeta
 from scheduler.api.quantity import QuantityError
 from scheduler.kernel.devices.columns import DeviceColumns
 from scheduler.kernel.devices.conditions import leaves_it_to_devices
@@ -273,3 +276,17 @@ def _nodes_named(spec: ResourceSliceSpec) -> list[str] | None:
         return None
     names = {device.node_name or "" for device in spec.devices}
     return None if "" in names else sorted(names)
+
+
+def slices_like(slices: Iterable[ResourceSlice], node_name: str, other: str) -> list[ResourceSlice]:
+    """What a node that is like another one would publish: slices of pools of its own."""
+    local = [each for each in slices if each.spec.node_name == node_name]
+    sizes = Counter((each.spec.driver, each.spec.pool.name) for each in local)
+    found = []
+    for each in local:
+        pool = each.spec.pool
+        size = sizes[each.spec.driver, pool.name]
+        pool = replace(pool, name=f"{pool.name}-of-{other}", resource_slice_count=size)
+        metadata = ObjectMeta(name=f"{each.metadata.name}-of-{other}")
+        found.append(ResourceSlice(metadata, replace(each.spec, node_name=other, pool=pool)))
+    return found

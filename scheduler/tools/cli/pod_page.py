@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.answers.edits import AddNodes, EvictPod
+from scheduler.kernel.answers.edits import AddNodes, EvictPod, FreeClaim
 from scheduler.kernel.answers.judgement import Judgement
 from scheduler.kernel.answers.model import (
     Placed,
@@ -219,6 +219,8 @@ def _what_if(change: SuggestedChange) -> dict[str, list[str]]:
             options |= {"add-nodes": [str(edit.count)], "like": [edit.like]}
         elif isinstance(edit, EvictPod):
             options.setdefault("delete", []).append(f"pod/{edit.pod}")
+        elif isinstance(edit, FreeClaim) and edit.pods:
+            options.setdefault("delete", []).extend(f"pod/{pod}" for pod in edit.pods)
         else:
             return {}
     return options

@@ -1,7 +1,7 @@
 """How many more pods of a kind a cluster takes, what limits it first, and what no pod can use."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 from typing import Final
 
@@ -18,8 +18,10 @@ from scheduler.kernel.engine.instructions import Bind, Evict
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.status import Status
 from scheduler.kernel.snapshot import Snapshot
+from scheduler.tools.offline.copied_claims import with_own_claims
 from scheduler.tools.offline.driving import Driving
 from scheduler.tools.offline.hypothetical_changes import copy_of
+from scheduler.tools.offline.resource_claims import RESOURCE_CLAIMS, catalog_of
 
 MAX_PODS: Final = 100_000
 """Pods that are tried one after the other; each node is tried alone as often as it takes."""
@@ -64,14 +66,15 @@ def capacity_of(
     """
     core = engine.core
     core.catch_up()
-    unused = fragmentation(framework, [pod, *pods], core.snapshot)
-    kind = copy_of(pod, _NAME)
+    copies = _Copies(engine)
+    unused = fragmentation(framework, [pod, *pods], core.snapshot, copies.of)
+    kind = copies.of(pod, _NAME)
     found = framework.find_nodes_that_fit(kind, core.snapshot, core.queue.nominator)
     is_at_least = False
     if found.is_row_local:
         taken, last = _each_node_alone(framework, kind, core.snapshot)
     else:
-        taken, is_at_least = _one_by_one(engine, kind)
+        taken, is_at_least = _one_by_one(engine, kind, copies)
         core.catch_up()
         names = list(core.snapshot.table.row_of)
         last = framework.run_filters(kind, core.snapshot, names)
@@ -96,6 +99,22 @@ def _each_node_alone(
     raise AssertionError("counting does not end by itself")
 
 
+class _Copies:
+    """Pods like others; their claims, if they need any, come with them."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def of(self, pod: PodInfo, name: str) -> PodInfo:
+        """A pod that the engine does not know yet; its claims are there."""
+        catalog = catalog_of(self._engine)
+        claims = {} if catalog is None else catalog.claims
+        own, made = with_own_claims(copy_of(pod, name), pod, claims)
+        for claim in made:
+            self._engine.handle(ObjectSet(RESOURCE_CLAIMS, claim), self._engine.core.now)
+        return own
+
+
 class _Counting(Driving):
     """Notes on which nodes pods of a kind find room."""
 
@@ -113,11 +132,11 @@ class _Counting(Driving):
         """No pod is evicted."""
 
 
-def _one_by_one(engine: Engine, kind: PodInfo) -> tuple[Counter[str], bool]:
+def _one_by_one(engine: Engine, kind: PodInfo, copies: _Copies) -> tuple[Counter[str], bool]:
     """As many as the engine places: where a pod goes decides where the next one fits."""
     driving = _Counting(engine)
     for number in range(MAX_PODS):
-        driving.handle(ObjectSet("pods", copy_of(kind, f"{_NAME}-{number}")))
+        driving.handle(ObjectSet("pods", copies.of(kind, f"{_NAME}-{number}")))
         while driving.taken.total() == number:
             if not engine.has_ready:
                 return driving.taken, False
@@ -134,11 +153,14 @@ def _limits(last: Mapping[str, Status]) -> dict[str, int]:
 
 
 def fragmentation(
-    framework: Framework, pods: Iterable[PodInfo], snapshot: Snapshot
+    framework: Framework,
+    pods: Iterable[PodInfo],
+    snapshot: Snapshot,
+    copy: Callable[[PodInfo, str], PodInfo] = copy_of,
 ) -> dict[str, float]:
     """By resource, the share of what is free where no kind of pod fits, 0 to 1.
 
-    Of `pods` the most frequent kinds count.
+    Of `pods` the most frequent kinds count; `copy` makes a pod like one of them.
 
     Raises:
         PluginError: a plugin failed.
@@ -146,7 +168,7 @@ def fragmentation(
     table = snapshot.table
     usable = np.zeros(table.size, np.bool_)
     for pod in _kinds(pods):
-        found = framework.find_nodes_that_fit(copy_of(pod, _NAME), snapshot)
+        found = framework.find_nodes_that_fit(copy(pod, _NAME), snapshot)
         usable[found.feasible_rows()] = True
     rows = table.live_rows()
     free = np.maximum(table.allocatable[:, rows] - table.requested[:, rows], 0)

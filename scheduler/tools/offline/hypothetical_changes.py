@@ -5,11 +5,12 @@ that does not exist. A pod that its controller would make again waits for a node
 Each returns the pods that lose their node and that no controller makes again.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from msgspec.structs import replace
 
+from scheduler.api.devices import ResourceClaim
 from scheduler.api.objects import (
     Node,
     ObjectMeta,
@@ -19,6 +20,14 @@ from scheduler.api.objects import (
     controller_of as controller_of_object,
 )
 from scheduler.api.pods import PodInfo
+from scheduler.kernel.devices.claim_catalog import SLICE
+from scheduler.kernel.devices.table import slices_like
+from scheduler.tools.offline.copied_claims import (
+    add_claims,
+    claims_in,
+    free_claims,
+    with_own_claims,
+)
 from scheduler.tools.offline.reading import ClusterObjects, InputError
 
 HOSTNAME: Final = "kubernetes.io/hostname"
@@ -109,12 +118,14 @@ def add_nodes(objects: ClusterObjects, count: int, like: str) -> list[PodInfo]:
     taken = {each.metadata.name for each in objects.nodes}
     names = (name for i in range(len(taken) + count) if (name := f"{like}-new-{i}") not in taken)
     drivers = [each for each in objects.watched if each[0].kind == "CSINode"]
+    slices = [found for kind, found in objects.watched if kind == SLICE]
     for name, _ in zip(names, range(count), strict=False):
         added = node_like(node, name)
         objects.nodes.append(added)
         for kind, found in drivers:
             if found.metadata.name == like:
                 objects.watched.append((kind, replace(found, metadata=added.metadata)))
+        objects.watched += ((SLICE, each) for each in slices_like(slices, like, name))
     return []
 
 
@@ -146,16 +157,15 @@ def scale(objects: ClusterObjects, workload: str, replicas: int) -> list[PodInfo
         raise InputError(f"{about}: it has no pod that others could be like; use --apply FILE")
     if len(members) > replicas:
         members.sort(key=_first_to_go)
-        going = {pod.uid for pod in members[: len(members) - replicas]}
-        objects.pods = [pod for pod in objects.pods if pod.uid not in going]
+        _go(objects, members[: len(members) - replicas])
         return []
     newest = members[-1]
     taken = {pod.key for pod in objects.pods}
     base = f"{newest.name}-new"
     names = (f"{base}-{i}" for i in range(len(taken) + replicas))
     free = (name for name in names if f"{newest.namespace}/{name}" not in taken)
-    for name, _ in zip(free, range(replicas - len(members)), strict=False):
-        objects.pods.append(copy_of(newest, name))
+    more = (name for name, _ in zip(free, range(replicas - len(members)), strict=False))
+    _come(objects, [(copy_of(newest, name), newest) for name in more])
     return []
 
 
@@ -171,13 +181,12 @@ def delete(objects: ClusterObjects, what: str) -> list[PodInfo]:
         node = _node(objects, name, about)
         objects.nodes.remove(node)
         on_it = [pod for pod in objects.pods if pod.node_name == name]
-        bound = {pod.uid for pod in on_it if not _moves(pod)}
-        objects.pods = [pod for pod in objects.pods if pod.uid not in bound]
-        return _leave(objects, [pod for pod in on_it if pod.uid not in bound])
-    going = {pod.uid for pod in _members(objects, what, about)}
+        _go(objects, [pod for pod in on_it if not _moves(pod)])
+        return _leave(objects, [pod for pod in on_it if _moves(pod)])
+    going = _members(objects, what, about)
     if not going:
         raise InputError(f"{about}: there is no such thing")
-    objects.pods = [pod for pod in objects.pods if pod.uid not in going]
+    _go(objects, going)
     return []
 
 
@@ -187,9 +196,7 @@ def apply(objects: ClusterObjects, others: ClusterObjects) -> list[PodInfo]:
     A pod that is there keeps its node. The pods of a workload are made anew.
     """
     made = {(pod.namespace, o.kind, o.name) for pod in others.pods if (o := controller_of(pod))}
-    objects.pods = [
-        pod for pod in objects.pods if not any(_is_made_by(pod, *workload) for workload in made)
-    ]
+    _go(objects, [p for p in objects.pods if any(_is_made_by(p, *workload) for workload in made)])
     for node in others.nodes:
         _put(objects, node)
     places = {pod.key: pod.node_name for pod in objects.pods}
@@ -227,11 +234,34 @@ def _moves(pod: PodInfo) -> bool:
 
 def _leave(objects: ClusterObjects, leaving: list[PodInfo]) -> list[PodInfo]:
     """Take the pods off their nodes; return those that no controller makes again."""
-    uids = {pod.uid for pod in leaving}
-    objects.pods = [pod for pod in objects.pods if pod.uid not in uids]
     lasting = [pod for pod in leaving if not pod.is_terminating]
-    objects.pods += [waiting_again(pod) for pod in lasting if controller_of(pod) is not None]
+    again = [pod for pod in lasting if controller_of(pod) is not None]
+    claims = claims_in(objects)
+    _go(objects, leaving)
+    _come(objects, [(waiting_again(pod), pod) for pod in again], claims)
     return [pod for pod in lasting if controller_of(pod) is None]
+
+
+def _go(objects: ClusterObjects, pods: Iterable[PodInfo]) -> None:
+    """Pods go, and with them what they have of devices."""
+    uids = {pod.uid for pod in pods}
+    objects.pods = [pod for pod in objects.pods if pod.uid not in uids]
+    free_claims(objects, uids)
+
+
+def _come(
+    objects: ClusterObjects,
+    pods: Iterable[tuple[PodInfo, PodInfo]],
+    claims: Mapping[str, ResourceClaim] | None = None,
+) -> None:
+    """Pods come, each with claims of its own like those of another pod."""
+    known = claims_in(objects) if claims is None else claims
+    made: list[ResourceClaim] = []
+    for pod, like in pods:
+        own, of_pod = with_own_claims(pod, like, known)
+        objects.pods.append(own)
+        made += of_pod
+    add_claims(objects, made)
 
 
 def _info(pod: PodInfo, metadata: ObjectMeta) -> PodInfo:

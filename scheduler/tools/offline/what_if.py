@@ -6,12 +6,15 @@ from typing import Final, TypeAlias
 import msgspec
 
 from scheduler.api.pods import PodInfo
+from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import ObjectSet
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.tools.offline.cluster import ClusterState, Profiles
+from scheduler.tools.offline.copied_claims import with_own_claims
 from scheduler.tools.offline.hypothetical_changes import controller_of, waiting_again
 from scheduler.tools.offline.progress import Progress, no_progress, part
 from scheduler.tools.offline.reading import ClusterObjects
+from scheduler.tools.offline.resource_claims import RESOURCE_CLAIMS, catalog_of
 from scheduler.tools.offline.simulate import Placement, simulate
 from scheduler.tools.offline.utilisation import Share, changed, utilisation_of
 
@@ -163,10 +166,18 @@ def _settle(
         ]
         if not again:
             return list(found.values()), victims
-        for pod in again:
-            cluster.engine.handle(ObjectSet("pods", pod), cluster.engine.core.now)
+        again = [_come_again(cluster.engine, pod, known[pod.key]) for pod in again]
         unplaced = {each.pod for each in outcome if not each.node} - set(evicted)
         waiting = [*again, *(pod for pod in waiting if pod.key in unplaced)]
+
+
+def _come_again(engine: Engine, pod: PodInfo, like: PodInfo) -> PodInfo:
+    """A pod is made again, with claims of its own."""
+    catalog = catalog_of(engine)
+    own, claims = with_own_claims(pod, like, {} if catalog is None else catalog.claims)
+    for event in (*(ObjectSet(RESOURCE_CLAIMS, claim) for claim in claims), ObjectSet("pods", own)):
+        engine.handle(event, engine.core.now)
+    return own
 
 
 def _left_to_others(

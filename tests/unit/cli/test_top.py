@@ -13,14 +13,21 @@ from click.testing import CliRunner
 from textual.widgets import DataTable, Static
 
 from scheduler.api.pods import PodInfo
+from scheduler.kernel.devices.catalog import DeviceShare
 from scheduler.kernel.engine.events import ObjectGone, ObjectSet
-from scheduler.tools.cli.top.app import ExplainScreen, TopApp, heat_map
+from scheduler.tools.cli.top.app import ExplainScreen, TopApp, counts_text, heat_map
 from scheduler.tools.cli.top.command import top
 from scheduler.tools.cli.top.sources import TopSource
 from scheduler.tools.cli.top.view import Cell, Rates, View, view_of
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import documents_from_text, objects_from_documents
 from tests.support.builders import make_pod_info
+from tests.support.device_manifests import (
+    DRIVER,
+    claim_manifest,
+    class_manifest,
+    slice_manifest,
+)
 from tests.support.manifests import Manifest, node_manifest, pod_manifest
 
 ZONE = "topology.kubernetes.io/zone"
@@ -51,6 +58,28 @@ def test_nodes_stand_in_their_zones_with_what_is_fullest() -> None:
     }
     assert found.pods == 1
     assert heat_map(found).plain == "z1  2 nodes, 38%\nx▆\n\nz2  1 nodes, 0%\n \n\n"
+
+
+def test_devices_in_use_are_counted_by_class_and_by_driver() -> None:
+    """Claims that have none as well; clusters without devices have no such line."""
+    found = view(
+        node_manifest("a"),
+        slice_manifest("a", "x", "y", "z"),
+        class_manifest("gpu"),
+        class_manifest("none", "false"),
+        claim_manifest("held", has=("a/x",)),
+        claim_manifest("mine"),
+    )
+
+    assert found.devices == (
+        DeviceShare(DRIVER, is_class=False, devices=3, in_use=1),
+        DeviceShare("gpu", is_class=True, devices=3, in_use=1),
+        DeviceShare("none", is_class=True, devices=0, in_use=0),
+    )
+    assert counts_text(found).splitlines()[2] == (
+        "devices in use: gpu 1/3  none 0/0  claims without devices: 1"
+    )
+    assert len(counts_text(view(node_manifest("a"))).splitlines()) == 2
 
 
 def test_pods_wait_for_reasons_and_the_most_frequent_comes_first() -> None:

@@ -61,7 +61,7 @@ class TopApp(App[None]):
     ]
     CSS = """
     #title { height: 1; text-style: bold; padding: 0 1; }
-    #counts { height: 2; padding: 0 1; }
+    #counts { height: auto; max-height: 4; padding: 0 1; }
     #reasons { width: 3fr; }
     #heat { width: 2fr; padding: 0 1; border-left: solid $accent; }
     """
@@ -155,15 +155,24 @@ class TopApp(App[None]):
 
 
 def counts_text(view: View) -> str:
-    """Two lines of numbers."""
+    """Two lines of numbers, and one of devices where there are any."""
     queue = "  ".join(f"{name} {number}" for name, number in view.queue.items())
     nodes = sum(map(len, view.zones.values()))
     assumed = f" ({view.assumed} only assumed)" if view.assumed else ""
     return (
         f"{nodes} nodes  {view.pods} pods on them{assumed}  "
         f"{view.binds:.1f} binds/s  {view.arrivals:.1f} new pods/s\n"
-        f"waiting: {queue}"
+        f"waiting: {queue}{devices_text(view)}"
     )
+
+
+def devices_text(view: View) -> str:
+    """How many devices of each class are in use, of each driver where there is no class."""
+    if not view.devices and not view.pending_claims:
+        return ""
+    classes = [each for each in view.devices if each.is_class] or view.devices
+    shares = "  ".join(f"{each.name} {each.in_use}/{each.devices}" for each in classes)
+    return f"\ndevices in use: {shares or 'none'}  claims without devices: {view.pending_claims}"
 
 
 def heat_map(view: View) -> Text:

@@ -9,6 +9,8 @@ import numpy as np
 from scheduler.api.pods import PodInfo, PodKind
 from scheduler.api.resources import CPU, MEMORY
 from scheduler.kernel.answers.explainer import Explainer
+from scheduler.kernel.devices.catalog import DeviceShare
+from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import Event, ObjectGone, ObjectSet
 from scheduler.kernel.engine.failure import UNSCHEDULABLE
@@ -59,6 +61,8 @@ class View(msgspec.Struct, frozen=True):
         arrivals: new pods, per second.
         zones: nodes by zone, both in the order of their names.
         waiting: pods without a node by reason, the most frequent one first.
+        devices: how many of each driver and class are in use; empty where there are none.
+        pending_claims: claims that have no devices.
     """
 
     pods: int
@@ -68,6 +72,8 @@ class View(msgspec.Struct, frozen=True):
     arrivals: float
     zones: dict[str, tuple[Cell, ...]]
     waiting: tuple[WaitingRow, ...]
+    devices: tuple[DeviceShare, ...] = ()
+    pending_claims: int = 0
 
 
 class Rates:
@@ -123,6 +129,7 @@ def view_of(
         arrivals,
         _zones(engine),
         _waiting(engine, profiles),
+        *_devices(engine),
     )
 
 
@@ -165,6 +172,15 @@ def _zones(engine: Engine) -> dict[str, tuple[Cell, ...]]:
         cell = Cell(node.metadata.name, float(share[row]), node.spec.unschedulable)
         zones.setdefault(zone, []).append(cell)
     return {zone: tuple(cells) for zone, cells in sorted(zones.items())}
+
+
+def _devices(engine: Engine) -> tuple[tuple[DeviceShare, ...], int]:
+    catalog = engine.core.states.known(ClaimCatalog)
+    if catalog is None:
+        return (), 0
+    usage = catalog.devices.usage
+    pending = sum(each.metadata.uid not in usage.allocations for each in catalog.claims.values())
+    return tuple(catalog.devices.shares()), pending
 
 
 def _waiting(engine: Engine, profiles: Profiles) -> tuple[WaitingRow, ...]:
