@@ -106,6 +106,12 @@ class NodeAffinityArgs(PluginArgs, frozen=True):
     added_affinity: NodeAffinitySpec | None = None
 
 
+class NodeOwnershipArgs(PluginArgs, frozen=True):
+    """Which nodes belong to the scheduler: those with all these labels. Not kube-scheduler's."""
+
+    node_selector: dict[str, str] = msgspec.field(default_factory=dict)
+
+
 class NodeResourcesBalancedAllocationArgs(PluginArgs, frozen=True):
     """The resources whose use should be level."""
 
@@ -149,6 +155,7 @@ ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {
         InterPodAffinityArgs,
         KeepRoomArgs,
         NodeAffinityArgs,
+        NodeOwnershipArgs,
         NodeResourcesBalancedAllocationArgs,
         NodeResourcesFitArgs,
         PodTopologySpreadArgs,

@@ -4,8 +4,8 @@ Source: pkg/scheduler/apis/config/validation validation_pluginargs.go;
 k8s.io/component-helpers/scheduling/corev1/nodeaffinity; apimachinery labels.NewRequirement.
 """
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from scheduler.api.objects import NodeSelectorRequirement, NodeSelectorTerm
 from scheduler.config.args import (
@@ -15,6 +15,7 @@ from scheduler.config.args import (
     InterPodAffinityArgs,
     KeepRoomArgs,
     NodeAffinityArgs,
+    NodeOwnershipArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
     PodTopologySpreadArgs,
@@ -38,27 +39,29 @@ _FIELD_OPERATORS: Final = ("In", "NotIn")
 
 def validate_args(args: object, path: Path, problems: Problems) -> None:
     """Check the arguments of one plugin."""
-    match args:
-        case DefaultPreemptionArgs():
-            _default_preemption(args, path, problems)
-        case DynamicResourcesArgs():
-            _dynamic_resources(args, path, problems)
-        case InterPodAffinityArgs(hard_pod_affinity_weight=weight):
-            check_range(weight, 0, _PERCENT_MAX, (*path, "hardPodAffinityWeight"), problems)
-        case KeepRoomArgs(after_seconds=seconds):
-            check_least(seconds, 0, (*path, "afterSeconds"), problems)
-        case NodeAffinityArgs():
-            _node_affinity(args, path, problems)
-        case NodeResourcesBalancedAllocationArgs():
-            _balanced_allocation(args, path, problems)
-        case NodeResourcesFitArgs():
-            _fit(args, path, problems)
-        case PodTopologySpreadArgs():
-            _pod_topology_spread(args, path, problems)
-        case VolumeBindingArgs():
-            _volume_binding(args, path, problems)
-        case _:
-            pass
+    check = _CHECKS.get(type(args))
+    if check is not None:
+        check(args, path, problems)
+
+
+def _inter_pod_affinity(args: InterPodAffinityArgs, path: Path, problems: Problems) -> None:
+    weight = args.hard_pod_affinity_weight
+    check_range(weight, 0, _PERCENT_MAX, (*path, "hardPodAffinityWeight"), problems)
+
+
+def _keep_room(args: KeepRoomArgs, path: Path, problems: Problems) -> None:
+    check_least(args.after_seconds, 0, (*path, "afterSeconds"), problems)
+
+
+def _node_ownership(args: NodeOwnershipArgs, path: Path, problems: Problems) -> None:
+    place = (*path, "nodeSelector")
+    if not args.node_selector:
+        problems.add(place, "expected the labels of the nodes that belong to the scheduler")
+    for key, value in args.node_selector.items():
+        _check_label_key(key, (*place, key), problems)
+        error = label_value_error(value)
+        if error is not None:
+            problems.add((*place, key), error)
 
 
 def check_range(value: int, least: int, most: int, path: Path, problems: Problems) -> None:
@@ -276,3 +279,18 @@ def _check_label_key(key: str, path: Path, problems: Problems) -> None:
     error = label_key_error(key)
     if error is not None:
         problems.add(path, error)
+
+
+_CHECKS: Final[Mapping[type, Callable[[Any, Path, Problems], None]]] = {
+    DefaultPreemptionArgs: _default_preemption,
+    DynamicResourcesArgs: _dynamic_resources,
+    InterPodAffinityArgs: _inter_pod_affinity,
+    KeepRoomArgs: _keep_room,
+    NodeAffinityArgs: _node_affinity,
+    NodeOwnershipArgs: _node_ownership,
+    NodeResourcesBalancedAllocationArgs: _balanced_allocation,
+    NodeResourcesFitArgs: _fit,
+    PodTopologySpreadArgs: _pod_topology_spread,
+    VolumeBindingArgs: _volume_binding,
+}
+"""How the arguments of each plugin are checked."""

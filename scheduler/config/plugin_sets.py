@@ -66,6 +66,7 @@ IN_TREE: Final[Implements] = {
     "NodeAffinity": _points("preFilter filter preScore score"),
     "NodeDeclaredFeatures": _points("preFilter filter"),
     "NodeName": _points("filter"),
+    "NodeOwnership": _points("filter reserve"),
     "NodePorts": _points("preFilter filter"),
     "NodeResourcesBalancedAllocation": _points("preScore score"),
     "NodeResourcesFit": _points("preFilter filter preScore score placementScore"),
@@ -81,7 +82,8 @@ IN_TREE: Final[Implements] = {
     "VolumeRestrictions": _points("preFilter filter"),
     "VolumeZone": _points("preFilter filter"),
 }
-"""Every plugin kube-scheduler 1.36 knows, whether Stowage has it or not; KeepRoom is our own."""
+"""Every plugin kube-scheduler 1.36 knows, whether Stowage has it or not, and two of our own:
+KeepRoom and NodeOwnership."""
 
 
 def named_in_vain(

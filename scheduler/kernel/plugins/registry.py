@@ -21,6 +21,7 @@ from scheduler.kernel.plugins.keep_room import KeepRoom
 from scheduler.kernel.plugins.node_affinity import NodeAffinity
 from scheduler.kernel.plugins.node_declared_features import NodeDeclaredFeatures
 from scheduler.kernel.plugins.node_name import NodeName
+from scheduler.kernel.plugins.node_ownership import NodeOwnership
 from scheduler.kernel.plugins.node_ports import NodePorts
 from scheduler.kernel.plugins.node_resources_balanced_allocation import (
     NodeResourcesBalancedAllocation,
@@ -57,6 +58,7 @@ IN_TREE: Final[Mapping[str, type[Plugin]]] = {
         NodeAffinity,
         NodeDeclaredFeatures,
         NodeName,
+        NodeOwnership,
         NodePorts,
         NodeResourcesBalancedAllocation,
         NodeResourcesFit,
