@@ -230,7 +230,7 @@ FAULTS: Final = (
     ),
     NamedFault(
         "an assumed pod stays nominated",
-        "kernel/engine/schedule_one",
+        "kernel/engine/placing",
         "        core.queue.found_place(pod.uid)\n",
         "",
         _CHANGES + "test_an_assumed_pod_is_no_longer_nominated",
@@ -406,14 +406,16 @@ FAULTS: Final = (
     NamedFault(
         "an informer's back-off never recovers",
         "daemon/informers/informer",
-        "        self._reports.all_is_well()\n        self._goes_well()\n",
+        "        self._reports.all_is_well()\n"
+        "        self._backoff.reset()\n        self._anew.reset()\n",
         "        self._reports.all_is_well()\n",
         _PAUSES + "test_what_comes_through_ends_the_back_off",
     ),
     NamedFault(
         "an informer's back-off never recovers from watches that end as they should",
         "daemon/informers/informer",
-        "            return self._backoff.pause()\n        self._goes_well()\n",
+        "            return self._backoff.pause()\n"
+        "        self._backoff.reset()\n        self._anew.reset()\n",
         "            return self._backoff.pause()\n",
         _PAUSES + "test_a_watch_that_lasted_ends_the_back_off",
     ),
@@ -576,7 +578,7 @@ FAULTS: Final = (
     ),
     NamedFault(
         "what devices serve is a reason where a node is rejected for another",
-        "kernel/plugins/fit_state",
+        "kernel/plugins/node_resources_fit_state",
         "        ] = False\n",
         "        ] = True\n",
         "tests/unit/plugins/test_node_resources_fit.py::"

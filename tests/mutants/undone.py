@@ -64,9 +64,9 @@ FOUND: Final = (
     Undone(
         "nesting, or bytes that are no UTF-8, end the informer",
         "scheduler/daemon/informers/kinds.py",
-        "            return event.type, self._built(event.object)\n"
+        "            return event.type, self._build(event.object)\n"
         "        except Exception as problem:",
-        "            return event.type, self._built(event.object)\n"
+        "            return event.type, self._build(event.object)\n"
         "        except msgspec.ValidationError as problem:",
         f"{HOSTILE}test_a_line_that_cannot_be_read_is_one_malformed_object",
     ),

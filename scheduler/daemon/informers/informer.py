@@ -279,7 +279,7 @@ class Informer(Generic[T]):
         self._page_size.took(self._taken, reader.received)
         self._continue = page.metadata.continue_
         if self._continue:
-            self._advance(StepResult.PAGE)
+            self.state = next_state(self.state, StepResult.PAGE)
         else:
             self._complete_list(page.metadata.resource_version)
 
@@ -342,7 +342,7 @@ class Informer(Generic[T]):
         if is_before(version, self.version):
             self._found_set_back(f"version {version} follows {self.version}")
         self.version = version
-        self._advance(StepResult.LIST_COMPLETE)
+        self.state = next_state(self.state, StepResult.LIST_COMPLETE)
         if not self.has_synced:
             log.info("Listed", kind=self.kind.name, count=len(self.store), version=version)
             self._synced.set()
@@ -359,7 +359,7 @@ class Informer(Generic[T]):
             # A server that does not end it is left.
             async with asyncio.timeout(seconds + _GRACE_SECONDS) as self._limit:
                 async with self._session.stream(path, read_timeout=options.read_timeout) as lines:
-                    self._advance(StepResult.OPENED)
+                    self.state = next_state(self.state, StepResult.OPENED)
                     self.blind_since = None
                     await self._read(lines)
         except TimeoutError as problem:
@@ -438,19 +438,18 @@ class Informer(Generic[T]):
         self.version = version
         self._failures = 0
         self._reports.all_is_well()
-        self._goes_well()
+        self._backoff.reset()
+        self._anew.reset()
 
     # --- outcomes -------------------------------------------------------------------------------
 
-    def _advance(self, outcome: StepResult) -> None:
-        self.state = next_state(self.state, outcome)
-
     def _ended(self, *, is_short: bool) -> float:
-        self._advance(StepResult.ENDED)
+        self.state = next_state(self.state, StepResult.ENDED)
         self._reports.restart("ended")
         if is_short:
             return self._backoff.pause()
-        self._goes_well()
+        self._backoff.reset()
+        self._anew.reset()
         return 0.0
 
     def _not_found(self, problem: ApiError) -> float:
@@ -474,7 +473,7 @@ class Informer(Generic[T]):
 
     def _absent(self) -> float:
         """The server does not serve the kind; it may after an upgrade."""
-        self._advance(StepResult.FAILED)
+        self.state = next_state(self.state, StepResult.FAILED)
         self.blind_since = None
         if not self.has_synced:
             tell = log.warning if self.kind.is_missed else log.info
@@ -483,16 +482,12 @@ class Informer(Generic[T]):
             self._synced.set()
         return ABSENT_SECONDS
 
-    def _goes_well(self) -> None:
-        self._backoff.reset()
-        self._anew.reset()
-
     def _expired(self, problem: ApiError) -> float:
         """Starts over with a list, which tells handlers only what has really changed."""
         if self.state is State.PAGING:
             self._page_size.hurry()
         self._failures = 0
-        self._advance(StepResult.EXPIRED)
+        self.state = next_state(self.state, StepResult.EXPIRED)
         self._reports.restart("expired")
         log.info("Version expired; listing again", kind=self.kind.name, reason=str(problem))
         return self._anew.pause(problem.retry_after_seconds)
@@ -506,7 +501,7 @@ class Informer(Generic[T]):
         if self._failures >= MAX_FAILURES or (is_refused and self.state is not State.EMPTY):
             # The server will not go on from our version or token, or fails on it every time.
             return self._expired(problem)
-        self._advance(StepResult.FAILED)
+        self.state = next_state(self.state, StepResult.FAILED)
         self._reports.restart("failed")
         pause = self._backoff.pause(problem.retry_after_seconds)
         self._reports.complain(str(problem), pause)

@@ -114,7 +114,7 @@ class Kind(Generic[T]):
         self.field_selector = field_selector
         self.meta_of = meta_of
         self._wire = wire
-        self._build = build
+        self._build: Callable[[Any], T] = build or _as_it_is
         self._keep: Callable[[T, bytes], object] | None = None
         self._decoder = msgspec.json.Decoder(wire)
         event: Any = msgspec.defstruct("Event", [("type", str), ("object", wire)], gc=False)
@@ -135,7 +135,7 @@ class Kind(Generic[T]):
             MalformedObjectError: a field is missing, of the wrong type, or cannot be read.
         """
         try:
-            built = self._built(_decoded(self._decoder, raw))
+            built = self._build(_decoded(self._decoder, raw))
         except Exception as problem:
             # Whatever foreign bytes make a decoder trip over is a fault of that one object.
             raise MalformedObjectError(_told(problem)) from problem
@@ -154,7 +154,7 @@ class Kind(Generic[T]):
             event = _decoded(self._event_decoder, line)
             if self._keep is not None:
                 return event.type, self._kept(event.type, event.object, self._keep)
-            return event.type, self._built(event.object)
+            return event.type, self._build(event.object)
         except Exception as problem:
             raise MalformedObjectError(_told(problem)) from problem
 
@@ -164,18 +164,13 @@ class Kind(Generic[T]):
         Raises:
             ValueError: a field is missing, of the wrong type, or cannot be read.
         """
-        return self._built(msgspec.convert(raw, self._wire))
+        return self._build(msgspec.convert(raw, self._wire))
 
     def _kept(self, event_type: str, raw: msgspec.Raw, keep: Callable[[T, bytes], object]) -> T:
-        built = self._built(_decoded(self._decoder, raw))
+        built = self._build(_decoded(self._decoder, raw))
         if event_type in _PRESENT:
             keep(built, bytes(raw))
         return built
-
-    def _built(self, decoded: Any) -> T:
-        if self._build is None:
-            return decoded  # type: ignore[no-any-return] # the wire type is the built type
-        return self._build(decoded)
 
 
 class _DeviceKind(Kind[T]):
@@ -186,7 +181,7 @@ class _DeviceKind(Kind[T]):
     @override
     def convert(self, raw: Mapping[str, Any]) -> T:
         """See `Kind.convert`; parameters for drivers are kept as text, so text is what is read."""
-        return self._built(self._decoder.decode(msgspec.json.encode(raw)))
+        return self._build(self._decoder.decode(msgspec.json.encode(raw)))
 
 
 class _GroupKind(Kind[PodGroup]):
@@ -214,6 +209,11 @@ def _decoded(decoder: msgspec.json.Decoder[Any], raw: bytes | msgspec.Raw) -> An
         if _GOT_NULL not in str(problem):
             raise
         return msgspec.convert(without_nulls(msgspec.json.decode(raw)), decoder.type)
+
+
+def _as_it_is(decoded: Any) -> Any:
+    """Where the wire type is the built type."""
+    return decoded
 
 
 def _told(problem: Exception) -> str:

@@ -59,12 +59,12 @@ from scheduler.kernel.framework.obstacles import Obstacle, ResourceObstacle
 from scheduler.kernel.framework.status import SUCCESS, Status
 from scheduler.kernel.framework.types import Excess
 from scheduler.kernel.plugins.columns import Mask
-from scheduler.kernel.plugins.fit_hints import (
+from scheduler.kernel.plugins.node_resources_fit_hints import (
     is_schedulable_after_class_change,
     is_schedulable_after_node_change,
     is_schedulable_after_pod_event,
 )
-from scheduler.kernel.plugins.fit_state import FIT, MAX_BITS, Room, prepare_fit
+from scheduler.kernel.plugins.node_resources_fit_state import FIT, MAX_BITS, Room, prepare_fit
 from scheduler.kernel.plugins.resource_columns import (
     Amounts,
     ResourceColumns,

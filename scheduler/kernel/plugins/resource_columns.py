@@ -62,18 +62,18 @@ class ResourceColumns:
 
     def allocatable(self, table: NodeTable, rows: Rows) -> Amounts:
         """What the nodes have. Not to be written to."""
-        return self._pick(table.allocatable, rows)
+        return self._pick(table.sums.allocatable, rows)
 
     def requested(self, table: NodeTable, rows: Rows) -> Amounts:
         """What the pods on the nodes take. Not to be written to."""
-        return self._pick(table.requested, rows)
+        return self._pick(table.sums.requested, rows)
 
     def non_zero_requested(self, table: NodeTable, rows: Rows) -> Amounts:
         """The same, where cpu and memory have defaults. Not to be written to."""
         non_zero = table.non_zero_requested
         if len(self._defaulted) == len(self._numbers) and isinstance(self._lines, slice):
             return non_zero[self._lines, rows]
-        requested = self._pick(table.requested, rows).copy()
+        requested = self._pick(table.sums.requested, rows).copy()
         for line, number in self._defaulted:
             requested[line] = non_zero[number, rows]
         return requested

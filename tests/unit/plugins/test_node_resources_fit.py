@@ -30,15 +30,15 @@ from scheduler.kernel.devices.claim_catalog import CLASS, SLICE, ClaimCatalog
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from scheduler.kernel.framework.status import Code, Status
-from scheduler.kernel.plugins.fit_hints import (
-    is_schedulable_after_class_change,
-    is_schedulable_after_node_change,
-    is_schedulable_after_pod_event,
-)
 from scheduler.kernel.plugins.node_resources_balanced_allocation import (
     NodeResourcesBalancedAllocation,
 )
 from scheduler.kernel.plugins.node_resources_fit import NodeResourcesFit
+from scheduler.kernel.plugins.node_resources_fit_hints import (
+    is_schedulable_after_class_change,
+    is_schedulable_after_node_change,
+    is_schedulable_after_pod_event,
+)
 from tests.support.builders import make_node, make_pod_info, make_snapshot
 from tests.support.handles import make_handle
 from tests.support.plugin_answers import FITS, filter_answers, score_answers, statuses
