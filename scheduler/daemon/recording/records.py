@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from scheduler.api.disruption_budgets import DisruptionBudget
 from scheduler.api.objects import Node, ObjectMeta, Pod, PodSpec, PodStatus, Volume
+from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo, PodShape, pod_info
 from scheduler.api.storage import (
     MIGRATED_PLUGINS,
@@ -42,6 +43,7 @@ _BUILT: Final[Mapping[str, type[msgspec.Struct]]] = {
     "persistentvolumeclaims": PersistentVolumeClaim,
     "persistentvolumes": PersistentVolume,
     "poddisruptionbudgets": DisruptionBudget,
+    "podgroups": PodGroup,
 }
 """Kinds that the engine does not keep as they come over the wire."""
 _UNTOLD: Final = ("annotations", "managedFields")

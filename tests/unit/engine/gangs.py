@@ -4,7 +4,8 @@ from typing import Any
 
 from typing_extensions import override
 
-from scheduler.api.objects import ObjectMeta
+from scheduler.api.nodes import NodeInfo
+from scheduler.api.objects import ObjectMeta, Pod
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo
 from scheduler.config.args import DefaultPreemptionArgs
@@ -17,8 +18,14 @@ from scheduler.kernel.framework.events import (
     POD_KIND,
     ClusterEventWithHint,
 )
-from scheduler.kernel.framework.interface import Plugin, PreFilterPlugin, PreFilterResult
-from scheduler.kernel.framework.status import SUCCESS, Status
+from scheduler.kernel.framework.interface import (
+    NodeFilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PreFilterPlugin,
+    PreFilterResult,
+)
+from scheduler.kernel.framework.status import SUCCESS, Code, Status, unschedulable
 from scheduler.kernel.groups import GroupMembers
 from scheduler.kernel.plugins.default_preemption import BUDGETS, DefaultPreemption
 from scheduler.kernel.plugins.gang_scheduling import GangScheduling
@@ -53,6 +60,32 @@ class Breaks(PreFilterPlugin):
         if pod.name == "broken":
             raise ValueError("no")
         return None, SUCCESS
+
+
+class HoldsOne(PermitPlugin):
+    """Holds the pod of a name."""
+
+    NAME = "HoldsOne"
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @override
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        return (Status(Code.WAIT), 60.0) if self._name in ("", pod.name) else (SUCCESS, 0.0)
+
+
+class Beside(NodeFilterPlugin):
+    """Lets the pod that is called `follower` on no node but that of `anchor`."""
+
+    NAME = "Beside"
+
+    @override
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        names = [other.name for other in node.pods.values()]
+        if pod.metadata.name == "follower" and "anchor" not in names:
+            return unschedulable("no anchor")
+        return SUCCESS
 
 
 class Gangs(DrivenEngine):

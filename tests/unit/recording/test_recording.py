@@ -34,7 +34,7 @@ from scheduler.api.storage import (
     PersistentVolumeClaim,
 )
 from scheduler.api.written import ObjectReference
-from scheduler.daemon.informers.kinds import KINDS, PODS, Kind
+from scheduler.daemon.informers.kinds import KINDS, POD_GROUPS, PODS, Kind
 from scheduler.daemon.recording.directory import DirectoryRecorder
 from scheduler.daemon.recording.files import (
     MAX_LINES,
@@ -267,13 +267,21 @@ AS_THEY_COME: dict[str, dict[str, Any]] = {
         "spec": {"selector": SELECTOR, "minAvailable": 1},
         "status": {"disruptionsAllowed": 2, "disruptedPods": {"p": "2026-01-31T00:00:00Z"}},
     },
+    "podgroups": {
+        "spec": {
+            "schedulingPolicy": {"gang": {"minCount": 4}},
+            "schedulingConstraints": {"topology": [{"key": "rack"}]},
+            "priority": 5,
+        },
+        "status": {"conditions": [{"type": "PodGroupScheduled", "status": "True"}]},
+    },
     "resourceclaims": WHOLE["resourceclaims"],
     "deviceclasses": WHOLE["deviceclasses"],
     "resourceslices": WHOLE["resourceslices"],
 }
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", (*KINDS, POD_GROUPS), ids=lambda kind: kind.name)
 def test_what_the_api_server_sends_is_read_as_it_was_written(kind: Kind[Any]) -> None:
     """Every kind that is watched, with every field that is read."""
     found = kind.decode(msgspec.json.encode({"metadata": META, **AS_THEY_COME[kind.name]}))

@@ -9,7 +9,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.framework.events import ObjectKind
+from scheduler.kernel.framework.events import NAMESPACE_KIND, NODE_KIND, POD_KIND, ObjectKind
 from scheduler.kernel.framework.handle import (
     HandleError,
     Lister,
@@ -22,6 +22,7 @@ from scheduler.kernel.framework.runtime.plugin_calls import PluginError, plugin_
 from scheduler.observability.framework_metrics import FrameworkMetrics
 
 _POINT: Final = "SharedState"
+_IN_ANY_CASE: Final = frozenset({POD_KIND, NODE_KIND, NAMESPACE_KIND})
 _DEAF: Final = (SharedState.reserve, SharedState.unreserve)
 
 
@@ -219,6 +220,10 @@ def place_of(obj: Any) -> tuple[str, str]:
 
 
 def kinds_to_watch(frameworks: Iterable[Framework]) -> tuple[ObjectKind, ...]:
-    """The kinds that the plugins of some profiles declare, each once."""
+    """The kinds that the plugins of some profiles declare, each once.
+
+    Those that the engine hears of in any case are left out.
+    """
     plugins = (plugin for f in frameworks for plugin in f.plugins.by_name.values())
-    return tuple(dict.fromkeys(kind for plugin in plugins for kind in watched_kinds(plugin)))
+    declared = dict.fromkeys(kind for plugin in plugins for kind in watched_kinds(plugin))
+    return tuple(kind for kind in declared if kind not in _IN_ANY_CASE)
