@@ -238,8 +238,8 @@ FAULTS: Final = (
     NamedFault(
         "the wrong node through the cached totals: the lowest instead of the highest",
         "kernel/framework/runtime/ranking",
-        "        self._best = total.max(initial=INFEASIBLE_TOTAL)\n",
-        "        self._best = total.min(initial=100_000.0)\n",
+        "                self._best[0] = total.max(initial=INFEASIBLE_TOTAL)\n",
+        "                self._best[0] = total.min(initial=100_000.0)\n",
         "tests/unit/engine/test_algorithm.py::test_the_highest_total_wins",
     ),
     NamedFault(

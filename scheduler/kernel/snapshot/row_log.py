@@ -7,24 +7,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 _MIN_KEPT: Final = 4096
+"""So many changes stay readable at least."""
 _NOTHING: Final = np.zeros(0, np.intp)
 
 
 class RowLog:
     """An append-only list of changed rows with positions that stay valid when it is trimmed."""
 
-    __slots__ = ("_first", "_least", "_rows")
+    __slots__ = ("_first", "_rows")
 
-    def __init__(self, first: int = 0, least: int = _MIN_KEPT) -> None:
+    def __init__(self, first: int = 0) -> None:
         """Begin.
 
         Args:
             first: the first position; whatever was before is too long ago.
-            least: how many changes stay readable at least.
         """
         self._rows: list[int] = []
         self._first = first
-        self._least = least
 
     @property
     def position(self) -> int:
@@ -36,7 +35,7 @@ class RowLog:
         rows = self._rows
         rows.append(row)
         size = len(rows)
-        if size > 2 * keep and size > 2 * self._least:
+        if size > 2 * keep and size > 2 * _MIN_KEPT:
             self._trim(keep)
 
     def extend(self, rows: Sequence[int], keep: int) -> None:
@@ -57,7 +56,7 @@ class RowLog:
         return np.array(rows, np.intp)
 
     def _trim(self, keep: int) -> None:
-        rows, kept = self._rows, max(self._least, keep)
+        rows, kept = self._rows, max(_MIN_KEPT, keep)
         if len(rows) > 2 * kept:
             drop = len(rows) - kept
             del rows[:drop]

@@ -86,7 +86,7 @@ class Lookahead:
         wanted = min(_ROWS[self._passes], self._limit)
         self._passes += 1
         size = snapshot.table.size
-        rows = self.pod_class.best_rows(size).rows
+        rows, _ = self.pod_class.best_rows(size)
         if len(rows) < wanted < size:
             rows = np.argpartition(self.pod_class.total[:size], -wanted)[-wanted:]
         return np.union1d(rows[:wanted], one)

@@ -10,7 +10,6 @@ histories and compares).
 
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias, TypeVar
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +20,10 @@ from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import PreFilterResult, Reads, Scores
 from scheduler.kernel.framework.runtime import row_answers
 from scheduler.kernel.framework.runtime.bound import BoundFilter, BoundScore
-from scheduler.kernel.framework.runtime.domain_rankings import BYTES_PER_ROW, DomainRanking
 from scheduler.kernel.framework.runtime.judging import as_view, judge
 from scheduler.kernel.framework.runtime.plugin_calls import PluginError
 from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
-from scheduler.kernel.framework.runtime.ranking import INFEASIBLE_TOTAL, Ranking
+from scheduler.kernel.framework.runtime.ranking import BYTES_PER_ROW, INFEASIBLE_TOTAL, Ranking
 from scheduler.kernel.framework.runtime.row_answers import Answer, Key, RowAnswers
 from scheduler.kernel.framework.runtime.verdicts import (
     FEASIBLE,
@@ -42,8 +40,6 @@ from scheduler.kernel.snapshot.topology import Topology
 
 _MAX_TOPOLOGIES: Final = 2
 """So many have their best rows by domain kept: most pods of a class are spread by zone."""
-_MAX_FOLLOWED: Final = 256
-"""So many changed rows stay readable for the rankings by domain."""
 _FULL_PASS_FRACTION: Final = 4
 """Once one row in this many has changed, all rows are evaluated again: slices beat indices."""
 _FEW: Final = 8
@@ -89,13 +85,11 @@ class PodClass:
             INFEASIBLE_TOTAL where `first` rejects.
         raw_scores: the scores that do need it.
         score_failure: a score plugin that failed; matters as soon as a node is to be scored.
-        changed: the last rows with a changed `total`.
         nominated_layer: where nominated pods are in the way of the class; its module keeps it here.
     """
 
     __slots__ = (
         "__weakref__",
-        "_by_domain",
         "_calls",
         "_can_foresee",
         "_failures",
@@ -114,11 +108,10 @@ class PodClass:
         "_pod_position",
         "_pod_raw",
         "_pod_scores",
-        "_ranking",
+        "_rankings",
         "_reads_sums",
         "asked",
         "bits",
-        "changed",
         "filters",
         "first",
         "nominated_layer",
@@ -166,9 +159,8 @@ class PodClass:
             self._reads_sums and not self._pod_raw and all(each.is_trusted for each in of_pods)
         )
         self._known = RowAnswers()
-        self._ranking = Ranking()
-        self._by_domain: WeakKeyDictionary[Topology, DomainRanking] = WeakKeyDictionary()
-        self.changed = RowLog(least=_MAX_FOLLOWED)
+        self._rankings = [Ranking()]
+        """That of all rows, and those by domain, oldest first."""
         self._fitting: tuple[Topology, NDArray[np.bool_]] | None = None
         reads_images = any(each.reads & Reads.IMAGES for each in self._plugins())
         self._image_names = image_names(pod.spec) if reads_images else ()
@@ -302,27 +294,27 @@ class PodClass:
         raw = [(raw, self._score(snapshot, raw.scored, rows)) for raw in self.raw_scores]
         return total, raw
 
-    def best_rows(self, size: int) -> Ranking:
-        """Which of the first rows have the best total, as of the last `refresh`."""
-        ranking = self._ranking
-        if not ranking.is_known:
-            ranking.look(self.total[:size])
-        return ranking
+    def best_rows(self, size: int) -> tuple[NDArray[np.intp], int]:
+        """Which of the first rows have the best total, and how many fit, as of the last `refresh`.
+
+        They are good until the next change.
+        """
+        return self._rankings[0].best_rows(self.total[:size])
 
     def best_by_domain(self, topology: Topology, by_domain: Scores) -> tuple[NDArray[np.intp], int]:
-        """The best rows with these scores added, until the next change, and how many rows fit.
+        """The same with these scores added.
 
         Args:
             topology: the domains.
             by_domain: what is added to each row of a domain; whole numbers.
         """
-        ranking = self._by_domain.get(topology)
-        if ranking is None:
-            if len(self._by_domain) >= _MAX_TOPOLOGIES:
-                self._by_domain.clear()
-            ranking = self._by_domain[topology] = DomainRanking(topology)
-        ranking.refresh(self)
-        return ranking.best(by_domain), ranking.feasible
+        total = self.total[: len(topology.ids)]
+        for ranking in self._rankings:
+            if ranking.topology is topology:
+                return ranking.best_rows(total, by_domain)
+        del self._rankings[1 : len(self._rankings) - _MAX_TOPOLOGIES + 1]
+        self._rankings.append(Ranking(topology))
+        return self._rankings[-1].best_rows(total, by_domain)
 
     def fitting_domains(self, topology: Topology) -> NDArray[np.bool_]:
         """Which domains the rows form that fit, as of the last `refresh`. Not to be written to."""
@@ -335,8 +327,8 @@ class PodClass:
     def become(self, row: int, first: int, bits: int, total: float) -> None:
         """Take over what a row is now."""
         before = self.total.item(row)
-        self._ranking.follow(row, before, total)
-        self.changed.append(row, 0)
+        for ranking in self._rankings:
+            ranking.follow(row, before, total)
         if (before == INFEASIBLE_TOTAL) != (total == INFEASIBLE_TOTAL):
             self._fitting = None
         self.first[row], self.bits[row], self.total[row] = first, bits, total
@@ -416,20 +408,18 @@ class PodClass:
         view = as_view(rows)
         first, bits, total = judged = self._judged(snapshot, rows)
         if isinstance(rows, slice):
-            self._ranking.forget()
+            for ranking in self._rankings:
+                ranking.forget()
+            self._fitting = None
         else:
             if len(rows) <= _FEW:
                 self._remember(snapshot.table.sums, rows, judged)
-            self._ranking.follow_all(rows, self.total, total)
-        if self._fitting is None or isinstance(rows, slice) or len(rows) > _MAX_FOLLOWED:
-            # Most classes are not ranked by domain: logging each row is not worth it.
-            self.changed = RowLog(self.changed.position + 1, least=_MAX_FOLLOWED)
-            self._fitting = None
-        else:
-            self.changed.extend(rows.tolist(), 0)
-            before = self.total[view]
-            if ((before == INFEASIBLE_TOTAL) != (total == INFEASIBLE_TOTAL)).any():
-                self._fitting = None
+            for ranking in self._rankings:
+                ranking.follow_all(rows, self.total, total)
+            if self._fitting is not None:
+                before = self.total[view]
+                if ((before == INFEASIBLE_TOTAL) != (total == INFEASIBLE_TOTAL)).any():
+                    self._fitting = None
         self.first[view], self.bits[view], self.total[view] = first, bits, total
         self._evaluate_raw(snapshot, rows, self._pod_raw)
 

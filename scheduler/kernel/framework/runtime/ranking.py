@@ -1,4 +1,8 @@
-"""Which rows have the best total, followed from one changed row to the next."""
+"""Which rows have the best total, in each domain of a topology, followed as rows change.
+
+Within a domain all rows get the same on top, so the best of them are the best of the class there,
+whatever is added. Without a topology all rows are one domain.
+"""
 
 from typing import Final
 
@@ -6,48 +10,80 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.kernel.framework.interface import Scores
+from scheduler.kernel.snapshot.topology import Topology
 
 INFEASIBLE_TOTAL: Final = -1.0
 """The total of rows that are rejected; all others have 0 or more."""
 
+BYTES_PER_ROW: Final = 48
+NO_ROWS: Final = np.zeros(0, np.intp)
 _FEW: Final = 4
 """So many changed rows are followed; to look anew takes no longer than to follow more."""
-NO_ROWS: Final = np.zeros(0, np.intp)
+_MAX_MERGED: Final = 4
+"""So many sets of domains whose best rows are kept together."""
 
 
 class Ranking:
     """The best rows of a column of totals.
 
     Attributes:
-        rows: those with the best total, in order; good until the next change.
-        feasible: how many rows are not rejected.
-        is_known: whether these hold; else it is time to `look`.
+        topology: the domains; None for one of all rows.
+        feasible: how many rows are not rejected, as of the last `look`.
     """
 
-    __slots__ = ("_best", "feasible", "is_known", "rows")
+    __slots__ = (
+        "_best",
+        "_is_known",
+        "_lost",
+        "_merged",
+        "_order",
+        "_rows",
+        "_sizes",
+        "_starts",
+        "feasible",
+        "topology",
+    )
 
-    def __init__(self) -> None:
-        self.is_known = False
-        self._best = INFEASIBLE_TOTAL
-        self.rows: NDArray[np.intp] = NO_ROWS
+    def __init__(self, topology: Topology | None = None) -> None:
+        self.topology = topology
         self.feasible = 0
+        self._is_known = False
+        self._best: Scores = np.full(1 if topology is None else topology.count, INFEASIBLE_TOTAL)
+        """The best total of each domain."""
+        self._rows: dict[int, NDArray[np.intp]] = {}
+        """The best rows of domains, in order, where they are known."""
+        self._lost: set[int] = set()
+        """Domains whose best total is not known any more."""
+        self._merged: dict[tuple[int, ...], NDArray[np.intp]] = {}
+        """The best rows of domains together, as pods that are spread find them again and again."""
+        if topology is not None:
+            self._order = topology.ids.argsort(kind="stable")
+            self._sizes = np.bincount(topology.ids, minlength=topology.count)
+            self._starts = self._sizes.cumsum() - self._sizes
 
     def forget(self) -> None:
         """Rows have changed; which ones is not worth following."""
-        self.is_known = False
+        self._is_known = False
 
     def follow(self, row: int, before: float, now: float) -> None:
         """One row has another total."""
-        if not self.is_known or before == now:
+        if not self._is_known or before == now:
             return
         self.feasible += (now != INFEASIBLE_TOTAL) - (before != INFEASIBLE_TOTAL)
-        if before == self._best:
-            self.rows = without(self.rows, row)
-        if now > self._best:
-            self._best, self.rows = now, np.array([row], np.intp)
-        elif now == self._best:
-            self.rows = np.sort(np.append(self.rows, row))
-        self.is_known = len(self.rows) > 0
+        domain = 0 if self.topology is None else self.topology.ids.item(row)
+        best = self._best.item(domain)
+        if domain in self._lost or max(before, now) < best:
+            return
+        if now < best:
+            self._leave(domain, row)
+        elif now > best:
+            self._best[domain], self._rows[domain] = now, np.array([row], np.intp)
+            self._part(domain)
+        else:
+            rows = self._rows.get(domain)
+            if rows is not None:
+                self._rows[domain] = np.sort(np.append(rows, row))
+            self._part(domain)
 
     def follow_all(self, rows: NDArray[np.intp], before: Scores, now: Scores) -> None:
         """Some rows, each named once, have other totals.
@@ -63,22 +99,96 @@ class Ranking:
         for row, new in zip(rows.tolist(), now.tolist(), strict=True):
             self.follow(row, before.item(row), new)
 
-    def look(self, total: Scores, rows: NDArray[np.intp] | None = None) -> None:
-        """Find out.
+    def best_rows(
+        self, total: Scores, by_domain: Scores | None = None
+    ) -> tuple[NDArray[np.intp], int]:
+        """The best rows, in order, until the next change, and how many rows are not rejected.
 
         Args:
-            total: of the rows.
-            rows: which these are, in order; all when None.
+            total: of the rows as they are.
+            by_domain: what is added to each row of a domain; whole numbers.
         """
-        self._best = total.max(initial=INFEASIBLE_TOTAL)
-        self.is_known = self._best != INFEASIBLE_TOTAL
-        self.rows = (total == self._best).nonzero()[0] if self.is_known else NO_ROWS
-        if rows is not None:
-            self.rows = rows[self.rows]
-        self.feasible = int(np.count_nonzero(total != INFEASIBLE_TOTAL))
+        self._look(total)
+        if not self.feasible:
+            return NO_ROWS, 0
+        if by_domain is None:
+            return self._rows_of(0, total), self.feasible
+        sums = self._best + by_domain
+        sums[self._best == INFEASIBLE_TOTAL] = INFEASIBLE_TOTAL
+        tied = (sums == sums.max()).nonzero()[0].tolist()
+        if len(tied) == 1:
+            return self._rows_of(tied[0], total), self.feasible
+        return self._together(tuple(tied), total), self.feasible
+
+    def _leave(self, domain: int, row: int) -> None:
+        """A row is not among the best of its domain any more."""
+        rows = self._rows.get(domain)
+        if rows is None or len(rows) == 1:
+            self._lost.add(domain)
+            self._rows.pop(domain, None)
+            self._part(domain)
+            return
+        self._rows[domain] = _without(rows, row)
+        for domains in [each for each in self._merged if domain in each]:
+            self._merged[domains] = _without(self._merged[domains], row)
+
+    def _part(self, domain: int) -> None:
+        """The best rows of a domain are to be put together with those of others anew."""
+        for domains in [each for each in self._merged if domain in each]:
+            del self._merged[domains]
+
+    def _look(self, total: Scores) -> None:
+        """Find out the best total of each domain where it is not known."""
+        if not self._is_known:
+            self._is_known = True
+            self.feasible = int(np.count_nonzero(total != INFEASIBLE_TOTAL))
+            self._rows.clear()
+            self._merged.clear()
+            self._lost.clear()
+            if self.topology is None:
+                self._best[0] = total.max(initial=INFEASIBLE_TOTAL)
+                return
+            # `reduceat` takes an empty domain for the row after it, which the last one must have.
+            in_order = np.append(total[self._order], INFEASIBLE_TOTAL)
+            self._best = np.maximum.reduceat(in_order, self._starts)
+            self._best[self._sizes == 0] = INFEASIBLE_TOTAL
+        elif self._lost:
+            for domain in self._lost:
+                members = self._members(domain)
+                self._best[domain] = (total if members is None else total[members]).max()
+            self._lost.clear()
+
+    def _rows_of(self, domain: int, total: Scores) -> NDArray[np.intp]:
+        """The best rows of a domain."""
+        rows = self._rows.get(domain)
+        if rows is None:
+            members, best = self._members(domain), self._best.item(domain)
+            if members is None:
+                rows = (total == best).nonzero()[0]
+            else:
+                rows = members[total[members] == best]
+            self._rows[domain] = rows
+        return rows
+
+    def _together(self, domains: tuple[int, ...], total: Scores) -> NDArray[np.intp]:
+        """The best rows of several domains."""
+        rows = self._merged.get(domains)
+        if rows is None:
+            if len(self._merged) >= _MAX_MERGED:
+                self._merged.clear()
+            every = [self._rows_of(domain, total) for domain in domains]
+            rows = self._merged[domains] = np.sort(np.concatenate(every), kind="stable")
+        return rows
+
+    def _members(self, domain: int) -> NDArray[np.intp] | None:
+        """The rows of a domain; None where there is but one."""
+        if self.topology is None:
+            return None
+        start = self._starts.item(domain)
+        return self._order[start : start + self._sizes.item(domain)]
 
 
-def without(rows: NDArray[np.intp], row: int) -> NDArray[np.intp]:
+def _without(rows: NDArray[np.intp], row: int) -> NDArray[np.intp]:
     """Some rows, in order, without one of them; what is given is not to be used any more."""
     # In place: most rows may be equal, and only one of them goes.
     at = rows.searchsorted(row)

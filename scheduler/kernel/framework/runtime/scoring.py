@@ -134,9 +134,7 @@ class Scoring:
             totals = totals - INFEASIBLE_TOTAL
             totals *= verdicts.first == FEASIBLE
             totals += INFEASIBLE_TOTAL
-            ranking = Ranking()
-            ranking.look(totals)
-            best = _best(ranking, totals, pod_class)
+            best = _best(Ranking().best_rows(totals), totals, pod_class)
         if best.feasible > 1:
             start = self._calls.point_done("PreScore", Code.SUCCESS, start)
             self._calls.point_done("Score", Code.SUCCESS, start)
@@ -145,8 +143,8 @@ class Scoring:
     def best_of_class(self, pod_class: PodClass, snapshot: Snapshot) -> Best:
         """The nodes with the highest total of a class, where nothing else has a say."""
         size = snapshot.table.size
-        ranking = pod_class.best_rows(size)
-        return _best(ranking, pod_class.total[:size], pod_class, is_of_class=True)
+        best = pod_class.best_rows(size)
+        return _best(best, pod_class.total[:size], pod_class, is_of_class=True)
 
     def _best_by_domain(
         self, asked: Sequence[BoundScore], found: Feasibility, pod: PodInfo, snapshot: Snapshot
@@ -198,7 +196,7 @@ class Scoring:
         size = snapshot.table.size
         if size <= 1 or not (found.is_of_class and self._are_trusted):
             return False
-        return not self._only_preparing and found.pod_class.best_rows(size).feasible == size
+        return not self._only_preparing and found.pod_class.best_rows(size)[1] == size
 
     def totals(self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
         """The weighted sum of all scores for the feasible rows given. Not to be written to.
@@ -287,8 +285,13 @@ class Scoring:
 
 
 def _best(
-    ranking: Ranking, totals: Scores, pod_class: PodClass, *, is_of_class: bool = False
+    best: tuple[NDArray[np.intp], int],
+    totals: Scores,
+    pod_class: PodClass,
+    *,
+    is_of_class: bool = False,
 ) -> Best:
-    if not ranking.feasible:
-        return Best(ranking.rows, 0)
-    return Best(ranking.rows, ranking.feasible, None, totals, pod_class.raw_scores, is_of_class)
+    rows, feasible = best
+    if not feasible:
+        return Best(rows, 0)
+    return Best(rows, feasible, None, totals, pod_class.raw_scores, is_of_class)

@@ -1,4 +1,4 @@
-"""The law of rankings by domain: they choose the nodes that looking at each node would choose.
+"""The law of rankings: they choose the nodes that looking at each node would choose.
 
 Random histories of a cluster of a few zones, whose nodes fill up, are cordoned, change zone and go;
 pods that prefer zones are asked about in between.
@@ -22,11 +22,9 @@ from scheduler.api.pods import PodInfo
 from scheduler.config.load import default_configuration, load_object
 from scheduler.daemon.bootstrap import FrameworkBuilder
 from scheduler.kernel.framework.runtime import Framework, PluginError
-from scheduler.kernel.framework.runtime.domain_rankings import DomainRanking
-from scheduler.kernel.framework.runtime.ranking import INFEASIBLE_TOTAL
+from scheduler.kernel.framework.runtime.ranking import INFEASIBLE_TOTAL, Ranking
 from scheduler.kernel.snapshot import NodeRemoved, NodeSet, PodAdded, PodRemoved, Snapshot
 from scheduler.kernel.snapshot.changes import Change
-from scheduler.kernel.snapshot.row_log import RowLog
 from scheduler.kernel.snapshot.topology import Topology
 from tests.support.builders import ZONE, make_node, make_node_info, make_pod_info
 
@@ -154,15 +152,14 @@ class Totals:
     def __init__(self, random: Random) -> None:
         self._random = random
         self.total = np.full(24, 9.0)
-        self.changed = RowLog()
 
-    def step(self) -> None:
+    def step(self, ranking: Ranking) -> None:
         """A few rows change; mostly it is one, and mostly for the worse."""
-        for _ in range(self._random.choice((1, 1, 1, 1, 1, 2, 9))):
-            row = self._random.randrange(24)
-            change = self._random.choice((-1, -1, -1, -1, 2))
-            self.total[row] = min(max(self.total[row] + change, INFEASIBLE_TOTAL), 9)
-            self.changed.append(row, 0)
+        rows = np.array(self._random.sample(range(24), self._random.choice((1, 1, 1, 1, 1, 2, 9))))
+        change = [self._random.choice((-1, -1, -1, -1, 2)) for _ in rows]
+        now = np.clip(self.total[rows] + change, INFEASIBLE_TOTAL, 9)
+        ranking.follow_all(rows, self.total, now)
+        self.total[rows] = now
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -171,19 +168,36 @@ def test_rows_that_are_followed_by_domain_are_those_that_a_look_finds(seed: int)
     random = Random(seed)
     totals = Totals(random)
     topology = Topology(np.array([random.choice((0, 1, 2, 4)) for _ in range(24)]), 6)
-    ranking = DomainRanking(topology)
+    ranking = Ranking(topology)
 
     for _ in range(200):
-        totals.step()
+        for _ in range(random.choice((1, 1, 3))):
+            totals.step(ranking)
         by_domain = np.array([random.randrange(2) for _ in range(6)], np.float64)
-        ranking.refresh(totals)
-        rows, feasible = ranking.best(by_domain), ranking.feasible
+        rows, feasible = ranking.best_rows(totals.total, by_domain)
 
         sums = totals.total + by_domain[topology.ids]
         sums[totals.total == INFEASIBLE_TOTAL] = INFEASIBLE_TOTAL
         is_best = (sums == sums.max()) & (sums != INFEASIBLE_TOTAL)
         assert rows.tolist() == np.flatnonzero(is_best).tolist()
         assert feasible == np.count_nonzero(sums != INFEASIBLE_TOTAL)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_rows_that_are_followed_are_those_that_a_look_finds(seed: int) -> None:
+    """The same where all rows are one domain."""
+    random = Random(seed)
+    totals = Totals(random)
+    ranking = Ranking()
+
+    for _ in range(200):
+        for _ in range(random.choice((1, 1, 3))):
+            totals.step(ranking)
+        rows, feasible = ranking.best_rows(totals.total)
+
+        is_best = (totals.total == totals.total.max()) & (totals.total != INFEASIBLE_TOTAL)
+        assert rows.tolist() == np.flatnonzero(is_best).tolist()
+        assert feasible == np.count_nonzero(totals.total != INFEASIBLE_TOTAL)
 
 
 @pytest.mark.parametrize(("plugin", "kind"), [("PodTopologySpread", 0), ("InterPodAffinity", 1)])
