@@ -14,9 +14,8 @@ from e2e.support.scraping import BOUND_PODS, Family, do_work, families, fetch, m
 from scheduler.config.feature_gates import DEFAULTS
 
 NOT_HERE = {
-    "scheduler_batch_*": "no opportunistic batching; stowage_class_cache_requests_total is akin",
-    "scheduler_get_node_hint_duration_seconds": "no opportunistic batching",
-    "scheduler_store_schedule_results_duration_seconds": "no opportunistic batching",
+    "scheduler_get_node_hint_duration_seconds": "a batch is one step, which looks up no hints",
+    "scheduler_store_schedule_results_duration_seconds": "a batch is one step, which keeps nothing",
     "scheduler_preemption_goroutines_*": "shows once somebody is evicted, and nobody is here",
     "scheduler_async_api_*": "no queue of API calls: binds and patches are plain requests",
     "scheduler_pending_async_api_calls": "no queue of API calls",

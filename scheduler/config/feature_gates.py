@@ -11,6 +11,9 @@ from typing import Final
 STORAGE_CAPACITY_SCORING: Final = "StorageCapacityScoring"
 """VolumeBinding scores nodes by the storage that they would have left."""
 
+DRA_DEVICE_TAINT_RULES: Final = "DRADeviceTaintRules"
+"""DeviceTaintRules taint devices, as drivers do in slices."""
+
 TAINT_TOLERATION_COMPARISON_OPERATORS: Final = "TaintTolerationComparisonOperators"
 """The operators Gt and Lt of tolerations compare whole numbers."""
 
@@ -18,7 +21,12 @@ VOLUME_LIMIT_SCALING: Final = "VolumeLimitScaling"
 """A CSI driver may demand that its volumes go only to nodes on which it is installed."""
 
 SWITCHES: Final = frozenset(
-    {STORAGE_CAPACITY_SCORING, TAINT_TOLERATION_COMPARISON_OPERATORS, VOLUME_LIMIT_SCALING}
+    {
+        DRA_DEVICE_TAINT_RULES,
+        STORAGE_CAPACITY_SCORING,
+        TAINT_TOLERATION_COMPARISON_OPERATORS,
+        VOLUME_LIMIT_SCALING,
+    }
 )
 """The gates that can be on and off here."""
 

@@ -20,6 +20,7 @@ REJECTING = {
     "declared-features": {"NodeDeclaredFeatures"},
     "devices": {"DynamicResources"},
     "devices-extended": {"DynamicResources", "NodeResourcesFit"},
+    "device-taint-rules": {"DynamicResources"},
     "extenders": {"Extender", "NodeResourcesFit"},
     "nominated": {"NodeResourcesFit", "NodePorts", "PodTopologySpread", "InterPodAffinity"},
     "preemption": {"NodeResourcesFit", "NodePorts", "PodTopologySpread", "InterPodAffinity"},

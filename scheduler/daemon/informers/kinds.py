@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 import msgspec
 from typing_extensions import override
 
+from scheduler.api.device_taint_rules import DeviceTaintRule
 from scheduler.api.devices import DeviceClass, ResourceClaim, ResourceSlice, checked_slice
 from scheduler.api.disruption_budgets import DisruptionBudget, disruption_budget
 from scheduler.api.nodes import checked_node
@@ -184,6 +185,13 @@ class _DeviceKind(Kind[T]):
         return self._build(self._decoder.decode(msgspec.json.encode(raw)))
 
 
+class _TaintRuleKind(Kind[DeviceTaintRule]):
+    """Rules of resource.k8s.io/v1beta2, which no server serves by default."""
+
+    may_be_absent: ClassVar[bool] = True
+    is_missed: ClassVar[bool] = True
+
+
 class _GroupKind(Kind[PodGroup]):
     """PodGroups of an API that is off by default, or not Kubernetes' own."""
 
@@ -281,6 +289,13 @@ _FOR_PLUGINS: Final[tuple[Kind[Any], ...]] = (
     ),
 )
 
+TAINT_RULES: Final = _TaintRuleKind(
+    "devicetaintrules",
+    ObjectKind("DeviceTaintRule", "resource.k8s.io/v1beta2"),
+    DeviceTaintRule,
+)
+"""Watched only where a plugin declares it: DynamicResources, with its feature gate."""
+
 _GROUPS_137: Final = tuple(
     _GroupKind(api_version, PodGroup137, pod_group_137(api_version))
     for api_version in (V1BETA1, V1ALPHA3)
@@ -316,7 +331,7 @@ KINDS: Final[tuple[Kind[Any], ...]] = (PODS, NODES, NAMESPACES, *_FOR_PLUGINS)
 FOR_PLUGINS: Final[Mapping[ObjectKind, Kind[Any]]] = {kind.declared: kind for kind in _FOR_PLUGINS}
 """The kinds that in-tree plugins watch; the others are watched in any case."""
 _KNOWN: Final[Mapping[ObjectKind, Kind[Any]]] = {
-    kind.declared: kind for kind in (*KINDS, POD_GROUPS)
+    kind.declared: kind for kind in (*KINDS, TAINT_RULES, POD_GROUPS)
 }
 
 

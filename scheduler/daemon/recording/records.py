@@ -29,7 +29,7 @@ from scheduler.api.storage import (
 )
 from scheduler.daemon.client.errors import cut
 from scheduler.daemon.client.wire import UNREADABLE
-from scheduler.daemon.informers.kinds import KINDS
+from scheduler.daemon.informers.kinds import KINDS, TAINT_RULES
 from scheduler.errors import SchedulerError
 from scheduler.kernel.engine.events import Event, ObjectRead, ObjectSet, PodRead
 from scheduler.kernel.engine.instructions import Instruction, LogError
@@ -38,7 +38,7 @@ FORMAT: Final = 3
 MAX_SHAPES: Final = 4096
 """Specifications that are remembered as written; then they are written anew."""
 
-_KINDS: Final = {kind.name: kind for kind in KINDS}
+_KINDS: Final = {kind.name: kind for kind in (*KINDS, TAINT_RULES)}
 _BUILT: Final[Mapping[str, type[msgspec.Struct]]] = {
     "persistentvolumeclaims": PersistentVolumeClaim,
     "persistentvolumes": PersistentVolume,

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, Self
 import msgspec
 from typing_extensions import override
 
+from scheduler.api.device_taint_rules import DeviceTaintRule
 from scheduler.api.devices import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
 from scheduler.api.objects import controller_of
 from scheduler.api.pods import PodInfo
@@ -21,6 +22,7 @@ from scheduler.kernel.devices.claim_writes import reserved
 from scheduler.kernel.devices.class_names import ClassNames
 from scheduler.kernel.devices.extended_resources import is_of_extended_resources
 from scheduler.kernel.devices.pod_claims import ClaimProblem, claims_of, is_reserved_for
+from scheduler.kernel.devices.taint_rules import TaintRules
 from scheduler.kernel.framework.events import ObjectKind
 from scheduler.kernel.framework.handle import SharedState, Wake
 
@@ -28,6 +30,7 @@ _RESOURCE: Final = "resource.k8s.io/v1"
 CLAIM: Final = ObjectKind("ResourceClaim", _RESOURCE)
 SLICE: Final = ObjectKind("ResourceSlice", _RESOURCE)
 CLASS: Final = ObjectKind("DeviceClass", _RESOURCE)
+TAINT_RULE: Final = ObjectKind("DeviceTaintRule", "resource.k8s.io/v1beta2")
 
 
 class InFlight(msgspec.Struct, frozen=True):
@@ -53,12 +56,14 @@ class ClaimCatalog(SharedState):
     """
 
     WATCHES: ClassVar[tuple[ObjectKind, ...]] = (CLAIM, SLICE, CLASS)
+    HEARS_OF: ClassVar[tuple[ObjectKind, ...]] = (TAINT_RULE,)
 
     def __init__(self) -> None:
         self.claims: dict[str, ResourceClaim] = {}
         self.devices = Devices(compile_expression)
         self.class_names = ClassNames()
         self.in_flight: dict[str, InFlight] = {}
+        self._taint_rules = TaintRules()
         self._of_extended: defaultdict[str, set[str]] = defaultdict(set)
         """By the UID of a pod, the keys of the claims for its extended resources."""
         self._listeners: defaultdict[str, list[Wake]] = defaultdict(list)
@@ -66,6 +71,7 @@ class ClaimCatalog(SharedState):
             CLAIM: self._take_claim,
             SLICE: self._take_slice,
             CLASS: self._take_class,
+            TAINT_RULE: self._take_taint_rule,
         }
 
     # --- questions --------------------------------------------------------------------------------
@@ -135,6 +141,7 @@ class ClaimCatalog(SharedState):
         copy.devices = self.devices.fork()
         copy.class_names = self.class_names.fork()
         copy.in_flight.update(self.in_flight)
+        copy._taint_rules = self._taint_rules.fork()  # noqa: SLF001 - its own
         for uid, keys in self._of_extended.items():
             copy._of_extended[uid] = keys.copy()  # noqa: SLF001 - its own
         return copy
@@ -185,9 +192,14 @@ class ClaimCatalog(SharedState):
 
     def _take_slice(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
         if new is not None:
-            self.devices.set_slice(new)
+            self.devices.set_slice(self._taint_rules.publish(new))
         elif old is not None:
+            self._taint_rules.withdraw(old.metadata.name)
             self.devices.remove_slice(old.metadata.name)
+
+    def _take_taint_rule(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None) -> None:
+        for published in self._taint_rules.change(old, new):
+            self.devices.set_slice(published)
 
     def _take_class(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
         if new is not None:

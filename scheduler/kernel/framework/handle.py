@@ -136,6 +136,8 @@ class SharedState(Protocol):
     WATCHES: ClassVar[tuple[ObjectKind, ...]] = ()
     """The kinds it hears of, pods, nodes and namespaces if it wants; every plugin that uses it
     declares them too."""
+    HEARS_OF: ClassVar[tuple[ObjectKind, ...]] = ()
+    """Kinds beside these that it hears of where a plugin declares them."""
 
     def on_event(self, kind: ObjectKind, old: Any, new: Any) -> None:
         """An object came (`old` is None), changed, or went (`new` is None)."""

@@ -21,7 +21,7 @@ from scheduler.api.devices import ResourceClaim
 from scheduler.api.pods import DEVICES, PodInfo
 from scheduler.config.args import DynamicResourcesArgs
 from scheduler.kernel.devices import claim_writes as writes
-from scheduler.kernel.devices.claim_catalog import ClaimCatalog
+from scheduler.kernel.devices.claim_catalog import TAINT_RULE, ClaimCatalog
 from scheduler.kernel.devices.decision import REASONS, DeviceDecision
 from scheduler.kernel.devices.extended_resources import (
     IN_MEMORY,
@@ -37,7 +37,12 @@ from scheduler.kernel.devices.pod_claims import (
     is_reserved_for,
 )
 from scheduler.kernel.framework.cycle_state import CycleState, StateKey
-from scheduler.kernel.framework.events import ClusterEventWithHint, ObjectKind
+from scheduler.kernel.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    ObjectKind,
+)
 from scheduler.kernel.framework.handle import Handle
 from scheduler.kernel.framework.interface import (
     MAX_NODE_SCORE,
@@ -315,6 +320,17 @@ class DynamicResources(
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Write what was taken, and wait until the devices are ready."""
         return await self._binding.bind(state.read(_ATTEMPT), pod, node_name)
+
+
+class DynamicResourcesWithTaintRules(DynamicResources):
+    """With the feature gate DRADeviceTaintRules: rules taint devices as drivers do."""
+
+    WATCHES: ClassVar[tuple[ObjectKind, ...]] = (*DynamicResources.WATCHES, TAINT_RULE)
+
+    @override
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        may_help = ClusterEvent(TAINT_RULE.event_resource, ActionType.UPDATE | ActionType.DELETE)
+        return (*super().events_to_register(), ClusterEventWithHint(may_help))
 
 
 def _prepared(state: CycleState) -> _Attempt:

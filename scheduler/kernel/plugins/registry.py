@@ -7,13 +7,17 @@ from collections.abc import Mapping
 from typing import Final
 
 from scheduler.config.feature_gates import (
+    DRA_DEVICE_TAINT_RULES,
     TAINT_TOLERATION_COMPARISON_OPERATORS,
     VOLUME_LIMIT_SCALING,
 )
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.plugins.default_binder import DefaultBinder
 from scheduler.kernel.plugins.default_preemption import DefaultPreemption
-from scheduler.kernel.plugins.dynamic_resources import DynamicResources
+from scheduler.kernel.plugins.dynamic_resources import (
+    DynamicResources,
+    DynamicResourcesWithTaintRules,
+)
 from scheduler.kernel.plugins.held_groups import HeldGroups
 from scheduler.kernel.plugins.image_locality import ImageLocality
 from scheduler.kernel.plugins.inter_pod_affinity import InterPodAffinity
@@ -76,6 +80,7 @@ IN_TREE: Final[Mapping[str, type[Plugin]]] = {
 """By the name that configurations use."""
 
 BEHIND_GATES: Final[Mapping[str, tuple[type[Plugin], ...]]] = {
+    DRA_DEVICE_TAINT_RULES: (DynamicResourcesWithTaintRules,),
     TAINT_TOLERATION_COMPARISON_OPERATORS: (
         PodTopologySpreadWithComparisons,
         TaintTolerationWithComparisons,

@@ -15,7 +15,7 @@ from scheduler.api.nulls import without_nulls
 from scheduler.api.objects import Namespace, Node, Pod, is_terminal
 from scheduler.api.pods import InvalidPodError, PodInfo, pod_info
 from scheduler.api.storage import InvalidStorageError
-from scheduler.daemon.informers.kinds import FOR_PLUGINS
+from scheduler.daemon.informers.kinds import FOR_PLUGINS, TAINT_RULES, watched_kind
 from scheduler.kernel.framework.events import ObjectKind
 from scheduler.tools.offline import input_errors
 from scheduler.tools.offline.admission import KINDS, Admission, is_complete
@@ -27,7 +27,9 @@ from scheduler.tools.offline.workloads import WorkloadError, is_workload, pods_o
 
 __all__ = ["ClusterObjects", "InputError", "documents_from_text", "objects_from_documents"]
 
-_WATCHED: Final[Mapping[str, ObjectKind]] = {kind.kind: kind for kind in FOR_PLUGINS}
+_WATCHED: Final[Mapping[str, ObjectKind]] = {
+    kind.kind: kind for kind in (*FOR_PLUGINS, TAINT_RULES.declared)
+}
 CLUSTER_WIDE: Final = frozenset(
     {
         "Node",
@@ -40,6 +42,7 @@ CLUSTER_WIDE: Final = frozenset(
         "PriorityClass",
         "RuntimeClass",
         "DeviceClass",
+        "DeviceTaintRule",
         "ResourceSlice",
     }
 )
@@ -290,7 +293,7 @@ class _Collector:
     def _take_watched(self, kind: str, raw: Mapping[str, Any]) -> None:
         if kind == _CLAIM:
             raw = completed_claim(raw)
-        found = FOR_PLUGINS[_WATCHED[kind]].convert(raw)
+        found = watched_kind(_WATCHED[kind]).convert(raw)
         self._watched[kind, found.metadata.namespace, found.metadata.name] = found
 
 

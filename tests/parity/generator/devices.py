@@ -15,6 +15,7 @@ from tests.parity.generator.device_requests import (
 from tests.parity.generator.device_slices import (
     CONDITION,
     FAILURE,
+    TAINT_KEYS,
     Habits,
     Offer,
     Published,
@@ -287,6 +288,34 @@ class Devices(Feature):
     def _drawn(self) -> Habits:
         assert self._habits is not None
         return self._habits
+
+
+class RuledDevices(Devices):
+    """Devices, some of them tainted by rules."""
+
+    @override
+    def shape_cluster(self, draw: Draw, cluster: Cluster) -> None:
+        super().shape_cluster(draw, cluster)
+        offers = self._published.offers
+        for i in range(draw.pick((1, 1, 2, 3))):
+            meant: Object = {}
+            if offers:
+                offer = draw.pick(offers)
+                fields = {
+                    "driver": offer.driver,
+                    "pool": offer.pool,
+                    "device": offer.device["name"],
+                }
+                meant = {key: value for key, value in fields.items() if draw.maybe(0.5)}
+            taint = {
+                "key": draw.pick(TAINT_KEYS),
+                "value": draw.pick(("", "1")),
+                "effect": draw.pick(("NoSchedule", "NoSchedule", "NoExecute", "None")),
+                "timeAdded": LONG_AGO,
+            }
+            spec = {"taint": taint, **({"deviceSelector": meant} if draw.maybe(0.9) else {})}
+            rule = {"apiVersion": "resource.k8s.io/v1beta2", "kind": "DeviceTaintRule"}
+            cluster.others.append({**rule, "metadata": {"name": f"rule-{i}"}, "spec": spec})
 
 
 _RESOURCES = (

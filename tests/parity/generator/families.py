@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tests.parity.generator.cluster import Cluster, bind, new_namespaces, new_node, new_pod
 from tests.parity.generator.configuration import Configuration
-from tests.parity.generator.devices import Devices
+from tests.parity.generator.devices import Devices, RuledDevices
 from tests.parity.generator.draw import Draw, Object
 from tests.parity.generator.errors import Halves
 from tests.parity.generator.extenders import AskedExtenders
@@ -139,12 +139,14 @@ FAMILIES: dict[str, Callable[[], Sequence[Feature]]] = {
         Taints(0.1),
         DemandingStorage(0.9, configured=0.2),
     ),
+    "device-taint-rules": lambda: (NodeLabels(0.6), RuledDevices(0.85)),
 }
 FLAGS: Mapping[str, tuple[str, ...]] = {
     "preemption": ("--preempt",),
     "extenders": ("--preempt",),
     "storage-scores": ("--feature-gates=StorageCapacityScoring=true",),
     "compared-taints": ("--feature-gates=TaintTolerationComparisonOperators=true",),
+    "device-taint-rules": ("--feature-gates=DRADeviceTaintRules=true",),
     "demanding-drivers": ("--feature-gates=VolumeLimitScaling=true",),
 }
 """Flags with which the cases of a family are answered, by the oracle and by `stowage explain`."""

@@ -21,8 +21,6 @@ GATES: Final = {
     "AllBeta": "Gates are set one by one.",
     "CoordinatedLeaderElection": "Not done: replicas race for the Lease, and none waits for the "
     "API server's choice by version.",
-    "DRADeviceTaintRules": "Not done: taints in ResourceSlices count, rules of DeviceTaintRule "
-    "objects do not.",
     "DRAListTypeAttributes": "Not done: alpha, and CEL expressions would see other types.",
     "DRANodeAllocatableResources": "Not done: alpha, and devices would count as cpu and memory.",
     "OpportunisticBatching": "Equal pods are placed in one step in another way, which cannot be "

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from scheduler.api.devices import ResourceClaim
 from scheduler.api.objects import ObjectMeta
 from scheduler.config.args import DynamicResourcesArgs
-from scheduler.kernel.devices.claim_catalog import CLAIM, CLASS, SLICE, ClaimCatalog
+from scheduler.kernel.devices.claim_catalog import SLICE, ClaimCatalog
 from scheduler.kernel.engine.events import (
     BindFailed,
     Bound,
@@ -19,7 +19,11 @@ from scheduler.kernel.engine.events import (
 from scheduler.kernel.engine.instructions import Write
 from scheduler.kernel.framework.handle import Handle
 from scheduler.kernel.framework.status import SUCCESS, Status
-from scheduler.kernel.plugins.dynamic_resources import DynamicResources
+from scheduler.kernel.plugins.dynamic_resources import (
+    DynamicResources,
+    DynamicResourcesWithTaintRules,
+)
+from tests.unit.devices.test_taint_rules import a_rule
 from tests.unit.engine.engine import EngineUnderTest
 from tests.unit.plugins.test_dynamic_resources import (
     device_class,
@@ -37,9 +41,15 @@ class World:
         catalog: what it knows of devices.
     """
 
-    def __init__(self, *nodes: str, bound: Any = None, writes: bool = True) -> None:
+    def __init__(
+        self,
+        *nodes: str,
+        bound: Any = None,
+        writes: bool = True,
+        plugin_type: type[DynamicResources] = DynamicResources,
+    ) -> None:
         def plugin(handle: Handle) -> DynamicResources:
-            made = DynamicResources(DynamicResourcesArgs(), handle)
+            made = plugin_type(DynamicResourcesArgs(), handle)
 
             async def pre_bind(*_: Any) -> Any:
                 for flying in list(self.catalog.in_flight.values()) if writes else ():
@@ -52,7 +62,7 @@ class World:
         self.under_test = EngineUnderTest(
             plugin,
             nodes=nodes or ("a",),
-            kinds=(CLAIM, SLICE, CLASS),
+            kinds=plugin_type.WATCHES,
             answer=bound or (lambda bind: Bound(bind.attempt)),
         )
         self.handle = self.under_test.handle
@@ -88,6 +98,12 @@ class World:
     def pod(self, *claims: str, name: str = "p") -> None:
         """A pod comes, and is decided about."""
         self.show("pods", pod_of(*claims, name=name, schedulerName="test"))
+        self.under_test.run()
+
+    def later(self) -> None:
+        """A minute passes, and every pod that was woken is decided about."""
+        self.under_test.clock.advance(60.0)
+        self.handle(Tick())
         self.under_test.run()
 
     @property
@@ -214,9 +230,7 @@ def test_a_claim_in_the_way_is_freed_once() -> None:
     assert write.body["status"] == {"allocation": None, "reservedFor": None, "devices": None}
     assert write.body["metadata"]["resourceVersion"] == held.metadata.resource_version
     world.claim("c")
-    world.under_test.clock.advance(60.0)
-    world.handle(Tick())
-    world.under_test.run()
+    world.later()
     assert [bind.node for bind in world.under_test.binds] == ["a"]
     assert len(world.writes) == 1
 
@@ -239,6 +253,28 @@ def test_a_pod_is_looked_at_after_five_minutes_whatever_wakes_it() -> None:
         world.under_test.run()
 
     assert [bind.node for bind in world.under_test.binds] == ["a"]
+
+
+def test_a_rule_that_taints_devices_keeps_pods_away_until_it_goes() -> None:
+    """Its end wakes them, and the end of one that was not in their way wakes them in vain."""
+    world = World(plugin_type=DynamicResourcesWithTaintRules)
+    world.show("resourceslices", resource_slice("a", "gpu-0"))
+    for name in ("rule", "other"):
+        world.show("devicetaintrules", a_rule(name))
+    world.claim("c")
+    world.pod("c")
+    world.later()
+    assert len(world.under_test.outcomes) == 1
+
+    world.handle(ObjectGone("devicetaintrules", "", "other", "other"))
+    world.later()
+    assert len(world.under_test.outcomes) == 2
+    assert not world.under_test.binds
+
+    world.handle(ObjectGone("devicetaintrules", "", "rule", "rule"))
+    world.later()
+    assert [bind.node for bind in world.under_test.binds] == ["a"]
+    assert not world.under_test.reports
 
 
 def test_metadata_of_versions_that_are_no_numbers_is_never_older() -> None:

@@ -118,7 +118,7 @@ class SharedStates:
         return self._states.get(state_type)
 
     def _caught_up(self, state: StateT) -> StateT:
-        for kind in state.WATCHES:
+        for kind in (*state.WATCHES, *state.HEARS_OF):
             for obj in self._stores.get(kind, ()):
                 state.on_event(kind, None, obj)
         for pod in self._assumed() if self._assumed is not None else ():
@@ -147,7 +147,7 @@ class SharedStates:
             store.on_event(kind, old, new)
         return self._tell(
             self._states,
-            lambda state: state.on_event(kind, old, new) if kind in state.WATCHES else None,
+            lambda state: state.on_event(kind, old, new) if _hears(state, kind) else None,
         )
 
     def reserved(self, pod: PodInfo) -> list[PluginError]:
@@ -207,6 +207,10 @@ class SharedStates:
     def _failed(self, state_type: type[SharedState], problem: Exception) -> PluginError:
         self._metrics.plugin_errors[self._owners[state_type], _POINT].inc()
         return plugin_error(self._owners[state_type], _POINT, problem)
+
+
+def _hears(state: SharedState, kind: ObjectKind) -> bool:
+    return kind in state.WATCHES or kind in state.HEARS_OF
 
 
 def place_of(obj: Any) -> tuple[str, str]:

@@ -1,0 +1,82 @@
+"""Promise: with its feature gate, a DeviceTaintRule keeps pods away from devices until it goes.
+
+The API server needs the gate and the API version, so the control plane is our own.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from e2e.support.cluster import Cluster
+from e2e.support.controlplane import ControlPlane, Options
+from e2e.support.devices import Devices, make_device_pod
+from e2e.support.objects import make_nodes
+from e2e.support.rights import GROUP, scheduler_kubeconfig
+from e2e.support.stowage import start_stowage
+from e2e.support.waiting import wait_for
+
+GATE = "--feature-gates=DRADeviceTaintRules=true"
+RULES = "/apis/resource.k8s.io/v1beta2/devicetaintrules"
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+
+
+@pytest.fixture(scope="module")
+def cluster_with_rules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """An API server of 1.36 that knows rules for taints; the scheduler may read them."""
+    directory = tmp_path_factory.mktemp("rules")
+    arguments = (GATE, "--runtime-config=resource.k8s.io/v1beta2=true")
+    with (
+        ControlPlane(Options(api_server_arguments=arguments)) as own,
+        Cluster("own control plane", own.kubeconfig, directory, control_plane=own) as cluster,
+    ):
+        grant(cluster)
+        yield cluster
+
+
+def grant(cluster: Cluster) -> None:
+    """As docs/devices.md says."""
+    rule = {
+        "apiGroups": ["resource.k8s.io"],
+        "resources": ["devicetaintrules"],
+        "verbs": ["list", "watch"],
+    }
+    role = {"metadata": {"name": "stowage-taint-rules"}, "rules": [rule]}
+    api = "rbac.authorization.k8s.io"
+    binding = {
+        "metadata": {"name": "stowage-taint-rules"},
+        "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": "stowage-taint-rules"},
+        "subjects": [{"apiGroup": api, "kind": "Group", "name": GROUP}],
+    }
+    cluster.run(cluster.api.post(f"{_RBAC}/clusterroles", role))
+    cluster.run(cluster.api.post(f"{_RBAC}/clusterrolebindings", binding))
+
+
+def test_a_rule_keeps_pods_away_until_it_goes(cluster_with_rules: Cluster, tmp_path: Path) -> None:
+    """One that comes while the daemon runs counts as well; what is allocated stays."""
+    cluster = cluster_with_rules
+    cluster.create_nodes(make_nodes(1))
+    devices = Devices(cluster)
+    devices.offer("node-00000", 2)
+    spec = {
+        "deviceSelector": {"pool": "node-00000"},
+        "taint": {"key": "example.com/broken", "effect": "NoSchedule"},
+    }
+    daemon = start_stowage(scheduler_kubeconfig(cluster), tmp_path, arguments=[GATE])
+    try:
+        for name in ("first", "second"):
+            devices.claim("default", name)
+        cluster.create_pods([make_device_pod("first", "default", claim="first")])
+        cluster.wait_until_bound("default")
+
+        cluster.run(cluster.api.post(RULES, {"metadata": {"name": "broken"}, "spec": spec}))
+        cluster.create_pods([make_device_pod("second", "default", claim="second")])
+        told = wait_for(
+            lambda: cluster.events("default", "FailedScheduling"), "second to be told", 60
+        )
+        assert "1 cannot allocate all claims" in told[-1]["note"]
+
+        cluster.run(cluster.api.delete(f"{RULES}/broken"))
+        cluster.wait_until_bound("default")
+    finally:
+        daemon.stop()

@@ -1,0 +1,30 @@
+"""Rules that taint devices which are published by others.
+
+Source: k8s.io/api resource/v1beta2 types.go (DeviceTaintRule, v0.36).
+"""
+
+from scheduler.api.devices import DeviceTaint
+from scheduler.api.objects import ApiStruct, ObjectMeta
+
+
+class DeviceTaintSelector(ApiStruct, frozen=True):
+    """Which devices are meant; what is not set does not matter."""
+
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class DeviceTaintRuleSpec(ApiStruct, frozen=True):
+    """A taint, and the devices that have it."""
+
+    device_selector: DeviceTaintSelector = DeviceTaintSelector()
+    """Without one all devices are meant: so the scheduler reads it (`applyPatches`, v0.36.3)."""
+    taint: DeviceTaint = DeviceTaint()
+
+
+class DeviceTaintRule(ApiStruct, frozen=True):
+    """resource.k8s.io/v1beta2 DeviceTaintRule."""
+
+    metadata: ObjectMeta
+    spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()
