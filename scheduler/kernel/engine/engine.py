@@ -2,7 +2,7 @@
 
 import traceback
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, Final, Protocol
 
@@ -260,7 +260,7 @@ class Engine:
     def _wake_groups(self) -> None:
         """Have the members tried of groups that are held for another reason now, or for none.
 
-        For those that are held no place is kept.
+        For those that are held no place is kept. The others keep the place that their status tells.
         """
         groups = self.core.groups
         if groups is not None and groups.changed:
@@ -270,6 +270,17 @@ class Engine:
                     nominated = (pod for pod in members if queue.nominator.node_of(pod.uid))
                     self._preemption_executor.clear_nominations(nominated)
                 queue.activate(pod.uid for pod in members)
+                if not is_held:
+                    self._keep_places(members)
+
+    def _keep_places(self, members: Iterable[PodInfo]) -> None:
+        """Take over nominations of pods that were gated until now."""
+        queue = self.core.queue
+        for pod in members:
+            if pod.pod.status.nominated_node_name and queue.nominator.node_of(pod.uid) is None:
+                place = queue.place_of(pod.uid)
+                if place is not None and not place.queued.is_gated:
+                    queue.add_nominated_pod(pod)
 
     def _handle(self, event: Event) -> None:
         self._call(self._handlers[type(event)], event)

@@ -55,3 +55,20 @@ def test_no_pod_is_evicted_for_a_gang_that_fails_all_the_same() -> None:
     assert [driven.message(pod) for pod in pods[:2]] == [LET_DOWN] * 2
     assert driven.conditions() == [("False", "Unschedulable", "pod group is unschedulable")]
     assert driven.used == 2
+
+
+def test_a_gang_that_is_whole_again_keeps_the_places_that_its_pods_name() -> None:
+    """As after a restart between the evictions and the binding: the group may come last."""
+    driven = Gangs(3)
+    pods = driven.members(3, nominated_node_name="n")
+    nominator = driven.engine.core.queue.nominator
+    held = [nominator.node_of(pod.uid) for pod in pods]
+
+    driven.group()
+    kept = [nominator.node_of(pod.uid) for pod in pods]
+    driven.add("single")
+    driven.run()
+
+    assert held == [None] * 3
+    assert kept == ["n"] * 3
+    assert sorted(driven.bound()) == ["g0", "g1", "g2"]
