@@ -33,6 +33,7 @@ def validate_engine(core: Core, attempts: Attempts, executor: PreemptionExecutor
     problems = [*_attempts(core, attempts), *_assumed(core, attempts), *_held(core, attempts)]
     problems.extend(executor.problems())
     problems.extend(_unserved(core))
+    problems.extend(_miscounted(core))
     if problems:
         raise EngineInvariantError("; ".join(problems))
 
@@ -77,6 +78,17 @@ def _assumed(core: Core, attempts: Attempts) -> Iterator[str]:
     members = sum(len(attempt.members) for attempt in attempts)
     if core.queue.counts().in_flight > members:
         yield "pods are in flight that no attempt is about"
+
+
+def _miscounted(core: Core) -> Iterator[str]:
+    """Members of groups have a place exactly where the cache knows one."""
+    for members in core.groups or ():
+        for uid in members.assigned | members.pending.keys():
+            state = core.cache.state_of(uid)
+            if (uid in members.assumed) is not (state is PodState.ASSUMED):
+                yield f"member {uid} is {state}, and assumed: {uid in members.assumed}"
+            if (uid in members.assigned) is not (state is PodState.ADDED):
+                yield f"member {uid} is {state}, and assigned: {uid in members.assigned}"
 
 
 def _unserved(core: Core) -> Iterator[str]:

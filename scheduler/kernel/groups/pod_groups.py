@@ -160,6 +160,9 @@ class PodGroups(SharedState):
         self.changed: dict[GroupKey, None] = {}
         self._groups: dict[GroupKey, GroupMembers] = {}
 
+    def __iter__(self) -> Iterator[GroupMembers]:
+        return iter(self._groups.values())
+
     def of(self, namespace: str, name: str) -> GroupMembers | None:
         """What is known of a group."""
         return self._groups.get((namespace, name))

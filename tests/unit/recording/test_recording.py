@@ -281,7 +281,7 @@ AS_THEY_COME: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", (*KINDS, POD_GROUPS), ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", [*KINDS, POD_GROUPS], ids=lambda kind: kind.name)
 def test_what_the_api_server_sends_is_read_as_it_was_written(kind: Kind[Any]) -> None:
     """Every kind that is watched, with every field that is read."""
     found = kind.decode(msgspec.json.encode({"metadata": META, **AS_THEY_COME[kind.name]}))
