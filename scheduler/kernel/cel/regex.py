@@ -12,15 +12,9 @@ from functools import lru_cache
 from typing import Final
 
 from scheduler.kernel.cel.errors import CostLimitError
-from scheduler.kernel.cel.regex_syntax import (
-    Assertion,
-    Characters,
-    Choice,
-    Pattern,
-    Repeat,
-    Sequence,
-    parse_pattern,
-)
+from scheduler.kernel.cel.regex_letters import Characters
+from scheduler.kernel.cel.regex_patterns import Assertion, Choice, Pattern, Repeat, Sequence
+from scheduler.kernel.cel.regex_syntax import parse_pattern
 
 MAX_STATES: Final = 20_000
 """States of a program. Go stops at 1,000 repetitions of one thing and a size of its own."""

@@ -3,211 +3,45 @@
 Source: Go's package regexp/syntax (flags `Perl`).
 """
 
-import unicodedata
-from bisect import bisect_right
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Final, TypeAlias, final
+from typing import Final
 
 from scheduler.kernel.cel.errors import EvaluationError
+from scheduler.kernel.cel.regex_letters import (
+    CATEGORIES,
+    LAST,
+    PERL,
+    POSIX,
+    Characters,
+    Ranges,
+    category_of,
+    complement,
+    folded,
+    merged,
+)
+from scheduler.kernel.cel.regex_patterns import (
+    BEGIN,
+    BEGIN_LINE,
+    BOUNDARY,
+    END,
+    END_LINE,
+    NO_BOUNDARY,
+    Choice,
+    Pattern,
+    Repeat,
+    Sequence,
+    repetitions,
+)
 
 _MAX_REPEAT: Final = 1000
 _MAX_DEPTH: Final = 60
 """Groups in each other. Go allows 1,000; no pattern that people write comes near either."""
-_LAST: Final = 0x10FFFF
-_SURROGATES: Final = range(0xD800, 0xE000)
 _OCTAL_DIGITS: Final = 3
 _HEX_DIGITS: Final = 2
 _MAX_HEX_DIGITS: Final = 12
 
-Ranges: TypeAlias = tuple[tuple[int, int], ...]
 
-
-@final
-@dataclass(frozen=True, slots=True)
-class Characters:
-    """One letter out of a set."""
-
-    ranges: Ranges
-    """Ordered and apart from each other."""
-    category: "Callable[[str], bool] | None" = None
-    """Besides, letters for which this holds: Unicode's categories."""
-    negated: bool = False
-
-    def has(self, letter: str) -> bool:
-        """Tell whether a letter is in the set."""
-        code = ord(letter)
-        index = bisect_right(self.ranges, (code, _LAST + 1)) - 1
-        inside = index >= 0 and code <= self.ranges[index][1]
-        if not inside and self.category is not None:
-            inside = self.category(letter)
-        return inside is not self.negated
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Assertion:
-    """A place between letters."""
-
-    holds: Callable[[str, int], bool]
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Sequence:
-    """One thing after another."""
-
-    parts: tuple["Pattern", ...]
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The first of several that leads to a match."""
-
-    parts: tuple["Pattern", ...]
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Repeat:
-    """A thing several times."""
-
-    part: "Pattern"
-    least: int
-    most: int | None
-    greedy: bool
-
-
-Pattern: TypeAlias = Characters | Assertion | Sequence | Choice | Repeat
-
-
-def _is_word(text: str, index: int) -> bool:
-    return (
-        0 <= index < len(text)
-        and text[index].isascii()
-        and (text[index].isalnum() or text[index] == "_")
-    )
-
-
-def _at_boundary(text: str, index: int) -> bool:
-    return _is_word(text, index - 1) != _is_word(text, index)
-
-
-_BEGIN: Final = Assertion(lambda _, index: index == 0)
-_END: Final = Assertion(lambda text, index: index == len(text))
-_BEGIN_LINE: Final = Assertion(lambda text, index: index == 0 or text[index - 1] == "\n")
-_END_LINE: Final = Assertion(lambda text, index: index == len(text) or text[index] == "\n")
-_BOUNDARY: Final = Assertion(_at_boundary)
-_NO_BOUNDARY: Final = Assertion(lambda text, index: not _at_boundary(text, index))
-_DIGIT: Final[Ranges] = ((0x30, 0x39),)
-_WORD: Final[Ranges] = ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A))
-_SPACE: Final[Ranges] = ((9, 10), (12, 13), (32, 32))
-_PERL: Final = {"d": _DIGIT, "w": _WORD, "s": _SPACE}
-_POSIX: Final[dict[str, Ranges]] = {
-    "alnum": ((0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A)),
-    "alpha": ((0x41, 0x5A), (0x61, 0x7A)),
-    "ascii": ((0, 0x7F),),
-    "blank": ((9, 9), (32, 32)),
-    "cntrl": ((0, 0x1F), (0x7F, 0x7F)),
-    "digit": _DIGIT,
-    "graph": ((0x21, 0x7E),),
-    "lower": ((0x61, 0x7A),),
-    "print": ((0x20, 0x7E),),
-    "punct": ((0x21, 0x2F), (0x3A, 0x40), (0x5B, 0x60), (0x7B, 0x7E)),
-    "space": ((9, 13), (32, 32)),
-    "upper": ((0x41, 0x5A),),
-    "word": _WORD,
-    "xdigit": ((0x30, 0x39), (0x41, 0x46), (0x61, 0x66)),
-}
 _ESCAPES: Final = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
-_CATEGORIES: Final = frozenset(
-    [
-        "L",
-        "Lu",
-        "Ll",
-        "Lt",
-        "Lm",
-        "Lo",
-        "M",
-        "Mn",
-        "Mc",
-        "Me",
-        "N",
-        "Nd",
-        "Nl",
-        "No",
-        "P",
-        "Pc",
-        "Pd",
-        "Ps",
-        "Pe",
-        "Pi",
-        "Pf",
-        "Po",
-        "S",
-        "Sm",
-        "Sc",
-        "Sk",
-        "So",
-        "Z",
-        "Zs",
-        "Zl",
-        "Zp",
-        "C",
-        "Cc",
-        "Cf",
-        "Cs",
-        "Co",
-    ]
-)
-
-
-def complement(ranges: Ranges) -> Ranges:
-    """All letters that are not in the ranges."""
-    found, low = [], 0
-    for start, end in ranges:
-        if low < start:
-            found.append((low, start - 1))
-        low = end + 1
-    return (*found, (low, _LAST)) if low <= _LAST else tuple(found)
-
-
-def merged(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """The same letters in ranges that are ordered and apart."""
-    found: list[tuple[int, int]] = []
-    for start, end in sorted(ranges):
-        if found and start <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(found[-1][1], end))
-        else:
-            found.append((start, end))
-    return tuple(found)
-
-
-def _fold(letter: str) -> str:
-    upper = letter.upper()
-    lower = (upper if len(upper) == 1 else letter).lower()
-    return lower if len(lower) == 1 else letter
-
-
-@lru_cache(maxsize=1)
-def _folds() -> dict[str, tuple[int, ...]]:
-    """By folded letter, all letters that are equal to it where case does not matter."""
-    found: dict[str, list[int]] = {}
-    for code in range(0x1E944):
-        if code not in _SURROGATES:
-            found.setdefault(_fold(chr(code)), []).append(code)
-    return {key: tuple(codes) for key, codes in found.items() if len(codes) > 1}
-
-
-def folded(ranges: Ranges) -> Ranges:
-    """The letters in the ranges and those that differ from them in case only."""
-    more = list(ranges)
-    for codes in _folds().values():
-        if any(start <= code <= end for code in codes for start, end in ranges):
-            more.extend((code, code) for code in codes)
-    return merged(more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,11 +111,11 @@ class _Parser:
             case "[":
                 return self._class()
             case ".":
-                return Characters(((0, _LAST),) if self._flags.dot_all else complement(((10, 10),)))
+                return Characters(((0, LAST),) if self._flags.dot_all else complement(((10, 10),)))
             case "^":
-                return _BEGIN_LINE if self._flags.multiline else _BEGIN
+                return BEGIN_LINE if self._flags.multiline else BEGIN
             case "$":
-                return _END_LINE if self._flags.multiline else _END
+                return END_LINE if self._flags.multiline else END
             case "\\":
                 return self._escape()
             case "*" | "+" | "?":
@@ -309,7 +143,7 @@ class _Parser:
             if before:
                 raise _error("invalid nested repetition operator", before + written)
             part = Repeat(part, least, most, greedy)
-            if _repetitions(part) > _MAX_REPEAT:
+            if repetitions(part) > _MAX_REPEAT:
                 raise _error("invalid repeat count", written)
             before = written
 
@@ -388,7 +222,7 @@ class _Parser:
     def _escape(self) -> Pattern | None:
         if self._at >= len(self._text):
             raise _error("trailing backslash at end of expression", "")
-        assertions = {"A": _BEGIN, "z": _END, "b": _BOUNDARY, "B": _NO_BOUNDARY}
+        assertions = {"A": BEGIN, "z": END, "b": BOUNDARY, "B": NO_BOUNDARY}
         letter = self._text[self._at]
         if letter in assertions:
             self._at += 1
@@ -416,9 +250,9 @@ class _Parser:
 
     def _escaped_class(self) -> Characters | None:
         letter = self._text[self._at]
-        if letter.lower() in _PERL:
+        if letter.lower() in PERL:
             self._at += 1
-            ranges = _PERL[letter.lower()]
+            ranges = PERL[letter.lower()]
             ranges = folded(ranges) if self._flags.fold and letter.lower() == "w" else ranges
             return Characters(ranges, negated=letter.isupper())
         if letter not in "pP":
@@ -434,11 +268,11 @@ class _Parser:
         negated = (letter == "P") is not name.startswith("^")
         name = name.removeprefix("^")
         if name == "Any":
-            return Characters(((0, _LAST),), negated=negated)
-        if name not in _CATEGORIES:
+            return Characters(((0, LAST),), negated=negated)
+        if name not in CATEGORIES:
             raise _error("invalid character class range", self._text[start : self._at])
         fold = self._flags.fold
-        return Characters((), _category(name, fold=fold), negated=negated)
+        return Characters((), category_of(name, fold=fold), negated=negated)
 
     def _escaped_code(self) -> int:
         start = self._at - 1
@@ -478,8 +312,8 @@ class _Parser:
             and len(digits) < _MAX_HEX_DIGITS
             and all(c in "0123456789abcdefABCDEF" for c in digits)
         )
-        code = int(digits, 16) if valid else _LAST + 1
-        if code > _LAST:
+        code = int(digits, 16) if valid else LAST + 1
+        if code > LAST:
             raise _error("invalid escape sequence", self._text[start : self._at])
         return code
 
@@ -510,10 +344,10 @@ class _Parser:
         if self._peek("[:") and (end := self._text.find(":]", self._at + 2)) >= 0:
             name = self._text[self._at + 2 : end]
             plain = name.removeprefix("^")
-            if plain not in _POSIX:
+            if plain not in POSIX:
                 raise _error("invalid character class range", self._text[self._at : end + 2])
             self._at = end + 2
-            posix = _POSIX[plain]
+            posix = POSIX[plain]
             if name != plain:
                 posix = complement(folded(posix) if self._flags.fold else posix)
             ranges.extend(posix)
@@ -552,30 +386,6 @@ class _Parser:
 
 def _is_count(text: str) -> bool:
     return text.isascii() and text.isdigit() and (text == "0" or text[0] != "0")
-
-
-def _repetitions(pattern: Pattern) -> int:
-    """How often the innermost thing may be there, repetitions in repetitions multiplied."""
-    match pattern:
-        case Repeat():
-            times = pattern.least if pattern.most is None else pattern.most
-            return max(times, 1) * _repetitions(pattern.part)
-        case Sequence() | Choice():
-            return max(map(_repetitions, pattern.parts), default=1)
-        case _:
-            return 1
-
-
-def _category(name: str, *, fold: bool) -> Callable[[str], bool]:
-    def inside(letter: str) -> bool:
-        if unicodedata.category(letter).startswith(name):
-            return True
-        return fold and any(
-            unicodedata.category(chr(code)).startswith(name)
-            for code in _folds().get(_fold(letter), ())
-        )
-
-    return inside
 
 
 def _error(problem: str, where: str) -> EvaluationError:

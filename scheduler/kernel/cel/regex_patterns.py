@@ -1,0 +1,77 @@
+"""What regular expressions are made of, once they are read."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias, final
+
+from scheduler.kernel.cel.regex_letters import Characters
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """A place between letters."""
+
+    holds: Callable[[str, int], bool]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """One thing after another."""
+
+    parts: tuple["Pattern", ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The first of several that leads to a match."""
+
+    parts: tuple["Pattern", ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A thing several times."""
+
+    part: "Pattern"
+    least: int
+    most: int | None
+    greedy: bool
+
+
+Pattern: TypeAlias = Characters | Assertion | Sequence | Choice | Repeat
+
+
+def _is_word(text: str, index: int) -> bool:
+    return (
+        0 <= index < len(text)
+        and text[index].isascii()
+        and (text[index].isalnum() or text[index] == "_")
+    )
+
+
+def _at_boundary(text: str, index: int) -> bool:
+    return _is_word(text, index - 1) != _is_word(text, index)
+
+
+BEGIN: Final = Assertion(lambda _, index: index == 0)
+END: Final = Assertion(lambda text, index: index == len(text))
+BEGIN_LINE: Final = Assertion(lambda text, index: index == 0 or text[index - 1] == "\n")
+END_LINE: Final = Assertion(lambda text, index: index == len(text) or text[index] == "\n")
+BOUNDARY: Final = Assertion(_at_boundary)
+NO_BOUNDARY: Final = Assertion(lambda text, index: not _at_boundary(text, index))
+
+
+def repetitions(pattern: Pattern) -> int:
+    """How often the innermost thing may be there, repetitions in repetitions multiplied."""
+    match pattern:
+        case Repeat():
+            times = pattern.least if pattern.most is None else pattern.most
+            return max(times, 1) * repetitions(pattern.part)
+        case Sequence() | Choice():
+            return max(map(repetitions, pattern.parts), default=1)
+        case _:
+            return 1
