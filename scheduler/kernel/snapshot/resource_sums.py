@@ -20,8 +20,8 @@ Floats: TypeAlias = NDArray[np.float64]
 Content: TypeAlias = tuple[bytes, bytes, bytes, float, float]
 """What a row offers and what is taken there; comparable while `layout` is the same object."""
 
-Load: TypeAlias = tuple[Floats, Floats]
-"""What a pod adds to `requested` and to `non_zero_requested`, by line."""
+Load: TypeAlias = tuple[Floats, Floats, int]
+"""What pods add to `requested` and to `non_zero_requested`, by line, and how many they are."""
 
 CPU_COLUMN: Final = 0
 MEMORY_COLUMN: Final = 1
@@ -104,24 +104,21 @@ class ResourceSums:
 
     # --- rows to be compared --------------------------------------------------------------------
 
-    def load_of(self, shape: PodShape) -> Load:
-        """What a pod of a shape adds to a row; holds until the layout changes."""
+    def load_of(self, shape: PodShape, times: int) -> Load:
+        """What so many pods of a shape add to a row; holds until the layout changes."""
         requested = np.zeros(len(self._requested.floats))
         for line, name in enumerate(self.resources.values):
             requested[line] = shape.occupied.get(name, 0)
-        return requested, np.array(shape.non_zero_occupied, np.float64)
+        return requested * times, np.array(shape.non_zero_occupied, np.float64) * times, times
 
-    def content(self, row: int, load: Load | None = None, times: int = 0) -> Content:
+    def content(self, row: int, load: Load | None = None) -> Content:
         """What a row offers and holds, or would with more pods.
 
         Args:
             row: which.
-            load: what one more pod adds.
-            times: how many more.
+            load: what these pods add.
         """
-        requested = non_zero = None
-        if load is not None:
-            requested, non_zero = load[0] * times, load[1] * times
+        requested, non_zero, times = (None, None, 0) if load is None else load
         return (
             self._allocatable.content(row),
             self._requested.content(row, requested),

@@ -44,7 +44,8 @@ class Lookahead:
         self.pod_class = pod_class
         self._shape = shape
         self._limit = limit
-        self._load: Load | None = None
+        self._loads: dict[int, Load] = {}
+        """What so many of the pods add to a row: no node changes within a batch."""
         self._passes = 0
         self._uncounted: dict[int, int] = {}
         """Pods of the batch by row that the snapshot does not have yet."""
@@ -72,11 +73,10 @@ class Lookahead:
         self._uncounted.clear()
 
     def _answer(self, row: int, more: int, snapshot: Snapshot) -> Answer | None:
-        sums, load = snapshot.table.sums, self._load
+        sums, load = snapshot.table.sums, self._loads.get(more)
         if load is None:
-            # No node changes within a batch.
-            load = self._load = sums.load_of(self._shape)
-        return self.pod_class.answer(sums, row, load, more)
+            load = self._loads[more] = sums.load_of(self._shape, more)
+        return self.pod_class.answer(sums, row, load)
 
     def _rows_with(self, row: int, more: int, snapshot: Snapshot) -> NDArray[np.intp]:
         """A row, and others that may be chosen next."""

@@ -199,20 +199,17 @@ class PodClass:
         if log.position == self._pod_position + pods:
             self._pod_position = log.position
 
-    def answer(
-        self, sums: ResourceSums, row: int, load: Load | None = None, times: int = 0
-    ) -> Answer | None:
+    def answer(self, sums: ResourceSums, row: int, load: Load | None = None) -> Answer | None:
         """What was said of a row that holds as much as this one; None if none was judged.
 
         Args:
             sums: of the cluster.
             row: which.
-            load: what more pods on it would add, each.
-            times: how many more.
+            load: what more pods on it would add.
         """
         if not self._can_foresee or sums.has_oversized:
             return None
-        return self._known.get(sums.layout, self._key(sums, row, load, times))
+        return self._known.get(sums.layout, self._key(sums, row, load))
 
     def judge_with_more(
         self,
@@ -440,9 +437,9 @@ class PodClass:
             keys = [self._key(sums, row) for row in rows.tolist()]
             self._known.put(sums.layout, keys, _listed(*judged))
 
-    def _key(self, sums: ResourceSums, row: int, load: Load | None = None, times: int = 0) -> Key:
+    def _key(self, sums: ResourceSums, row: int, load: Load | None = None) -> Key:
         node = self._node_first.item(row), self._node_bits.item(row), self._node_total.item(row)
-        return node, sums.content(row, load, times)
+        return node, sums.content(row, load)
 
     def _judged(
         self,
