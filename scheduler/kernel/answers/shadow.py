@@ -23,15 +23,9 @@ from scheduler.kernel.answers.bindings import (
     look_at,
 )
 from scheduler.kernel.answers.explainer import Explainer
-from scheduler.kernel.answers.model import (
-    Disagreement,
-    FeasibleNode,
-    Placed,
-    PluginRejection,
-    RejectedNode,
-    ShadowSummary,
-)
+from scheduler.kernel.answers.model import FeasibleNode, Placed, PluginRejection, RejectedNode
 from scheduler.kernel.answers.orders import AROUND_SECONDS, PodChange, state, ways, without
+from scheduler.kernel.answers.shadow_model import Disagreement, ShadowSummary
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import Event, ObjectGone, ObjectSet
 from scheduler.kernel.framework.runtime import PluginError

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from scheduler.kernel.answers.bindings import AGREEMENT, DISAGREEMENT, Result, Unjudged
-from scheduler.kernel.answers.model import Disagreement, ShadowSummary
+from scheduler.kernel.answers.shadow_model import Disagreement, ShadowSummary
 from scheduler.kernel.answers.words import lead_text, nodes_text
 
 _WORDS = {

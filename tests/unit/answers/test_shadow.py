@@ -8,9 +8,9 @@ import pytest
 
 from scheduler.api.objects import LabelSelector, PodCondition, TopologySpreadConstraint
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.answers.model import Disagreement
 from scheduler.kernel.answers.orders import AROUND_SECONDS
 from scheduler.kernel.answers.shadow import MAX_OPEN, Shadow
+from scheduler.kernel.answers.shadow_model import Disagreement
 from scheduler.kernel.engine.events import Bound, Decide, Event, ObjectGone, ObjectSet
 from scheduler.kernel.engine.instructions import Bind, Instruction
 from scheduler.observability.instruments import Instruments

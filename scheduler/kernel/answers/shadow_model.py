@@ -1,0 +1,52 @@
+"""What `stowage shadow` tells, as JSON."""
+
+from scheduler.kernel.answers.model import Placed, PluginRejection, Wire
+
+
+class Disagreement(Wire, frozen=True):
+    """A binding of another scheduler that this one would not have made.
+
+    Attributes:
+        pod: `namespace/name`.
+        scheduler: the scheduler that made it.
+        time: when the binding appeared (RFC 3339).
+        result: `unfit` or `lower`.
+        fitting: on how many nodes the pod fits.
+        nominated_node: where it was nominated; if that fits, no other node is looked at.
+        rejection: what speaks against the node, or against the pod as a whole; None where it fits,
+            or where no such node is known.
+        placed: how the node does among the others, as it was before the binding.
+    """
+
+    pod: str
+    scheduler: str
+    time: str
+    result: str
+    fitting: int
+    nominated_node: str
+    rejection: PluginRejection | None
+    placed: Placed
+
+
+class ShadowSummary(Wire, frozen=True):
+    """How the bindings of other schedulers look.
+
+    Attributes:
+        time: now (RFC 3339).
+        schedulers: the schedulers that are judged by their bindings.
+        seconds: for how long.
+        bindings: how many there were.
+        results: how many of them came to each result; docs/shadow.md says what these mean.
+        open: how many are to be looked at a second time.
+        unjudged: pods with a node that were not judged, by reason.
+        examples: disagreements since the summary before.
+    """
+
+    time: str
+    schedulers: tuple[str, ...]
+    seconds: float
+    bindings: int
+    results: dict[str, int]
+    open: int
+    unjudged: dict[str, int]
+    examples: tuple[Disagreement, ...]
