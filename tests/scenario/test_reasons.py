@@ -1,5 +1,6 @@
 """`/debug/explain`: the daemon says what stands in a pod's way, and what would help if asked."""
 
+from tests.scenario.test_devices import claim, device_class, named, resource_slice
 from tests.scenario.test_explaining import Asking, asking
 from tests.scenario.world import Object
 
@@ -44,6 +45,44 @@ def test_a_pod_that_fits_has_no_checks() -> None:
         answer = await asked.explain("web", "&changes=1")
 
         assert not {"checks", "nearest", "changes", "guesses"} & answer.keys()
+
+    asking(story)
+
+
+def test_a_daemon_tells_which_claims_have_the_devices() -> None:
+    """And what would help; claims and devices are afterwards as they were."""
+
+    async def story(asked: Asking) -> None:
+        world = asked.world
+        world.sandbox.create(device_class(), resource_slice("n", "a", "b"))
+        world.sandbox.create(claim("held"), claim("mine", count=2))
+        world.pod("holder", resourceClaims=named("held"))
+        await world.bound("holder")
+        world.pod("late", resourceClaims=named("mine"))
+        await world.rejected("late")
+
+        deep = await asked.explain("late", "&changes=1")
+
+        [obstacle] = deep["checks"][0]["obstacles"]
+        assert obstacle["holders"] == [
+            {"claim": "default/held", "devices": 1, "pods": ["default/holder"]}
+        ]
+        assert (obstacle["wanted"], obstacle["most"], obstacle["nearest"]) == (2, 1, "n")
+        by_kind = {change["kind"]: change["edits"] for change in deep["changes"]}
+        assert list(by_kind) == ["lowerCount", "freeClaim", "addNodes"]
+        assert by_kind["freeClaim"] == [
+            {
+                "kind": "freeClaim",
+                "claim": "default/held",
+                "pods": ["default/holder"],
+                "node": "n",
+                "devices": 1,
+            }
+        ]
+        assert await asked.explain("late", "&changes=1") == deep
+        world.sandbox.create(claim("one"))
+        world.pod("smaller", resourceClaims=named("one"))
+        await world.bound("smaller")
 
     asking(story)
 

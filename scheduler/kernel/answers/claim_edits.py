@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from scheduler.api.devices import (
+    CELDeviceSelector,
     DeviceClaim,
     DeviceRequest,
     DeviceSelector,
@@ -19,9 +20,12 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.edits import (
     ClaimEdit,
     DropDeviceRule,
+    LoosenSelector,
     LowerCount,
     TolerateDevices,
 )
+from scheduler.kernel.answers.selector_edits import loosened
+from scheduler.kernel.devices.columns import DeviceColumns
 from scheduler.kernel.devices.obstacles import constraint_text
 from scheduler.kernel.framework.obstacles import DeviceObstacle
 
@@ -67,6 +71,15 @@ def _tolerations(written: Written, obstacle: DeviceObstacle) -> Iterator[Tolerat
         if found is not None:
             key, value, effect = found["key"], found["value"] or "", found["effect"] or ""
             yield TolerateDevices(*where, key, value, effect)
+
+
+def selectors_loosened(written: Written, columns: DeviceColumns) -> Iterator[list[LoosenSelector]]:
+    """For each selector, what could be written instead, what asks for most first."""
+    for claim in written.claims:
+        for drop in _drops(written, claim):
+            if drop.request:
+                where = drop.claim, drop.template, drop.request, drop.path, drop.text
+                yield [LoosenSelector(*where, text) for text in loosened(drop.text, columns)]
 
 
 def _drops(written: Written, claim: ResourceClaim) -> Iterator[DropDeviceRule]:
@@ -126,12 +139,17 @@ def _ask(name: str, ask: _Ask, edits: Sequence[ClaimEdit]) -> _Ask:
             more = DeviceToleration(edit.key, "Equal", edit.value, edit.effect)
             ask = replace(ask, tolerations=(*ask.tolerations, more))
     dropped = {edit.path for edit in edits if isinstance(edit, DropDeviceRule)}
-    kept: tuple[DeviceSelector, ...] = tuple(
-        selector
+    instead = {edit.path: edit.instead for edit in edits if isinstance(edit, LoosenSelector)}
+    kept = tuple(
+        _written_otherwise(selector, instead.get(f"requests[{name}].selectors[{i}]"))
         for i, selector in enumerate(ask.selectors)
         if f"requests[{name}].selectors[{i}]" not in dropped
     )
     return replace(ask, selectors=kept)
+
+
+def _written_otherwise(selector: DeviceSelector, text: str | None) -> DeviceSelector:
+    return selector if text is None else DeviceSelector(CELDeviceSelector(text))
 
 
 def _asks(request: DeviceRequest) -> Iterator[tuple[str, ExactDeviceRequest | DeviceSubRequest]]:

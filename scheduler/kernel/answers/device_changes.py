@@ -7,7 +7,12 @@ from msgspec.structs import replace
 
 from scheduler.api.devices import ResourceClaim, ResourceClaimStatus
 from scheduler.kernel.answers.checks import EveryCheck
-from scheduler.kernel.answers.claim_edits import Written, changes_of_claims, edited
+from scheduler.kernel.answers.claim_edits import (
+    Written,
+    changes_of_claims,
+    edited,
+    selectors_loosened,
+)
 from scheduler.kernel.answers.edits import ClaimEdit, FreeClaim, LowerCount
 from scheduler.kernel.answers.model import SuggestedChange
 from scheduler.kernel.answers.trials import Rows, Trials
@@ -55,6 +60,20 @@ def _lower_count(
         middle = (low + high) // 2
         low, high = (middle, high) if len(rows_with(middle)) else (low, middle)
     return trials.change([LowerCount(*where, wanted, low)], rows_with(low)) if low else None
+
+
+def loosen_selectors(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
+    """A selector with a value that devices have, of each the one that asks for most."""
+    written = _written(every, trials)
+    if written is None or trials.supposed is None:
+        return
+    columns = trials.supposed.catalog.devices.table.columns
+    for edits in selectors_loosened(written, columns):
+        for edit in edits:
+            rows = _rows_with(trials, written, [edit])
+            if len(rows):
+                yield trials.change([edit], rows)
+                break
 
 
 def change_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:

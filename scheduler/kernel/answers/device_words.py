@@ -9,6 +9,7 @@ from scheduler.kernel.answers.edits import (
     ClaimEdit,
     DropDeviceRule,
     FreeClaim,
+    LoosenSelector,
     LowerCount,
     TolerateDevices,
 )
@@ -56,6 +57,8 @@ def claim_edit_text(edit: AboutClaims) -> str:
     match edit:
         case LowerCount():
             return f"ask for {edit.at_most} of {edit.count} devices in {_where(edit)}"
+        case LoosenSelector():
+            return f"write `{edit.instead}` instead of `{edit.text}` in {_where(edit)}"
         case DropDeviceRule():
             what = "selector" if edit.request else "constraint"
             return f"drop the {what} `{edit.text}` of {_where(edit)}"

@@ -109,6 +109,20 @@ class DropDeviceRule(_OfClaim, frozen=True, tag="dropDeviceRule"):
     text: str
 
 
+class LoosenSelector(_OfClaim, frozen=True, tag="loosenSelector"):
+    """Write a selector otherwise, so that more devices satisfy it.
+
+    Attributes:
+        path: where it is written, below `spec.devices`.
+        text: what it says.
+        instead: what it is to say.
+    """
+
+    path: str
+    text: str
+    instead: str
+
+
 class TolerateDevices(_OfClaim, frozen=True, tag="tolerateDevices"):
     """Tolerate a taint of devices. Operator Equal; an empty value is one as well."""
 
@@ -133,7 +147,7 @@ class FreeClaim(_Wire, frozen=True, tag="freeClaim"):
     devices: int
 
 
-ClaimEdit: TypeAlias = LowerCount | DropDeviceRule | TolerateDevices
+ClaimEdit: TypeAlias = LowerCount | LoosenSelector | DropDeviceRule | TolerateDevices
 Edit: TypeAlias = (
     LowerRequest
     | AddToleration

@@ -17,6 +17,7 @@ from scheduler.kernel.answers.device_changes import (
     MOST_TRIALS as MOST_CLAIM_TRIALS,
     change_claims,
     free_claims,
+    loosen_selectors,
     lower_counts,
 )
 from scheduler.kernel.answers.model import Guess, PodAnswer, SuggestedChange
@@ -35,7 +36,7 @@ _MOST_KNOWN: Final = 256
 
 _Kind: TypeAlias = Callable[[EveryCheck, Trials], Iterator[SuggestedChange]]
 _OF_THE_POD: Final[tuple[_Kind, ...]] = (lower_requests, add_tolerations, drop_rules)
-_OF_CLAIMS: Final[tuple[_Kind, ...]] = (lower_counts, change_claims, free_claims)
+_OF_CLAIMS: Final[tuple[_Kind, ...]] = (lower_counts, loosen_selectors, change_claims, free_claims)
 _OF_THE_CLUSTER: Final[tuple[_Kind, ...]] = (uncordon, set_labels, evict, add_nodes)
 
 

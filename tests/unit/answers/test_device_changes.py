@@ -7,7 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from scheduler.kernel.answers.edits import DropDeviceRule, Edit, LowerCount, TolerateDevices
+from scheduler.kernel.answers.edits import (
+    DropDeviceRule,
+    Edit,
+    LoosenSelector,
+    LowerCount,
+    TolerateDevices,
+)
 from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.answers.model import PodAnswer
 from scheduler.kernel.answers.why import Depth
@@ -29,6 +35,8 @@ from tests.support.device_manifests import (
 )
 from tests.support.manifests import node_manifest, pod_manifest
 
+ATTRIBUTES = f'device.attributes["{DRIVER}"]'
+MEMORY = f'device.capacity["{DRIVER}"].memory'
 BIG = f'device.attributes["{DRIVER}"].model == "big"'
 
 
@@ -120,7 +128,7 @@ def test_a_selector_that_nothing_satisfies_and_a_taint() -> None:
         pod("mine"),
     ]
 
-    assert changes(*objects)[:2] == [
+    assert changes(*objects)[1:3] == [
         "tolerate bad=1:NoSchedule in request gpu of claim default/mine: then it fits on n",
         f"drop the selector `{BIG}` of request gpu of claim default/mine: then it fits on n",
     ]
@@ -198,9 +206,51 @@ def after(claim: Object, edits: Iterable[Edit]) -> Object:
         match edit:
             case LowerCount():
                 exactly["count"] = edit.at_most
+            case LoosenSelector():
+                kept[int(edit.path[-2])] = {"cel": {"expression": edit.instead}}
             case DropDeviceRule():
                 del kept[int(edit.path[-2])]
             case TolerateDevices():
                 exactly["tolerations"] = [{"key": edit.key, "operator": "Exists"}]
     exactly["selectors"] = list(kept.values())
     return changed
+
+
+@pytest.mark.parametrize(
+    ("selector", "instead"),
+    [
+        (f"{MEMORY}.isGreaterThan(quantity('80Gi'))", f'{MEMORY}.compareTo(quantity("40Gi")) >= 0'),
+        (f'{MEMORY}.compareTo(quantity("79Gi")) > 0', f'{MEMORY}.compareTo(quantity("40Gi")) >= 0'),
+        (f"{ATTRIBUTES}.cores >= 9 && true", f"{ATTRIBUTES}.cores >= 8 && true"),
+        (f"{ATTRIBUTES}.cores > 8", f"{ATTRIBUTES}.cores >= 8"),
+        (f'{ATTRIBUTES}.model == "x"', f'{ATTRIBUTES}.model in ["x", "small"]'),
+        (f'{ATTRIBUTES}.model.startsWith("x")', None),
+        (f"{ATTRIBUTES}.cores < 3", None),
+        ("device.driver == 'x'", None),
+    ],
+)
+def test_a_selector_with_the_nearest_value_that_devices_have(
+    selector: str, instead: str | None
+) -> None:
+    """Simple comparisons only; the others may be dropped."""
+    there = device("a", model="small")
+    there["attributes"]["cores"] = {"int": 8}
+    there["capacity"] = {"memory": {"value": "40Gi"}}
+    found = answered(
+        slice_manifest("n", there),
+        claim_manifest("mine", request("gpu", 1, selector)),
+        pod("mine"),
+    )
+
+    loosened = [
+        edit
+        for change in found.changes or ()
+        for edit in change.edits
+        if isinstance(edit, LoosenSelector)
+    ]
+    assert [edit.instead for edit in loosened] == ([instead] if instead else [])
+    if instead:
+        assert change_text((found.changes or ())[0]) == (
+            f"write `{instead}` instead of `{selector}` in request gpu of claim default/mine: "
+            "then it fits on n"
+        )
