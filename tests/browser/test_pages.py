@@ -157,6 +157,26 @@ def test_a_waiting_pod_is_found_and_its_page_says_what_would_help(page: Page, fi
     expect(page.locator("table.matrix")).to_contain_text("node(s) had untolerated taint(s)")
 
 
+def test_what_would_help_is_tried_with_one_click(page: Page, files: str) -> None:
+    """The pod tolerates the taint on the copy of the cluster, and finds the node."""
+    drawn(page, f"{files}/pod?pod=ml/train-0")
+    item = page.locator(".help-list li").filter(has_text="Tolerate nvidia.com/gpu:NoSchedule")
+    item.get_by_role("link", name="Try it in What if").click()
+
+    expect(page.get_by_label("Changes", exact=True)).to_contain_text("Let a pod tolerate a taint")
+    expect(page.locator("table").filter(has_text="ml/train-0").first).to_contain_text("node-03")
+
+
+def test_verdicts_are_read_on_a_narrow_screen_without_scrolling(page: Page, files: str) -> None:
+    """Every mark names its plugin, and nothing is wider than the screen."""
+    page.set_viewport_size({"width": 400, "height": 800})
+    drawn(page, f"{files}/pod?pod=ml/train-0")
+
+    region = page.get_by_role("region", name="Verdict per node and plugin")
+    expect(region).to_contain_text("node(s) had untolerated taint(s)")
+    assert region.evaluate("it => it.scrollWidth <= it.clientWidth")
+
+
 def test_what_if_shows_both_pictures_and_the_pods_that_move(page: Page, files: str) -> None:
     """A change is added, computed, and taken away again."""
     drawn(page, f"{files}/what-if")

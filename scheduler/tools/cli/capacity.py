@@ -11,6 +11,7 @@ from scheduler.kernel.framework.runtime import Framework
 from scheduler.tools.cli.explain_text import print_note
 from scheduler.tools.cli.inputs import read_documents, refuse
 from scheduler.tools.cli.options import Output, output_option, print_line
+from scheduler.tools.cli.progress import shown_progress
 from scheduler.tools.cli.sources import InputSource, recorded_options, source_options
 from scheduler.tools.cli.tables import print_table
 from scheduler.tools.offline import hypothetical_changes
@@ -51,9 +52,9 @@ def capacity(*, source: InputSource, like: str | None, output: Output) -> None:
         framework = _framework_of(pod, profiles)
         pods = list(objects.pods)
         objects.pods = [each for each in pods if each.node_name]
-        found = capacity_of(
-            profiles.load(objects, with_extenders=False).engine, framework, pod, pods
-        )
+        engine = profiles.load(objects, with_extenders=False).engine
+        with shown_progress("counting pods") as progress:
+            found = capacity_of(engine, framework, pod, pods, progress)
         found = msgspec.structs.replace(found, warnings=tuple(objects.warnings))
     except SchedulerError as problem:
         refuse("capacity", problem)

@@ -7,7 +7,15 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.answers.edits import AddNodes, EvictPod, FreeClaim
+from scheduler.kernel.answers.edits import (
+    AddNodes,
+    AddToleration,
+    Edit,
+    EvictPod,
+    FreeClaim,
+    SetLabel,
+    Uncordon,
+)
 from scheduler.kernel.answers.judgement import Judgement
 from scheduler.kernel.answers.model import (
     Placed,
@@ -199,7 +207,7 @@ def _words(pod: PodInfo, judgement: Judgement, framework: Framework) -> Words:
         [guess_text(guess) for guess in answer.guesses or ()],
         None
         if not isinstance(answer.changes, tuple)
-        else [ChangeWords(change_text(each), _what_if(each)) for each in answer.changes],
+        else [ChangeWords(change_text(each), _what_if(each, pod.key)) for each in answer.changes],
     )
 
 
@@ -211,16 +219,31 @@ def _mood(answer: PodAnswer, judgement: Judgement) -> Mood:
     return "good" if judgement.feasible else "bad"
 
 
-def _what_if(change: SuggestedChange) -> dict[str, list[str]]:
-    """The options of `what-if` that make a change of the cluster."""
+def _what_if(change: SuggestedChange, pod: str) -> dict[str, list[str]]:
+    """The options of `what-if` that make a change; none where one of its edits has no such."""
     options: dict[str, list[str]] = {}
     for edit in change.edits:
-        if isinstance(edit, AddNodes):
-            options |= {"add-nodes": [str(edit.count)], "like": [edit.like]}
-        elif isinstance(edit, EvictPod):
-            options.setdefault("delete", []).append(f"pod/{edit.pod}")
-        elif isinstance(edit, FreeClaim) and edit.pods:
-            options.setdefault("delete", []).extend(f"pod/{pod}" for pod in edit.pods)
-        else:
+        found = _options(edit, pod)
+        if not found:
             return {}
+        for name, values in found.items():
+            options.setdefault(name, []).extend(values)
     return options
+
+
+def _options(edit: Edit, pod: str) -> dict[str, list[str]]:
+    match edit:
+        case AddNodes(like=like, count=count):
+            return {"add-nodes": [str(count)], "like": [like]}
+        case EvictPod(pod=victim):
+            return {"delete": [f"pod/{victim}"]}
+        case FreeClaim(pods=pods) if pods:
+            return {"delete": [f"pod/{user}" for user in pods]}
+        case Uncordon(node=node):
+            return {"uncordon": [node]}
+        case SetLabel(node=node, key=key, value=value):
+            return {"label": [f"{node}:{key}-" if value is None else f"{node}:{key}={value}"]}
+        case AddToleration(key=key, value=value, effect=effect):
+            return {"tolerate": [f"{pod}:{key}{'=' if value else ''}{value}:{effect}"]}
+        case _:
+            return {}

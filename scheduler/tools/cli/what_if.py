@@ -63,6 +63,27 @@ _HOMELESS: Final = 3
     help="Take away a node, a pod, or the pods of a workload. May be given several times.",
 )
 @click.option(
+    "--uncordon",
+    "uncordoned",
+    multiple=True,
+    metavar="NODE",
+    help="Let pods go to this node again. May be given several times.",
+)
+@click.option(
+    "--label",
+    "labelled",
+    multiple=True,
+    metavar="NODE:KEY=VALUE",
+    help="Give a node a label; NODE:KEY- takes it away. May be given several times.",
+)
+@click.option(
+    "--tolerate",
+    "tolerated",
+    multiple=True,
+    metavar="[NAMESPACE/]POD:KEY[=VALUE][:EFFECT]",
+    help="Let a pod tolerate a taint. May be given several times.",
+)
+@click.option(
     "--apply",
     "applied",
     multiple=True,
@@ -92,6 +113,9 @@ def what_if(  # noqa: PLR0913 - one argument per option
     like: str | None,
     scaled: tuple[str, ...],
     deleted: tuple[str, ...],
+    uncordoned: tuple[str, ...],
+    labelled: tuple[str, ...],
+    tolerated: tuple[str, ...],
     applied: tuple[str, ...],
     seed: int,
     output: Output,
@@ -119,11 +143,15 @@ def what_if(  # noqa: PLR0913 - one argument per option
             added=_added(count, like),
             scaled=scaled,
             deleted=deleted,
+            uncordoned=uncordoned,
+            labelled=labelled,
+            tolerated=tolerated,
         )
         if not (changes or applied):
             raise InputError(
                 "nothing would change: give --drain, --remove-taint, --add-nodes, --scale, "
-                "--delete or --apply (`stowage simulate` places the pods that wait as things are)"
+                "--delete, --uncordon, --label, --tolerate or --apply "
+                "(`stowage simulate` places the pods that wait as things are)"
             )
         documents = [read_documents([file]) for file in applied]
         objects, profiles, notices = source.read()

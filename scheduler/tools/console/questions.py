@@ -29,6 +29,9 @@ class WhatIfQuestion(_Wire, frozen=True):
     add_nodes: tuple[AddedNodes, ...] = ()
     scale: tuple[str, ...] = ()
     delete: tuple[str, ...] = ()
+    uncordon: tuple[str, ...] = ()
+    label: tuple[str, ...] = ()
+    tolerate: tuple[str, ...] = ()
     apply: tuple[str, ...] = ()
     at: float | None = None
     seed: int = 0
@@ -65,6 +68,9 @@ def answer_what_if(
         added=question.add_nodes,
         scaled=question.scale,
         deleted=question.delete,
+        uncordoned=question.uncordon,
+        labelled=question.label,
+        tolerated=question.tolerate,
     )
     changes += (partial(hypothetical_changes.apply, others=each) for each in applied)
     if not changes:

@@ -95,6 +95,7 @@ class Names(_Wire, frozen=True):
     taints: list[str]
     workloads: list[str]
     things: list[str]
+    waiting: list[str]
 
 
 def now_of(scene: Scene) -> Now:
@@ -185,7 +186,8 @@ def names_of(scene: Scene) -> Names:
     taints = sorted({taint.key for node in objects.nodes for taint in node.spec.taints})
     workloads = sorted({name for pod in objects.pods for name in _workload(pod)})
     things = [*workloads, *(f"node/{name}" for name in nodes)]
-    return Names(nodes, taints, workloads, things)
+    waiting = [pod.key for pod in objects.pods if not pod.node_name]
+    return Names(nodes, taints, workloads, things, waiting)
 
 
 def _workload(pod: PodInfo) -> Iterator[str]:

@@ -5,7 +5,7 @@ from functools import partial
 
 import msgspec
 
-from scheduler.tools.offline import hypothetical_changes
+from scheduler.tools.offline import edited_objects, hypothetical_changes
 from scheduler.tools.offline.reading import InputError
 from scheduler.tools.offline.what_if import HypotheticalChange
 
@@ -17,13 +17,16 @@ class AddedNodes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     like: str
 
 
-def changes_of(
+def changes_of(  # noqa: PLR0913 - one argument per option
     *,
     drained: Sequence[str] = (),
     taints: Sequence[str] = (),
     added: Sequence[AddedNodes] = (),
     scaled: Sequence[str] = (),
     deleted: Sequence[str] = (),
+    uncordoned: Sequence[str] = (),
+    labelled: Sequence[str] = (),
+    tolerated: Sequence[str] = (),
 ) -> list[HypotheticalChange]:
     """What is to be done, in the order in which it is.
 
@@ -36,6 +39,9 @@ def changes_of(
         *map(_adding, added),
         *map(_scaling, scaled),
         *(partial(hypothetical_changes.delete, what=each) for each in deleted),
+        *(partial(edited_objects.uncordon, name=name) for name in uncordoned),
+        *(partial(edited_objects.label, text=each) for each in labelled),
+        *(partial(edited_objects.tolerate, text=each) for each in tolerated),
     ]
 
 

@@ -21,6 +21,7 @@ from scheduler.kernel.snapshot import Snapshot
 from scheduler.tools.offline.copied_claims import with_own_claims
 from scheduler.tools.offline.driving import Driving
 from scheduler.tools.offline.hypothetical_changes import copy_of
+from scheduler.tools.offline.progress import Progress, no_progress
 from scheduler.tools.offline.resource_claims import RESOURCE_CLAIMS, catalog_of
 
 MAX_PODS: Final = 100_000
@@ -52,7 +53,11 @@ class Capacity(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def capacity_of(
-    engine: Engine, framework: Framework, pod: PodInfo, pods: Iterable[PodInfo]
+    engine: Engine,
+    framework: Framework,
+    pod: PodInfo,
+    pods: Iterable[PodInfo],
+    progress: Progress = no_progress,
 ) -> Capacity:
     """How many more pods like this one fit, beside all that run; the engine is used up.
 
@@ -60,6 +65,9 @@ def capacity_of(
 
     `pods` are all pods of the cluster: the kinds that could use the free resources. A pending pod
     like this one does not count.
+
+    `progress` hears of the share of nodes that are full, or of room for pods that is taken: how
+    many pods fit is not known before.
 
     Raises:
         PluginError: a plugin failed.
@@ -72,9 +80,9 @@ def capacity_of(
     found = framework.find_nodes_that_fit(kind, core.snapshot, core.queue.nominator)
     is_at_least = False
     if found.is_row_local:
-        taken, last = _each_node_alone(framework, kind, core.snapshot)
+        taken, last = _each_node_alone(framework, kind, core.snapshot, progress)
     else:
-        taken, is_at_least = _one_by_one(engine, kind, copies)
+        taken, is_at_least = _one_by_one(engine, kind, copies, progress)
         core.catch_up()
         names = list(core.snapshot.table.row_of)
         last = framework.run_filters(kind, core.snapshot, names)
@@ -82,13 +90,15 @@ def capacity_of(
 
 
 def _each_node_alone(
-    framework: Framework, kind: PodInfo, snapshot: Snapshot
+    framework: Framework, kind: PodInfo, snapshot: Snapshot, progress: Progress
 ) -> tuple[Counter[str], Mapping[str, Status]]:
     """One more on every node that fits, in lockstep: what a node takes depends on nothing else."""
     taken: Counter[str] = Counter()
     last: dict[str, Status] = {}
     names = list(snapshot.table.row_of)
+    every = max(1, len(names))
     for number in count():
+        progress(1 - len(names) / every)
         said = framework.run_filters(kind, snapshot, names)
         last.update((name, status) for name, status in said.items() if not status.is_success)
         names = [name for name, status in said.items() if status.is_success]
@@ -132,10 +142,15 @@ class _Counting(Driving):
         """No pod is evicted."""
 
 
-def _one_by_one(engine: Engine, kind: PodInfo, copies: _Copies) -> tuple[Counter[str], bool]:
+def _one_by_one(
+    engine: Engine, kind: PodInfo, copies: _Copies, progress: Progress
+) -> tuple[Counter[str], bool]:
     """As many as the engine places: where a pod goes decides where the next one fits."""
     driving = _Counting(engine)
+    table = engine.core.snapshot.table
+    room = max(1.0, float((table.max_pods - table.pod_count).sum()))
     for number in range(MAX_PODS):
+        progress(min(1.0, number / room))
         driving.handle(ObjectSet("pods", copies.of(kind, f"{_NAME}-{number}")))
         while driving.taken.total() == number:
             if not engine.has_ready:

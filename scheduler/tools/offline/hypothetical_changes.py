@@ -65,8 +65,8 @@ def drain(objects: ClusterObjects, name: str) -> list[PodInfo]:
     Raises:
         InputError: there is no such node.
     """
-    node = _node(objects, name, "--drain")
-    _put(objects, replace(node, spec=replace(node.spec, unschedulable=True)))
+    node = named_node(objects, name, "--drain")
+    put_node(objects, replace(node, spec=replace(node.spec, unschedulable=True)))
     return _leave(objects, [pod for pod in objects.pods if pod.node_name == name and _moves(pod)])
 
 
@@ -100,7 +100,7 @@ def remove_taint(objects: ClusterObjects, taint: str) -> list[PodInfo]:
         )
         if len(kept) < len(node.spec.taints):
             found = True
-            _put(objects, replace(node, spec=replace(node.spec, taints=kept)))
+            put_node(objects, replace(node, spec=replace(node.spec, taints=kept)))
     if not found:
         known = sorted({each.key for node in objects.nodes for each in node.spec.taints})
         told = f"; there are {', '.join(known)}" if known else "; no node has any"
@@ -114,7 +114,7 @@ def add_nodes(objects: ClusterObjects, count: int, like: str) -> list[PodInfo]:
     Raises:
         InputError: there is no such node.
     """
-    node = _node(objects, like, "--like")
+    node = named_node(objects, like, "--like")
     taken = {each.metadata.name for each in objects.nodes}
     names = (name for i in range(len(taken) + count) if (name := f"{like}-new-{i}") not in taken)
     drivers = [each for each in objects.watched if each[0].kind == "CSINode"]
@@ -178,7 +178,7 @@ def delete(objects: ClusterObjects, what: str) -> list[PodInfo]:
     about = f"--delete {what}"
     kind, _, name = what.partition("/")
     if kind.lower() in ("node", "no", "nodes"):
-        node = _node(objects, name, about)
+        node = named_node(objects, name, about)
         objects.nodes.remove(node)
         on_it = [pod for pod in objects.pods if pod.node_name == name]
         _go(objects, [pod for pod in on_it if not _moves(pod)])
@@ -198,7 +198,7 @@ def apply(objects: ClusterObjects, others: ClusterObjects) -> list[PodInfo]:
     made = {(pod.namespace, o.kind, o.name) for pod in others.pods if (o := controller_of(pod))}
     _go(objects, [p for p in objects.pods if any(_is_made_by(p, *workload) for workload in made)])
     for node in others.nodes:
-        _put(objects, node)
+        put_node(objects, node)
     places = {pod.key: pod.node_name for pod in objects.pods}
     new = {
         pod.key: pod.on_node(place) if (place := places.get(pod.key)) else pod
@@ -269,14 +269,20 @@ def _info(pod: PodInfo, metadata: ObjectMeta) -> PodInfo:
     return PodInfo(fresh, pod.kind)
 
 
-def _node(objects: ClusterObjects, name: str, about: str) -> Node:
+def named_node(objects: ClusterObjects, name: str, about: str) -> Node:
+    """The node of a name.
+
+    Raises:
+        InputError: there is no such node; `about` says where it was named.
+    """
     for node in objects.nodes:
         if node.metadata.name == name:
             return node
     raise InputError(f"{about}: there is no node {name!r}")
 
 
-def _put(objects: ClusterObjects, node: Node) -> None:
+def put_node(objects: ClusterObjects, node: Node) -> None:
+    """Add a node, or put it in the place of the one of its name."""
     for index, each in enumerate(objects.nodes):
         if each.metadata.name == node.metadata.name:
             objects.nodes[index] = node

@@ -76,6 +76,22 @@ def test_pods_that_keep_apart_fit_once_on_each_node() -> None:
     assert found.limits == {"node(s) didn't match pod anti-affinity rules": 3}
 
 
+@pytest.mark.parametrize("apart", [False, True], ids=["each node alone", "one by one"])
+def test_progress_rises_to_the_end(apart: bool) -> None:
+    """Nodes fill up, or room for pods is taken."""
+    profiles = Profiles(None)
+    spec = {"affinity": APART} if apart else {}
+    [kind] = read(pod_manifest("p", labels={"app": "a"}, requests={"cpu": "2"}, **spec)).pods
+    objects = read(node_manifest("a"), node_manifest("b", allocatable={"cpu": "2"}))
+    heard: list[float] = []
+
+    capacity_of(profiles.load(objects).engine, profiles.framework_of(kind), kind, [], heard.append)
+
+    assert heard == sorted(heard)
+    assert heard[0] == 0
+    assert 0 < heard[-1] <= 1
+
+
 def test_nobody_is_evicted() -> None:
     """However important the pod is, and however it is tried."""
     for affinity in ({}, {"affinity": APART}):

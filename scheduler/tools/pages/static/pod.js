@@ -133,7 +133,7 @@ function matrixRow(row, columns) {
       h("div", { class: "mono" }, row.nodes.slice(0, 500).join(", "), row.nodes.length > 500 ? ` and ${number(row.nodes.length - 500)} more` : ""));
   const reasons = row.rejections.flatMap((each) => each.reasons);
   return h("tr", {}, h("td", { class: "wrap" }, names),
-    columns.map((name) => h("td", { class: "cell" }, mark(row.rejections.some((each) => each.plugin === name) ? "no" : "yes"))),
+    columns.map((name) => h("td", { class: "cell", "data-plugin": name || "not looked at" }, mark(row.rejections.some((each) => each.plugin === name) ? "no" : "yes"))),
     h("td", { class: "wrap" }, row.rejections.length ? reasons.join("; ") : h("span", { class: "tag good" }, "fits")));
 }
 

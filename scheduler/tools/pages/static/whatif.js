@@ -9,6 +9,9 @@ const CHANGES = {
   drain: { told: "Drain a node", hint: "node", list: "nodes" },
   "remove-taint": { told: "Remove a taint from all nodes", hint: "KEY[=VALUE][:EFFECT]", list: "taints" },
   scale: { told: "Scale a workload", hint: "KIND/[NAMESPACE/]NAME=N", list: "workloads", end: "=" },
+  uncordon: { told: "Uncordon a node", hint: "node", list: "nodes" },
+  label: { told: "Label a node", hint: "NODE:KEY=VALUE, or NODE:KEY-", list: "nodes", end: ":" },
+  tolerate: { told: "Let a pod tolerate a taint", hint: "[NAMESPACE/]POD:KEY[=VALUE][:EFFECT]", list: "waiting", end: ":" },
   delete: { told: "Delete a node, pod or workload", hint: "KIND/[NAMESPACE/]NAME", list: "things" },
 };
 
@@ -16,7 +19,7 @@ export async function whatIfPage(main, query) {
   document.title = "What if · Stowage";
   const moment = query.get("at");
   const names = await ask("/api/names", moment ? { at: moment } : {});
-  const asked = { drain: query.getAll("drain"), "remove-taint": query.getAll("remove-taint"), scale: query.getAll("scale"), delete: query.getAll("delete"), add: [] };
+  const asked = { ...Object.fromEntries(Object.keys(CHANGES).map((name) => [name, query.getAll(name)])), add: [] };
   if (query.get("like")) asked.add.push({ count: Number(query.get("add-nodes") || 1), like: query.get("like") });
   const list = h("ul", { class: "help-list", "aria-label": "Changes" });
   const result = h("div", { class: "main-cards" });
@@ -60,7 +63,7 @@ export async function whatIfPage(main, query) {
 
   function question() {
     const apply = yaml.value.trim();
-    return { drain: asked.drain, removeTaint: asked["remove-taint"], scale: asked.scale, delete: asked.delete, addNodes: asked.add, apply: apply ? [apply] : [], at: moment ? Number(moment) : null };
+    return { drain: asked.drain, removeTaint: asked["remove-taint"], scale: asked.scale, delete: asked.delete, uncordon: asked.uncordon, label: asked.label, tolerate: asked.tolerate, addNodes: asked.add, apply: apply ? [apply] : [], at: moment ? Number(moment) : null };
   }
 
   async function run(event) {

@@ -1,0 +1,71 @@
+"""Edits of one node or one waiting pod, for `what-if`: what page "Pod" says would help.
+
+Each changes `ClusterObjects` in place, as those in `hypothetical_changes` do.
+"""
+
+from msgspec.structs import replace
+
+from scheduler.api.objects import Toleration
+from scheduler.api.pods import PodInfo, pod_info
+from scheduler.tools.offline.hypothetical_changes import named_node, put_node
+from scheduler.tools.offline.reading import ClusterObjects, InputError
+
+
+def uncordon(objects: ClusterObjects, name: str) -> list[PodInfo]:
+    """Let pods go to a cordoned node again.
+
+    Raises:
+        InputError: there is no such node, or it is not cordoned.
+    """
+    about = f"--uncordon {name}"
+    node = named_node(objects, name, about)
+    if not node.spec.unschedulable:
+        raise InputError(f"{about}: the node is not cordoned")
+    put_node(objects, replace(node, spec=replace(node.spec, unschedulable=False)))
+    return []
+
+
+def label(objects: ClusterObjects, text: str) -> list[PodInfo]:
+    """Give a node a label, NODE:KEY=VALUE, or take one away, NODE:KEY-.
+
+    Raises:
+        InputError: it cannot be read, or there is no such node or label.
+    """
+    about = f"--label {text}"
+    name, _, written = text.partition(":")
+    key, has_value, value = written.partition("=")
+    takes_away = not has_value and key.endswith("-")
+    key = key.removesuffix("-") if takes_away else key
+    if not key or not (has_value or takes_away):
+        raise InputError(f"{about}: expected NODE:KEY=VALUE, or NODE:KEY- to take the label away")
+    node = named_node(objects, name, about)
+    labels = dict(node.metadata.labels)
+    if takes_away and key not in labels:
+        raise InputError(f"{about}: the node has no label {key!r}")
+    labels.pop(key, None)
+    if has_value:
+        labels[key] = value
+    put_node(objects, replace(node, metadata=replace(node.metadata, labels=labels)))
+    return []
+
+
+def tolerate(objects: ClusterObjects, text: str) -> list[PodInfo]:
+    """Let a pod tolerate a taint: [NAMESPACE/]POD:KEY[=VALUE][:EFFECT], without a value any.
+
+    Raises:
+        InputError: it cannot be read, or there is no such pod.
+    """
+    about = f"--tolerate {text}"
+    named, *rest = text.split(":")
+    key, has_value, value = (rest or [""])[0].partition("=")
+    if not named or not key or len(rest) > 2:  # noqa: PLR2004 - the key, and the effect
+        raise InputError(f"{about}: expected [NAMESPACE/]POD:KEY[=VALUE][:EFFECT]")
+    full = named if "/" in named else f"default/{named}"
+    effect = rest[1] if len(rest) > 1 else ""
+    added = Toleration(key, "Equal" if has_value else "Exists", value, effect)
+    for index, pod in enumerate(objects.pods):
+        if pod.key == full:
+            spec = replace(pod.spec, tolerations=(*pod.spec.tolerations, added))
+            objects.pods[index] = pod_info(replace(pod.pod, spec=spec))
+            return []
+    raise InputError(f"{about}: there is no pod {full!r}")
