@@ -85,7 +85,7 @@ def selectors_loosened(written: Written, columns: DeviceColumns) -> Iterator[lis
 def _drops(written: Written, claim: ResourceClaim) -> Iterator[DropDeviceRule]:
     at = claim.key, written.templates[claim.key]
     devices = claim.spec.devices
-    for name, ask in (each for request in devices.requests for each in _asks(request)):
+    for name, ask in (each for request in devices.requests for each in asks_of(request)):
         for i, selector in enumerate(ask.selectors):
             if selector.cel is not None:
                 path = f"requests[{name}].selectors[{i}]"
@@ -152,7 +152,8 @@ def _written_otherwise(selector: DeviceSelector, text: str | None) -> DeviceSele
     return selector if text is None else DeviceSelector(CELDeviceSelector(text))
 
 
-def _asks(request: DeviceRequest) -> Iterator[tuple[str, ExactDeviceRequest | DeviceSubRequest]]:
+def asks_of(request: DeviceRequest) -> Iterator[tuple[str, ExactDeviceRequest | DeviceSubRequest]]:
+    """What a request asks for, and its alternatives, by the names that allocations have."""
     if request.exactly is not None:
         yield request.name, request.exactly
     for each in request.first_available:

@@ -15,6 +15,7 @@ from scheduler.kernel.answers.claim_edits import (
 )
 from scheduler.kernel.answers.edits import ClaimEdit, FreeClaim, LowerCount
 from scheduler.kernel.answers.model import SuggestedChange
+from scheduler.kernel.answers.smallest import applied, highest
 from scheduler.kernel.answers.trials import Rows, Trials
 from scheduler.kernel.devices.decision import DeviceDecision
 from scheduler.kernel.devices.obstacles import pods_of
@@ -60,6 +61,19 @@ def _lower_count(
         middle = (low + high) // 2
         low, high = (middle, high) if len(rows_with(middle)) else (low, middle)
     return trials.change([LowerCount(*where, wanted, low)], rows_with(low)) if low else None
+
+
+def lower_extended_resources(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
+    """The most that the pod can have of an extended resource that devices serve."""
+    if trials.supposed is None or _decision(every) is None:
+        return
+    class_of = trials.supposed.catalog.class_names.class_of
+    most = max((each.most for each in _requests(trials)), default=0)
+    for resource in trials.pod.shape.requests:
+        if class_of(resource) is not None and len(every.rejected_by_none_but(_NAME)):
+            lower = highest(trials, resource, (), most)
+            if lower is not None:
+                yield trials.change([lower], trials.rows(applied(trials.pod.spec, [lower])))
 
 
 def loosen_selectors(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:

@@ -13,6 +13,7 @@ from scheduler.kernel.answers.edits import (
     LowerCount,
     TolerateDevices,
 )
+from scheduler.kernel.devices.extended_resources import IN_MEMORY
 from scheduler.kernel.framework.obstacles import (
     AllocatedClaimObstacle,
     DeviceHolder,
@@ -79,7 +80,10 @@ def _where(edit: ClaimEdit) -> str:
 
 def _request(found: DeviceObstacle) -> str:
     wanted = "all" if found.wanted is None else str(found.wanted)
-    text = f"claim {found.claim}, request {found.request}: {wanted} of class {found.device_class}, "
+    whose = f"claim {found.claim}, request {found.request}"
+    if found.claim.endswith(f"/{IN_MEMORY}"):
+        whose = "extended resources"
+    text = f"{whose}: {wanted} of class {found.device_class}, "
     if found.enough:
         return f"{text}enough left on {_count(found.enough, 'node')}"
     if found.wanted is None:

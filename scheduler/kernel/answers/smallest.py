@@ -108,7 +108,7 @@ def several(
         for i, edit in enumerate(needed):
             if isinstance(edit, LowerRequest):
                 others = [*needed[:i], *needed[i + 1 :]]
-                needed[i] = _highest(trials, edit.resource, others, amount_of(edit)) or edit
+                needed[i] = highest(trials, edit.resource, others, amount_of(edit)) or edit
         yield trials.change(needed, try_edits(needed))
         return
 
@@ -138,13 +138,13 @@ def _lower_one(every: EveryCheck, trials: Trials, resource: str) -> SuggestedCha
     rows = trials.rows(with_request(spec, resource, least(spec, resource)))
     if not len(rows):
         return None
-    lower = _highest(trials, resource, (), int(_free(every, resource, rows).max()))
+    lower = highest(trials, resource, (), int(_free(every, resource, rows).max()))
     if lower is None:
         return None
     return trials.change([lower], trials.rows(applied(spec, [lower])))
 
 
-def _highest(
+def highest(
     trials: Trials, resource: str, others: Sequence[Edit], guess: int
 ) -> LowerRequest | None:
     """The most of a resource that fits together with other edits; None where nothing does.

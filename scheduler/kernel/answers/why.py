@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.checks import EveryCheck, checks_of, every_check, nearest_nodes
+from scheduler.kernel.answers.class_spelling import class_guesses
 from scheduler.kernel.answers.cluster_changes import add_nodes, evict, set_labels, uncordon
 from scheduler.kernel.answers.device_changes import (
     MOST_TRIALS as MOST_CLAIM_TRIALS,
@@ -19,6 +20,7 @@ from scheduler.kernel.answers.device_changes import (
     free_claims,
     loosen_selectors,
     lower_counts,
+    lower_extended_resources,
 )
 from scheduler.kernel.answers.model import Guess, PodAnswer, SuggestedChange
 from scheduler.kernel.answers.smallest import add_tolerations, drop_rules, lower_requests, several
@@ -36,7 +38,13 @@ _MOST_KNOWN: Final = 256
 
 _Kind: TypeAlias = Callable[[EveryCheck, Trials], Iterator[SuggestedChange]]
 _OF_THE_POD: Final[tuple[_Kind, ...]] = (lower_requests, add_tolerations, drop_rules)
-_OF_CLAIMS: Final[tuple[_Kind, ...]] = (lower_counts, loosen_selectors, change_claims, free_claims)
+_OF_CLAIMS: Final[tuple[_Kind, ...]] = (
+    lower_counts,
+    lower_extended_resources,
+    loosen_selectors,
+    change_claims,
+    free_claims,
+)
 _OF_THE_CLUSTER: Final[tuple[_Kind, ...]] = (uncordon, set_labels, evict, add_nodes)
 
 
@@ -156,7 +164,9 @@ def _of_kind(
 
 def _guesses(trials: Trials) -> Iterator[Guess]:
     trials.left = MOST_TRIALS
-    return guesses(trials)
+    yield from guesses(trials)
+    trials.left = MOST_CLAIM_TRIALS
+    yield from class_guesses(trials)
 
 
 def _likeness(pod: PodInfo, framework: Framework, depth: Depth, nominated: NominatedPods) -> object:

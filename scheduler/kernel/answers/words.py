@@ -7,7 +7,7 @@ from typing import Final, assert_never
 from scheduler.api.objects import Taint
 from scheduler.api.taints import taint_text
 from scheduler.kernel.answers.device_words import (
-    AboutClaims,
+    AboutDevices,
     claim_edit_text,
     device_steps,
     device_text,
@@ -95,11 +95,13 @@ def change_text(change: SuggestedChange) -> str:
 
 
 def device_advice(answer: PodAnswer) -> str:
-    """Where a pod lacks devices: what to do about its claims, or else what it lacks."""
-    texts = (change_text(c) for c in answer.changes or () if isinstance(c.edits[0], AboutClaims))
-    obstacles = (o for check in answer.checks or () for o in check.obstacles)
+    """Where a pod lacks devices: what to do, or else what it lacks; empty for other pods."""
+    obstacles = [o for check in answer.checks or () for o in check.obstacles]
+    if not any(isinstance(o, AboutDevices) for o in obstacles):
+        return ""
+    changes = map(change_text, answer.changes or ())
     lacks = (device_text(o) for o in obstacles if isinstance(o, DeviceObstacle) and not o.enough)
-    text = next(chain(texts, lacks), "")
+    text = next(chain(changes, lacks), "")
     return f"{text[0].upper()}{text[1:]}." if text else ""
 
 

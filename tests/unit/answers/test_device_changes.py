@@ -17,7 +17,7 @@ from scheduler.kernel.answers.edits import (
 from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.answers.model import PodAnswer
 from scheduler.kernel.answers.why import Depth
-from scheduler.kernel.answers.words import change_text, device_advice
+from scheduler.kernel.answers.words import change_text, device_advice, guess_text
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import objects_from_documents
@@ -214,6 +214,41 @@ def after(claim: Object, edits: Iterable[Edit]) -> Object:
                 exactly["tolerations"] = [{"key": edit.key, "operator": "Exists"}]
     exactly["selectors"] = list(kept.values())
     return changed
+
+
+def test_a_class_that_is_misspelt() -> None:
+    """Whether the pod would fit then has been tried; a word far from all classes says nothing."""
+    other = request(name="other", deviceClassName="network")
+    found = answered(
+        slice_manifest("n", "a"),
+        claim_manifest("mine", request(deviceClassName="gpus")),
+        pod("mine"),
+    )
+
+    assert [guess_text(guess) for guess in found.guesses or ()] == [
+        (
+            'no node has "gpus" (claim default/mine, request gpu: deviceClassName): '
+            'is "gpu" meant, which 1 node has? Then it fits on 1 node.'
+        )
+    ]
+    assert answered(claim_manifest("mine", other), pod("mine")).guesses == ()
+
+
+def test_less_of_an_extended_resource_that_devices_serve() -> None:
+    resource = "example.com/gpu"
+    found = answered(
+        slice_manifest("n", "a", "b"),
+        class_manifest("gpu", extendedResourceName=resource),
+        pod_manifest("p", requests={resource: "5"}),
+    )
+
+    assert [change_text(change) for change in found.changes or ()] == [
+        f"request at most 2 {resource} instead of 5: then it fits on n"
+    ]
+    assert device_advice(found).startswith(f"Request at most 2 {resource}")
+    assert device_advice(msgspec.structs.replace(found, changes=())) == (
+        "Extended resources: 5 of class gpu, 2 left at most, on n."
+    )
 
 
 @pytest.mark.parametrize(
