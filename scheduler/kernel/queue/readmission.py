@@ -51,6 +51,10 @@ class Readmission:
     def __len__(self) -> int:
         return sum(source.left for source in self._sources)
 
+    def __bool__(self) -> bool:
+        # Asked several times about each pod, and hardly ever are there any sources.
+        return bool(self._sources) and len(self) > 0
+
     def __iter__(self) -> Iterator[QueuedPodInfo]:
         return (queued for source in self._sources for queued in source)
 
