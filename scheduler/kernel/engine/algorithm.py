@@ -35,8 +35,6 @@ class ScheduleResult(msgspec.Struct):
         state: the attempt's state, for Reserve and what follows.
         suggested_host: the node.
         row: the node's.
-        evaluated_nodes: nodes looked at.
-        feasible_nodes: nodes that fit.
         best: what it was chosen from; valid until the snapshot changes.
         found: what filtering found out about the pod, or about an equal one before it.
         is_of_class: whether the class of the pod alone has decided.
@@ -45,8 +43,6 @@ class ScheduleResult(msgspec.Struct):
     state: CycleState
     suggested_host: str
     row: int
-    evaluated_nodes: int
-    feasible_nodes: int
     best: Best
     found: Feasibility
     is_of_class: bool = False
@@ -205,11 +201,11 @@ class SchedulingAlgorithm:
         self, state: CycleState, best: Best, snapshot: Snapshot, found: Feasibility
     ) -> ScheduleResult:
         """One of the best nodes, by chance."""
-        table, rows, at = snapshot.table, best.rows, 0
+        rows, at = best.rows, 0
         if len(rows) > 1:
             at = int(self._random.random() * len(rows))
         row = rows.item(at)
-        return ScheduleResult(state, table.names[row], row, table.count, best.feasible, best, found)
+        return ScheduleResult(state, snapshot.table.names[row], row, best, found)
 
     def _percentage_in(self, framework: Framework) -> int:
         """What percentage of nodes is enough in a profile; 0 when all are looked at."""

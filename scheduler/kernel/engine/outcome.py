@@ -84,7 +84,7 @@ def choice_of(
     totals, candidates = best.totals, best.candidates
     if totals is None:
         return Choice(table.count, best.feasible)
-    row = table.row_of[decision.suggested_host]
+    row = decision.row
     own = row if candidates is None else int((candidates == row).argmax())
     same = sum([raw.constant for raw in best.left_out])
     score = int(totals[own] + same)

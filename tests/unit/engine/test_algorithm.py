@@ -85,7 +85,7 @@ def test_counts_are_told() -> None:
     ):
         result = SchedulingAlgorithm(Random(0)).schedule_pod(framework, POD, snapshot)
         assert isinstance(result, ScheduleResult)
-        assert (result.evaluated_nodes, result.feasible_nodes) == (3, 2)
+        assert result.best.feasible == 2
 
 
 def test_nothing_fits() -> None:
@@ -154,7 +154,7 @@ def test_sampling_looks_past_nodes_that_do_not_fit() -> None:
     result = algorithm.schedule_pod(framework, POD, big_snapshot(200))
 
     assert isinstance(result, ScheduleResult)
-    assert (result.suggested_host, result.feasible_nodes) == ("n160", 80)
+    assert (result.suggested_host, result.best.feasible) == ("n160", 80)
     assert algorithm.next_start_node_index == 0
 
 
