@@ -1,59 +1,231 @@
-"""Promise: no member of a pod group is bound alone, and its condition and event say why it waits.
+"""Promise: a gang runs with as many of its pods as it needs, or not at all, and says why it waits.
 
 The API server needs a feature gate to keep `spec.schedulingGroup`, so the control plane is our own.
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from e2e.conftest import ASKED_ELSEWHERE
+from e2e.support.api import ApiRefusedError
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane, Options
-from e2e.support.objects import make_node, make_pod
+from e2e.support.objects import Json, make_node, make_pod
+from e2e.support.processes import Program
 from e2e.support.rights import scheduler_kubeconfig
+from e2e.support.scraping import fetch, total
 from e2e.support.stowage import start_stowage
 from e2e.support.waiting import wait_for
 
-REASON = "pods with a scheduling group are not supported by this scheduler"
+OFF = "pod groups wait for the feature gates GenericWorkload and GangScheduling"
+LET_DOWN = (
+    "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, one or "
+    "more plugins asked to wait and no plugin rejected pod"
+)
+GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true"
 ARGUMENTS = (
     "--feature-gates=GenericWorkload=true",
     "--runtime-config=scheduling.k8s.io/v1alpha2=true",
 )
+GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/{}/podgroups"
+FOREIGN = {
+    "scheduling.x-k8s.io": ("v1alpha1", {"labels": {"scheduling.x-k8s.io/pod-group": "train"}}),
+    "scheduling.volcano.sh": (
+        "v1beta1",
+        {"annotations": {"scheduling.k8s.io/group-name": "train"}},
+    ),
+}
 
 
 @pytest.fixture(scope="module")
-def cluster_with_groups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """An API server of 1.36 that knows pod groups."""
+def cluster_with_groups(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[Cluster]:
+    """An API server of 1.36 that knows pod groups, and one node of four CPUs."""
     directory = tmp_path_factory.mktemp("groups")
     with (
         ControlPlane(Options(api_server_arguments=ARGUMENTS)) as own,
         Cluster("own control plane", own.kubeconfig, directory, control_plane=own) as cluster,
     ):
+        cluster.create_nodes([make_node("n")])
         yield cluster
+        pytestconfig.stash.setdefault(ASKED_ELSEWHERE, []).extend(cluster.audit_events())
 
 
-def test_a_member_of_a_group_waits(cluster_with_groups: Cluster, tmp_path: Path) -> None:
-    """A pod without a group is bound beside it, with the default configuration."""
-    cluster = cluster_with_groups
-    cluster.create_nodes([make_node("n")])
-    daemon = start_stowage(scheduler_kubeconfig(cluster), tmp_path)
+@contextmanager
+def running(
+    cluster: Cluster, directory: Path, *arguments: str, rights: bool = True
+) -> Iterator[Program]:
+    """A daemon, with the deployed rights or with all."""
+    kubeconfig = scheduler_kubeconfig(cluster) if rights else cluster.kubeconfig
+    daemon = start_stowage(
+        kubeconfig, directory, arguments=[*arguments, "--serve-without-authorization"]
+    )
     try:
-        cluster.create_pods(
-            [
-                make_pod("member", namespace="ml", schedulingGroup={"podGroupName": "train"}),
-                make_pod("single", namespace="ml"),
-            ]
-        )
-        cluster.wait_until_bound("ml", but=1)
-        wait_for(lambda: cluster.events("ml", "FailedScheduling"), "the event about the member")
+        yield daemon
     finally:
         daemon.stop()
 
-    member = cluster.pod("ml", "member")
+
+def members(namespace: str, *names: str) -> list[Json]:
+    """Pods of one CPU each, of the group `train`."""
+    group = {"podGroupName": "train"}
+    return [
+        make_pod(name, namespace=namespace, requests={"cpu": "1"}, schedulingGroup=group)
+        for name in names
+    ]
+
+
+def create_group(cluster: Cluster, namespace: str, least: int) -> None:
+    """Make the group `train`."""
+    cluster.create_namespace(namespace)
+    spec = {"schedulingPolicy": {"gang": {"minCount": least}}}
+    body: Json = {"metadata": {"name": "train"}, "spec": spec}
+    cluster.run(cluster.api.post(GROUPS.format(namespace), body))
+
+
+def group_condition(cluster: Cluster, namespace: str) -> tuple[str, str, str] | None:
+    """Status, reason and message of the only condition of the group `train`."""
+    found = cluster.run(cluster.api.get(f"{GROUPS.format(namespace)}/train"))
+    conditions = found.get("status", {}).get("conditions", [])
+    if not conditions:
+        return None
+    [condition] = conditions
+    assert condition["type"] == "PodGroupScheduled"
+    assert condition["lastTransitionTime"]
+    return condition["status"], condition["reason"], condition["message"]
+
+
+def gated(daemon: Program) -> float:
+    """How many pods are held back; upstream writes no condition for these."""
+    return total(fetch(f"{daemon.url}/metrics"), "scheduler_pending_pods", queue="gated")
+
+
+def message(cluster: Cluster, namespace: str, name: str) -> str:
+    """What the pod's condition says, if it says that it waits."""
+    conditions = cluster.pod(namespace, name)["status"].get("conditions", [])
+    return next((c["message"] for c in conditions if c["status"] == "False"), "")
+
+
+def test_a_member_of_a_group_waits_without_the_gates(
+    cluster_with_groups: Cluster, tmp_path: Path
+) -> None:
+    """A pod without a group is bound beside it, with the default configuration."""
+    cluster = cluster_with_groups
+    with running(cluster, tmp_path):
+        cluster.create_pods([*members("off", "member"), make_pod("single", namespace="off")])
+        cluster.wait_until_bound("off", but=1)
+        wait_for(lambda: cluster.events("off", "FailedScheduling"), "the event about the member")
+
+    member = cluster.pod("off", "member")
     assert member["spec"]["schedulingGroup"] == {"podGroupName": "train"}
     assert "nodeName" not in member["spec"]
     [condition] = member["status"]["conditions"]
-    [event] = cluster.events("ml", "FailedScheduling")
+    [event] = cluster.events("off", "FailedScheduling")
     assert condition["reason"] == "Unschedulable"
-    assert condition["message"] == event["note"] == f"0/1 nodes are available: {REASON}."
+    assert condition["message"] == event["note"] == f"0/1 nodes are available: {OFF}."
+    cluster.delete_pods("off")
+
+
+def test_a_gang_runs_whole_or_waits(cluster_with_groups: Cluster, tmp_path: Path) -> None:
+    """First too few pods, then too little room, then all at once; conditions say so."""
+    cluster = cluster_with_groups
+    with running(cluster, tmp_path, GATES) as daemon:
+        create_group(cluster, "gang", 3)
+        cluster.create_pods(members("gang", "a", "b"))
+        wait_for(lambda: gated(daemon) == 2, "the gang to lack a pod")
+        assert group_condition(cluster, "gang") is None
+
+        blocker = make_pod("blocker", namespace="room", requests={"cpu": "2"})
+        cluster.create_pods([blocker])
+        cluster.wait_until_bound("room")
+        cluster.create_pods(members("gang", "c"))
+        waits = ("False", "Unschedulable", "pod group is unschedulable")
+        wait_for(lambda: group_condition(cluster, "gang") == waits, "the group's condition")
+        wait_for(
+            lambda: LET_DOWN in {message(cluster, "gang", name) for name in "abc"},
+            "the members to say why",
+        )
+        assert not any("nodeName" in pod["spec"] for pod in cluster.pods("gang"))
+
+        cluster.delete_pods("room")
+        cluster.wait_until_bound("gang")
+        runs = ("True", "Scheduled", "")
+        wait_for(lambda: group_condition(cluster, "gang") == runs, "the group's condition")
+        metrics = fetch(f"{daemon.url}/metrics")
+
+    attempts = "scheduler_podgroup_schedule_attempts_total"
+    assert total(metrics, attempts, result="scheduled") == 1
+    assert total(metrics, attempts, result="unschedulable") >= 1
+    assert 'kubernetes_feature_enabled{name="GangScheduling",stage="ALPHA"} 1.0' in metrics
+    cluster.delete_pods("gang")
+
+
+@pytest.mark.parametrize("api", FOREIGN)
+def test_a_gang_of_another_api_is_a_gang(
+    cluster_with_groups: Cluster, tmp_path: Path, api: str
+) -> None:
+    """Read where the flag says so, once its definition is there; its status is left alone."""
+    cluster, (version, metadata) = cluster_with_groups, FOREIGN[api]
+    namespace = api.replace(".", "-")
+    cluster.create_namespace(namespace)
+    with running(cluster, tmp_path, GATES, f"--pod-group-apis={api}", rights=False) as daemon:
+        wait_for(lambda: "Not served" in daemon.log.read_text(), "a line about the lack")
+    define(cluster, api, version)
+    groups = f"/apis/{api}/{version}/namespaces/{namespace}/podgroups"
+    group: Json = {
+        "apiVersion": f"{api}/{version}",
+        "kind": "PodGroup",
+        "metadata": {"name": "train"},
+        "spec": {"minMember": 2},
+    }
+    cluster.run(cluster.api.post(groups, group))
+    with running(cluster, tmp_path, GATES, f"--pod-group-apis={api}", rights=False) as daemon:
+        pods = [make_pod(name, namespace=namespace) for name in "ab"]
+        for pod in pods:
+            pod["metadata"] |= metadata
+        cluster.create_pods(pods[:1])
+        wait_for(lambda: gated(daemon) == 1, "the gang to lack a pod")
+        cluster.create_pods(pods[1:])
+        cluster.wait_until_bound(namespace)
+
+    assert "status" not in cluster.run(cluster.api.get(f"{groups}/train"))
+    cluster.delete_pods(namespace)
+
+
+def define(cluster: Cluster, api: str, version: str) -> None:
+    """Have the API server serve PodGroups of an API that is none of its own."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    served = {
+        "name": version,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+    }
+    definition: Json = {
+        "metadata": {
+            "name": f"podgroups.{api}",
+            "annotations": {"api-approved.kubernetes.io": "unapproved, a test"},
+        },
+        "spec": {
+            "group": api,
+            "scope": "Namespaced",
+            "names": {"plural": "podgroups", "kind": "PodGroup", "listKind": "PodGroupList"},
+            "versions": [served],
+        },
+    }
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    cluster.run(cluster.api.post(path, definition))
+
+    def is_served() -> bool:
+        try:
+            cluster.run(cluster.api.list_items(f"/apis/{api}/{version}/podgroups"))
+        except ApiRefusedError:
+            return False
+        return True
+
+    wait_for(is_served, "the definition to be served")

@@ -91,7 +91,7 @@ def _complete_profile(
     ignored_resources: tuple[str, ...],
     feature_gates: Collection[str],
 ) -> KubeSchedulerProfile:
-    plugins = plugin_sets.merge(profile.plugins)
+    plugins = plugin_sets.merge(profile.plugins, feature_gates)
     named = {config.name for config in profile.plugin_config}
     added = [
         PluginConfig(name=name, args=ARGS_TYPES[name]())

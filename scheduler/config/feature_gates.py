@@ -20,15 +20,25 @@ TAINT_TOLERATION_COMPARISON_OPERATORS: Final = "TaintTolerationComparisonOperato
 VOLUME_LIMIT_SCALING: Final = "VolumeLimitScaling"
 """A CSI driver may demand that its volumes go only to nodes on which it is installed."""
 
-SWITCHES: Final = frozenset(
-    {
-        DRA_DEVICE_TAINT_RULES,
-        STORAGE_CAPACITY_SCORING,
-        TAINT_TOLERATION_COMPARISON_OPERATORS,
-        VOLUME_LIMIT_SCALING,
-    }
-)
+GENERIC_WORKLOAD: Final = "GenericWorkload"
+"""PodGroups are read, and the members of a group are placed together."""
+
+GANG_SCHEDULING: Final = "GangScheduling"
+"""A group with a `minCount` runs with so many members, or waits."""
+
+POD_GROUPS: Final = frozenset({GENERIC_WORKLOAD, GANG_SCHEDULING})
+"""With these gates on pod groups are read, and a gang is placed as a whole."""
+
+SWITCHES: Final = POD_GROUPS | {
+    DRA_DEVICE_TAINT_RULES,
+    STORAGE_CAPACITY_SCORING,
+    TAINT_TOLERATION_COMPARISON_OPERATORS,
+    VOLUME_LIMIT_SCALING,
+}
 """The gates that can be on and off here."""
+
+NEEDS: Final[Mapping[str, tuple[str, ...]]] = {GANG_SCHEDULING: (GENERIC_WORKLOAD,)}
+"""The gates that a gate of `SWITCHES` is nothing without."""
 
 _ON: Final = """
 APIResponseCompression APIServerIdentity APIServerTracing AggregatedDiscoveryRemoveBetaType
@@ -151,6 +161,18 @@ def unsupported_gates(settings: Iterable[str]) -> Iterator[tuple[str, bool]]:
     A default is accepted even where this version behaves otherwise: it changes nothing.
     """
     return (gate for gate in _differing(settings) if gate[0] in OF_SCHEDULING)
+
+
+def lacking_gates(settings: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+    """The gates that are on and lack others that they depend on, with those.
+
+    Source: k8s.io/component-base/featuregate/feature_gate.go (validateDependencies) v0.36.
+    """
+    is_on = turned_on(settings)
+    for name in sorted(is_on & NEEDS.keys()):
+        lacking = sorted(set(NEEDS[name]) - is_on)
+        if lacking:
+            yield name, lacking
 
 
 def gates_without_effect(settings: Iterable[str]) -> Iterator[str]:

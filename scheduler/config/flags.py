@@ -101,6 +101,20 @@ def parse_feature_gates(text: str) -> tuple[str, ...]:
     return tuple(settings)
 
 
+POD_GROUP_APIS: Final = ("scheduling.x-k8s.io", "scheduling.volcano.sh")
+"""APIs of others whose PodGroups can be read: of scheduler-plugins, and of Volcano."""
+
+
+def parse_pod_group_apis(text: str) -> tuple[str, ...]:
+    """API groups whose PodGroups are read.
+
+    Raises:
+        FlagError: one is unknown.
+    """
+    parse = _choice(*POD_GROUP_APIS)
+    return tuple(dict.fromkeys(map(parse, _list(text))))
+
+
 TLS_VERSIONS: Final = ("VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")
 
 _INT32_MAX: Final = 2**31 - 1
@@ -130,7 +144,7 @@ class Flag(NamedTuple):
     @property
     def is_list(self) -> bool:
         """Whether the flag may be given several times."""
-        return self.parse in (_list, parse_feature_gates)
+        return self.parse in (_list, parse_feature_gates, parse_pod_group_apis)
 
 
 def _path(name: str, text: str, no_effect: str = "") -> Flag:
@@ -313,6 +327,13 @@ FLAGS: Final[Mapping[str, Sequence[Flag]]] = {
             "this version is refused, unless --allow-unsupported is given.",
             parse_feature_gates,
             "NAME=BOOL,...",
+        ),
+        Flag(
+            "pod-group-apis",
+            "Also read the PodGroups of these APIs, and the label or annotation by which pods name "
+            f"them: {', '.join(POD_GROUP_APIS)} (not in kube-scheduler).",
+            parse_pod_group_apis,
+            "API,...",
         ),
         _names("emulated-version", "Version to behave like.", _NO_GATES),
         _names("min-compatibility-version", "Oldest version to fit.", _NO_GATES),

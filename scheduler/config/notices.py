@@ -3,8 +3,15 @@
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from scheduler.config.feature_gates import unsupported_gates
-from scheduler.config.plugin_sets import IN_TREE, named_in_vain
+from scheduler.config.feature_gates import (
+    GANG_SCHEDULING,
+    GENERIC_WORKLOAD,
+    POD_GROUPS,
+    lacking_gates,
+    turned_on,
+    unsupported_gates,
+)
+from scheduler.config.plugin_sets import GANG_SCHEDULING_PLUGIN, IN_TREE, named_in_vain
 from scheduler.config.problems import Problem, render_path
 from scheduler.config.types import (
     ClientConnectionConfiguration,
@@ -42,6 +49,44 @@ def unsupported_settings(feature_gates: Iterable[str]) -> Iterator[Problem]:
         yield Problem(
             ("featureGates",),
             f"{asked} is not part of this version, which behaves as with {there}; {_ALLOW}",
+        )
+
+
+def contradictions(
+    config: KubeSchedulerConfiguration,
+    feature_gates: Collection[str],
+    pod_group_apis: Collection[str] = (),
+) -> Iterator[Problem]:
+    """What is asked for without the feature gates that it depends on; the first text is upstream's.
+
+    `feature_gates` are settings such as `Name=true`.
+    """
+    for name, lacking in lacking_gates(feature_gates):
+        told = (
+            f"{name} is enabled, but depends on features that are disabled: [{' '.join(lacking)}]"
+        )
+        yield Problem(("featureGates",), told)
+    is_on = turned_on(feature_gates)
+    if pod_group_apis and not is_on >= POD_GROUPS:
+        gates = " and ".join(sorted(POD_GROUPS))
+        yield Problem(("podGroupApis",), f"expected the feature gates {gates} with it")
+    if GANG_SCHEDULING in is_on:
+        return
+    for i, profile in enumerate(config.profiles):
+        if GANG_SCHEDULING_PLUGIN in profile.plugins.names():
+            yield Problem(
+                ("profiles", i, "plugins"),
+                f'"{GANG_SCHEDULING_PLUGIN}" needs the gate {GANG_SCHEDULING}, which is off',
+            )
+
+
+def gates_in_vain(feature_gates: Iterable[str]) -> Iterator[str]:
+    """The feature gates that are on and change nothing by themselves, one sentence each."""
+    is_on = turned_on(feature_gates)
+    if GENERIC_WORKLOAD in is_on and GANG_SCHEDULING not in is_on:
+        yield (
+            f"featureGates: {GENERIC_WORKLOAD}=true has no effect without {GANG_SCHEDULING}=true: "
+            "members of pod groups wait"
         )
 
 

@@ -77,6 +77,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     pod_max_in_unschedulable_pods_duration: float = 300.0
     feature_gates: tuple[str, ...] = ()
     """Settings as they were written."""
+    pod_group_apis: tuple[str, ...] = ()
+    """Our own: API groups beside Kubernetes' own whose PodGroups are read."""
     v: int = 0
     logging_format: str = "text"
     record: str = ""

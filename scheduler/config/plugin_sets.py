@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from scheduler.config.feature_gates import GANG_SCHEDULING
 from scheduler.config.problems import Path
 from scheduler.config.types import (
     ExtensionPoint,
@@ -19,6 +20,8 @@ from scheduler.config.types import (
 )
 
 EVERYTHING: Final = "*"
+GANG_SCHEDULING_PLUGIN: Final = "GangScheduling"
+"""There with the feature gate of that name only."""
 
 Implements = Mapping[str, frozenset[ExtensionPoint]]
 """Extension points by plugin name."""
@@ -100,11 +103,15 @@ def named_in_vain(
             yield (*path, "pluginConfig", i, "name"), config.name
 
 
-def merge(custom: Plugins) -> Plugins:
-    """Complete what a profile says about plugins with the default set."""
-    return msgspec.structs.replace(
-        custom, multi_point=_merge_set(DEFAULT_MULTI_POINT, custom.multi_point)
-    )
+def merge(custom: Plugins, feature_gates: Collection[str] = ()) -> Plugins:
+    """Complete what a profile says about plugins with the default set; gates are those on.
+
+    Source: pkg/scheduler/apis/config/v1 default_plugins.go (applyFeatureGates) v1.36.
+    """
+    defaults = DEFAULT_MULTI_POINT
+    if GANG_SCHEDULING in feature_gates:
+        defaults = (*defaults, Plugin(name=GANG_SCHEDULING_PLUGIN))
+    return msgspec.structs.replace(custom, multi_point=_merge_set(defaults, custom.multi_point))
 
 
 def _merge_set(defaults: Iterable[Plugin], custom: PluginSet) -> PluginSet:

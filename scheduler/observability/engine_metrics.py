@@ -6,15 +6,21 @@ Source: pkg/scheduler/metrics (metrics.go, profile_metrics.go) v1.36.
 from typing import Final
 
 from scheduler.observability.instruments import Counter, Instruments, exponential
+from scheduler.observability.pod_group_metrics import PodGroupMetrics
 
 _ATTEMPTS_SHOWN: Final = 15
 """Source: pkg/scheduler/schedule_one.go (getAttemptsLabel) v1.36."""
 
 
 class EngineMetrics:
-    """The families of the engine; indexed by label values in the order of declaration."""
+    """The families of the engine; indexed by label values in the order of declaration.
+
+    Attributes:
+        pod_groups: those of pod groups.
+    """
 
     def __init__(self, add: Instruments) -> None:
+        self.pod_groups = PodGroupMetrics(add)
         self.schedule_attempts = add.counter(
             "scheduler_schedule_attempts_total",
             "Attempts to schedule a pod by how they ended: scheduled, unschedulable (no node "

@@ -124,6 +124,7 @@ class _Rules:
     plugins: frozenset[str]
     gates: tuple[str, ...]
     allows_unsupported: bool
+    pod_group_apis: tuple[str, ...]
     mounted: tuple[str, ...]
 
 
@@ -184,6 +185,7 @@ class _Draft:
             packages.names,
             options.feature_gates,
             options.allow_unsupported,
+            options.pod_group_apis,
             mounted_in(scheduler),
         )
         for problem in _check(json.dumps(self._document), self._rules):
@@ -366,6 +368,7 @@ def _check(document: str, rules: _Rules) -> tuple[Problem, ...]:
             allow_unsupported=rules.allows_unsupported,
             # The image has no files of its own that an extender could mean.
             has_file=lambda name: name.startswith(rules.mounted),
+            pod_group_apis=rules.pod_group_apis,
         )
     except ConfigError as problem:
         return problem.problems
@@ -376,6 +379,8 @@ def _check(document: str, rules: _Rules) -> tuple[Problem, ...]:
 
 def _place(path: Path) -> Path:
     """Where in the Scheduler something stands that stands in the configuration at a path."""
+    if path[:1] == ("podGroupApis",):
+        return ("spec", "extraArgs")
     return (
         ("spec", *path)
         if path[:1] in (("profiles",), ("featureGates",))

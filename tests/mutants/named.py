@@ -88,8 +88,8 @@ FAULTS: Final = (
     NamedFault(
         "A profile without the default plugins binds members of pod groups one by one.",
         "daemon/bootstrap/frameworks",
-        "if plugin.NAME not in named]",
-        "if plugin.NAME in named]",
+        "if plugin.NAME not in named}",
+        "if plugin.NAME in named}",
         "tests/scenario/test_placing.py::test_a_member_of_a_pod_group_waits_and_says_why",
     ),
     NamedFault(

@@ -117,7 +117,7 @@ def test_a_member_of_a_pod_group_waits_and_says_why(plugins: dict[str, Any]) -> 
     async def story(world: World) -> None:
         world.node("n")
         await world.start_daemon({"profiles": [{"schedulerName": "stowage", "plugins": plugins}]})
-        reason = "pods with a scheduling group are not supported by this scheduler"
+        reason = "pod groups wait for the feature gates GenericWorkload and GangScheduling"
         message = f"0/1 nodes are available: {reason}."
 
         world.pod("member", schedulingGroup={"podGroupName": "train"})

@@ -2,7 +2,13 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from scheduler.config.notices import not_in_effect, unsupported, unsupported_settings
+from scheduler.config.notices import (
+    contradictions,
+    gates_in_vain,
+    not_in_effect,
+    unsupported,
+    unsupported_settings,
+)
 from scheduler.config.options import RunOptions, effective_configuration
 from scheduler.config.problems import ConfigError
 from scheduler.config.types import KubeSchedulerConfiguration
@@ -29,6 +35,7 @@ def read_configuration(
         options.feature_gates,
         source=options.config or "command line",
         allow_unsupported=options.allow_unsupported,
+        pod_group_apis=options.pod_group_apis,
     )
     return config, (*notices, *told)
 
@@ -41,6 +48,7 @@ def check_usable(
     source: str,
     allow_unsupported: bool,
     has_file: Callable[[str], bool] | None = None,
+    pod_group_apis: Collection[str] = (),
 ) -> tuple[str, ...]:
     """Whether the daemon can run with a valid configuration; gives notices, one sentence each.
 
@@ -53,15 +61,19 @@ def check_usable(
         source: what messages call the configuration.
         allow_unsupported: whether an unsupported feature is a notice.
         has_file: whether the daemon will find a file, where it runs elsewhere.
+        pod_group_apis: the foreign APIs whose pod groups are read as well.
 
     Raises:
         ConfigError: with everything that keeps it from running.
     """
+    feature_gates = tuple(feature_gates)
     lacking = (*unsupported_settings(feature_gates), *unsupported(config, implemented))
     refused = (
+        *contradictions(config, feature_gates, pod_group_apis),
         *(() if allow_unsupported else lacking),
         *extender_problems(config.extenders, has_file),
     )
     if refused:
         raise ConfigError(source, refused)
-    return (*not_in_effect(config, implemented), *map(str, lacking))
+    in_vain = (*gates_in_vain(feature_gates), *not_in_effect(config, implemented))
+    return (*in_vain, *map(str, lacking))

@@ -38,7 +38,7 @@ from scheduler.daemon.client.writes import PodWrites
 from scheduler.daemon.driver.daemon import Daemon, LeaseLostError, NotDrainedError
 from scheduler.daemon.driver.driver import Driver
 from scheduler.daemon.driver.event_broadcaster import DROPPED
-from scheduler.daemon.driver.feeding import Feed
+from scheduler.daemon.driver.feeding import Feed, listen_in_order
 from scheduler.daemon.driver.lanes import OutboxSettings
 from scheduler.daemon.driver.outbox import Outbox
 from scheduler.daemon.driver.plugin_api import PluginApi
@@ -47,9 +47,12 @@ from scheduler.daemon.informers.informers import Informers
 from scheduler.daemon.informers.kinds import (
     NAMESPACES,
     NODES,
+    POD_GROUPS,
     PODS,
     RESOURCE_CLAIMS,
     Kind,
+    group_sources,
+    pods_kind,
     watched_kind,
 )
 from scheduler.daemon.informers.whole_objects import KeptObjects
@@ -144,7 +147,8 @@ class RunningDaemon:
         self.driver = Driver(engine, clock, event_logs=self._recorders.logs)
         self.driver.plugin_api = PluginApi(writes, (RESOURCE_CLAIMS,), self.driver.submit)
         builder.backing.api = self.driver.plugin_api
-        self._kept = _kept_objects(engine)
+        self._pods = pods_kind(options.pod_group_apis)
+        self._kept = _kept_objects(engine, self._pods)
         if engine.core.extenders:
             self.driver.extenders = self._extenders = ExtenderClient(
                 engine.core.extenders.all,
@@ -165,6 +169,7 @@ class RunningDaemon:
             queues=self.metrics.work_queues,
             on_sent=self.driver.sent,
             on_dropped=lambda reason: self.metrics.events_dropped[reason].inc(),
+            pods=self._pods,
         )
         self._informers = self._listen(informer_options)
         self.daemon = Daemon(
@@ -343,10 +348,11 @@ class RunningDaemon:
         """Watch what the engine wants to hear of."""
         frameworks = self.driver.engine.core.frameworks.values()
         kept = self._kept if self.driver.engine.core.extenders else None
-        pods, nodes = (PODS, NODES) if kept is None else (kept.pods_kind, kept.nodes_kind)
+        pods, nodes = (self._pods, NODES) if kept is None else (kept.pods_kind, kept.nodes_kind)
         kinds: list[Kind[Any]] = [pods, nodes, NAMESPACES]
         kinds.extend(map(watched_kind, kinds_to_watch(frameworks)))
-        kinds = list(dict.fromkeys(kinds))
+        groups = group_sources(kinds, self._options.pod_group_apis)
+        kinds = list(dict.fromkeys([*kinds, *groups]))
         self.metrics.informers.begin(kind.name for kind in kinds)
         informers = Informers(
             self._session,
@@ -358,7 +364,9 @@ class RunningDaemon:
             options=options,
         )
         for kind in kinds:
-            informers.of(kind).add_handler(Feed(kind, self.driver.submit))
+            if kind not in groups:
+                informers.of(kind).add_handler(Feed(kind, self.driver.submit))
+        listen_in_order([informers.of(kind) for kind in groups], POD_GROUPS, self.driver.submit)
         if kept is not None:
             informers.of(PODS).add_handler(kept.pods_handler)
             informers.of(NODES).add_handler(kept.nodes_handler)
@@ -375,7 +383,7 @@ class RunningDaemon:
         )
 
 
-def _kept_objects(engine: Engine) -> KeptObjects:
+def _kept_objects(engine: Engine, pods: Kind[PodInfo]) -> KeptObjects:
     """What is kept of objects for the extenders of an engine."""
     extenders = engine.core.extenders
     wants_victims = any(
@@ -393,4 +401,4 @@ def _kept_objects(engine: Engine) -> KeptObjects:
         # Whatever its profile: the configuration may name that one later.
         return bool(extenders.asked(pod, *Verb))
 
-    return KeptObjects(wants, keeps_nodes=keeps_nodes)
+    return KeptObjects(wants, keeps_nodes=keeps_nodes, pods=pods)

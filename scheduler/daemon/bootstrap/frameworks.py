@@ -128,11 +128,10 @@ class FrameworkBuilder:
         self._now = now
         self._time_limit = time_limit
         self._on_failed = on_failed
-        always = {plugin.NAME: plugin for plugin in IN_EVERY_PROFILE}
-        self._registry = {**always, **IN_TREE, **(out_of_tree or {})}
+        self._registry = {**IN_TREE, **(out_of_tree or {})}
         self._out_of_tree = frozenset(out_of_tree or {})
         self.own_plugins = own_plugins(out_of_tree or {})
-        self._trusted = frozenset({**always, **IN_TREE}) - frozenset(out_of_tree or {})
+        self._trusted = frozenset(IN_TREE) - frozenset(out_of_tree or {})
         self._class_cache_bytes = class_cache_bytes
 
     def build(self, config: KubeSchedulerConfiguration) -> dict[str, Framework]:
@@ -148,7 +147,7 @@ class FrameworkBuilder:
         return {
             profile.scheduler_name: self._framework(
                 profile,
-                _with_those_of_every_profile(expand(profile, implements)),
+                expand(profile, implements),
                 registry,
                 has_extenders=bool(config.extenders),
             )
@@ -163,11 +162,13 @@ class FrameworkBuilder:
     def _framework(
         self,
         profile: KubeSchedulerProfile,
-        enabled: Mapping[ExtensionPoint, tuple[tuple[str, int], ...]],
+        enabled: Expansion,
         registry: Mapping[str, type[Plugin]],
         *,
         has_extenders: bool,
     ) -> Framework:
+        stand_ins = _stand_ins(enabled)
+        registry = {**registry, **stand_ins}
         calls = PluginCalls(
             profile.scheduler_name,
             self._metrics,
@@ -177,7 +178,7 @@ class FrameworkBuilder:
         )
         return Framework(
             ProfilePlugins(
-                enabled,
+                _with_stand_ins(enabled, stand_ins.values()),
                 lambda name: self._plugin(registry[name], name, profile),
                 calls,
                 trusted=self._trusted,
@@ -204,16 +205,17 @@ class FrameworkBuilder:
             ) from problem
 
 
-def _with_those_of_every_profile(enabled: Expansion) -> Expansion:
-    """Put the plugins that no configuration turns off before the others.
-
-    A plugin that the profile enables under such a name takes that one's place.
-    """
+def _stand_ins(enabled: Expansion) -> dict[str, type[Plugin]]:
+    """The plugins that run because the profile does not have those of these names."""
     named = {name for plugins in enabled.values() for name, _ in plugins}
-    added = [plugin for plugin in IN_EVERY_PROFILE if plugin.NAME not in named]
+    return {plugin.NAME: plugin for plugin in IN_EVERY_PROFILE if plugin.NAME not in named}
+
+
+def _with_stand_ins(enabled: Expansion, stand_ins: Collection[type[Plugin]]) -> Expansion:
+    """Put them before the others, at their own extension points."""
     return {
         point: (
-            *((plugin.NAME, 0) for plugin in added if point.value in extension_points(plugin)),
+            *((plugin.NAME, 0) for plugin in stand_ins if point.value in extension_points(plugin)),
             *plugins,
         )
         for point, plugins in enabled.items()

@@ -1,8 +1,9 @@
 """From the informers to the engine: each change of an object is one event."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from scheduler.daemon.informers.informer import Informer
 from scheduler.daemon.informers.kinds import Kind
 from scheduler.daemon.informers.store import key_of
 from scheduler.kernel.engine.events import Event, ObjectGone, ObjectSet
@@ -80,3 +81,12 @@ class OneOfSeveral(Generic[T]):
     def _of_same_name(self, obj: T, stores: Sequence[Mapping[str, T]]) -> T | None:
         key = key_of(self._kind.meta_of(obj))
         return next((store[key] for store in stores if key in store), None)
+
+
+def listen_in_order(
+    sources: Sequence[Informer[Any]], kind: Kind[Any], submit: Callable[[Event], None]
+) -> None:
+    """Tell the engine of several sources as of one kind; of objects of a name the first counts."""
+    stores = [source.store for source in sources]
+    for rank, source in enumerate(sources):
+        source.add_handler(OneOfSeveral(kind, stores[:rank], stores[rank + 1 :], submit))

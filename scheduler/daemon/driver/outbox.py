@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from scheduler.api.objects import is_terminal
+from scheduler.api.pods import PodInfo
 from scheduler.clock import Clock
 from scheduler.daemon.client.errors import (
     ApiError,
@@ -38,7 +39,7 @@ from scheduler.daemon.driver.lanes import (
     Share,
     Taken,
 )
-from scheduler.daemon.informers.kinds import PODS, MalformedObjectError
+from scheduler.daemon.informers.kinds import PODS, Kind, MalformedObjectError
 from scheduler.kernel.engine.events import (
     BindFailed,
     Bound,
@@ -106,6 +107,7 @@ class Outbox:
         queues: tells of what waits and for how long.
         on_sent: called after each request: there may be room again.
         on_dropped: told why, one of `event_broadcaster.DROPPED`, for each event that is lost.
+        pods: how pods are read.
 
     Attributes:
         events: what becomes of events.
@@ -123,6 +125,7 @@ class Outbox:
         queues: WorkQueueMetrics,
         on_sent: Callable[[], None] = lambda: None,
         on_dropped: Callable[[str], None] = lambda _: None,
+        pods: Kind[PodInfo] = PODS,
     ) -> None:
         self._writes = writes
         self._clock = clock
@@ -131,6 +134,7 @@ class Outbox:
         self._ask_others = ask_others
         self._timed = shares.timed
         self._on_sent = on_sent
+        self._pods = pods
         self._lanes: list[Lane[Any]] = [
             Lane(kind, queues, clock.monotonic, self._wake) for kind in LANES
         ]
@@ -363,7 +367,7 @@ class Outbox:
     async def _read(self, read: ReadPod) -> EngineEvent:
         try:
             body = await self._writes.read(read.namespace, read.name)
-            pod = None if body is None else PODS.decode(body)
+            pod = None if body is None else self._pods.decode(body)
         except (ApiError, MalformedObjectError, msgspec.DecodeError) as problem:
             log.warning("Cannot read pod", pod=f"{read.namespace}/{read.name}", err=str(problem))
             return ReadFailed(read.attempt)

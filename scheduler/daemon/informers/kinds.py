@@ -1,6 +1,6 @@
 """The table of kinds that the scheduler watches. A new kind is one entry here."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from copy import copy
 from operator import attrgetter
 from typing import Any, ClassVar, Final, Generic, TypeVar
@@ -325,6 +325,15 @@ def pods_kind(group_apis: Collection[str]) -> Kind[PodInfo]:
     if by_annotation:
         return _pods(AnnotatedPod, lambda pod: pod_info(without_annotations(pod)))
     return _pods(Pod, lambda pod: pod_info(with_group_of_label(pod))) if by_label else PODS
+
+
+def group_sources(
+    watched: Collection[Kind[Any]], group_apis: Iterable[str]
+) -> tuple[Kind[PodGroup], ...]:
+    """Where pod groups come from, what counts first first; nothing unless groups are watched."""
+    if POD_GROUPS not in watched:
+        return ()
+    return (POD_GROUPS, *(FOREIGN_POD_GROUPS[api] for api in group_apis))
 
 
 KINDS: Final[tuple[Kind[Any], ...]] = (PODS, NODES, NAMESPACES, *_FOR_PLUGINS)

@@ -27,11 +27,19 @@ class KeptObjects:
     Args:
         wants_pod: whether a pod is kept, as it is now.
         keeps_nodes: whether nodes are kept.
+        pods: how pods are read.
     """
 
-    def __init__(self, wants_pod: Callable[[PodInfo], bool], *, keeps_nodes: bool) -> None:
+    def __init__(
+        self,
+        wants_pod: Callable[[PodInfo], bool],
+        *,
+        keeps_nodes: bool,
+        pods: Kind[PodInfo] = PODS,
+    ) -> None:
         self._wants_pod = wants_pod
         self._keeps_nodes = keeps_nodes
+        self._pods_kind = pods
         self._pods: dict[str, bytes] = {}
         self._nodes: dict[str, bytes] = {}
         """As they came, until they are asked for."""
@@ -43,8 +51,8 @@ class KeptObjects:
 
     @property
     def pods_kind(self) -> Kind[PodInfo]:
-        """Pods, to be watched instead of `PODS`."""
-        return PODS.keeping(self._keep_pod)
+        """Pods, to be watched instead of the kind that was given."""
+        return self._pods_kind.keeping(self._keep_pod)
 
     @property
     def nodes_kind(self) -> Kind[Node]:

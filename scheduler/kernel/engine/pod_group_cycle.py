@@ -50,6 +50,12 @@ WAITS_FOR_VICTIMS: Final = f"{GROUP_FAILS}, pod group is waiting for preemption 
 ASKED_TO_WAIT: Final = "one or more plugins asked to wait and no plugin rejected pod"
 OTHER_FAILS: Final = "failed to schedule other pod from a pod group: "
 NO_EXTENDERS: Final = "extenders cannot be asked about members of a pod group in this version"
+RESULTS: Final = {
+    SCHEDULED: "scheduled",
+    UNSCHEDULABLE: "unschedulable",
+    SCHEDULER_ERROR: "error",
+}
+"""How attempts are counted, by the reason of the group's condition."""
 SEVERAL_PROFILES: Final = (
     "all pods in a single pod group should have the same .spec.schedulerName set, got: "
     '"{}" and "{}"'
@@ -120,9 +126,13 @@ class PodGroupCycle:
             return len(members)
         # 4. A place for each, as far as there is one. 5. They go on, or all is given back.
         running = 0 if known is None else known.scheduled
+        start, metrics = core.stopwatch(), core.metrics.pod_groups
         self._place(members)
+        metrics.algorithm_duration.observe(core.stopwatch() - start)
         lacking = [each.failure.message for each in members if each.failure is not None]
         condition = self._conclude(members)
+        profile = members[0].attempt.pod.spec.scheduler_name
+        metrics.attempt_ended(_result(*condition[1:]), profile, core.stopwatch() - start)
         if known is not None:
             placed, first_lack = len(members) - len(lacking), next(iter(lacking), "")
             is_success = condition[0] == "True"
@@ -314,6 +324,11 @@ class PodGroupCycle:
         if patch is not None:
             known.told = known.group.uid, *wanted
             self._core.out.append(patch)
+
+
+def _result(reason: str, message: str) -> str:
+    """How an attempt counts that ends in a condition of the group."""
+    return "waiting_on_preemption" if message == WAITS_FOR_VICTIMS else RESULTS[reason]
 
 
 def _turn(queued: QueuedPodInfo) -> tuple[int, float]:

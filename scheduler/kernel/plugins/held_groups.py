@@ -31,7 +31,7 @@ from scheduler.kernel.framework.interface import (
 from scheduler.kernel.framework.status import SKIP, Status, unresolvable, unschedulable
 from scheduler.kernel.snapshot import Snapshot
 
-REASON: Final = "pods with a scheduling group are not supported by this scheduler"
+REASON: Final = "pod groups wait for the feature gates GenericWorkload and GangScheduling"
 
 
 class HeldGroups(PreFilterPlugin, PostFilterPlugin, EnqueueExtensions, SignPlugin):

@@ -18,6 +18,7 @@ from scheduler.kernel.plugins.dynamic_resources import (
     DynamicResources,
     DynamicResourcesWithTaintRules,
 )
+from scheduler.kernel.plugins.gang_scheduling import GangScheduling
 from scheduler.kernel.plugins.held_groups import HeldGroups
 from scheduler.kernel.plugins.image_locality import ImageLocality
 from scheduler.kernel.plugins.inter_pod_affinity import InterPodAffinity
@@ -56,6 +57,7 @@ IN_TREE: Final[Mapping[str, type[Plugin]]] = {
         DefaultBinder,
         DefaultPreemption,
         DynamicResources,
+        GangScheduling,
         ImageLocality,
         InterPodAffinity,
         KeepRoom,
@@ -90,4 +92,5 @@ BEHIND_GATES: Final[Mapping[str, tuple[type[Plugin], ...]]] = {
 """What takes the place of the plugins of the same names when a feature gate is on."""
 
 IN_EVERY_PROFILE: Final[tuple[type[Plugin], ...]] = (HeldGroups,)
-"""Those that run first at their extension points, whatever a configuration says."""
+"""Those that stand in, and run first at their extension points, where a profile does not have the
+plugin of that name: no configuration does without both."""

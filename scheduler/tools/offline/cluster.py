@@ -13,13 +13,14 @@ from scheduler.config.load import default_configuration
 from scheduler.config.types import KubeSchedulerConfiguration, PluginConfig
 from scheduler.daemon.bootstrap import FrameworkBuilder, build_engine
 from scheduler.daemon.bootstrap.engine import MAX_IN_UNSCHEDULABLE_SECONDS
-from scheduler.daemon.informers.kinds import watched_kind
+from scheduler.daemon.informers.kinds import POD_GROUPS, TAINT_RULES, watched_kind
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import ObjectSet, Tick
 from scheduler.kernel.engine.outcome import TakeOutcome
 from scheduler.kernel.framework.handle import StateT
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.framework.runtime import Framework
+from scheduler.kernel.framework.runtime.shared_states import kinds_to_watch
 from scheduler.kernel.plugins.default_preemption import DefaultPreemption
 from scheduler.kernel.queue import Nominator
 from scheduler.kernel.snapshot import Snapshot
@@ -29,6 +30,8 @@ from scheduler.tools.offline.reading import ClusterObjects
 
 DEFAULT_PROFILE: Final = "default-scheduler"
 OWN_PROFILE: Final = "stowage"
+_BEHIND_GATES: Final = frozenset({POD_GROUPS.name, TAINT_RULES.name})
+"""Kinds that an engine knows only if a plugin of its profiles declares them."""
 ARRIVAL_SECONDS: Final = 0.001
 """Between the arrivals of two objects."""
 
@@ -152,7 +155,10 @@ class Profiles:
         """
         engine = self.engine(seed, with_extenders=with_extenders)
         count = max(1, len(objects.nodes) + len(objects.pods))
+        declared = {watched_kind(kind).name for kind in kinds_to_watch(self.frameworks.values())}
         for number, event in enumerate(events_of(objects)):
+            if event.kind in _BEHIND_GATES and event.kind not in declared:
+                continue
             progress(min(1.0, number / count))
             engine.handle(event, number * ARRIVAL_SECONDS)
         engine.handle(Tick(), engine.core.now)

@@ -4,7 +4,7 @@ Objects are completed as an API server would have completed them, as far as sche
 defaults always, and what admission and controllers add where people have submitted the objects.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -13,10 +13,17 @@ from scheduler.api.devices import InvalidDeviceError
 from scheduler.api.nodes import InvalidNodeError, checked_node
 from scheduler.api.nulls import without_nulls
 from scheduler.api.objects import Namespace, Node, Pod, is_terminal
+from scheduler.api.pod_groups import InvalidPodGroupError, PodGroup
 from scheduler.api.pods import InvalidPodError, PodInfo, pod_info
 from scheduler.api.storage import InvalidStorageError
-from scheduler.daemon.informers.kinds import FOR_PLUGINS, TAINT_RULES, watched_kind
-from scheduler.kernel.framework.events import ObjectKind
+from scheduler.daemon.informers.kinds import (
+    FOR_PLUGINS,
+    POD_GROUPS,
+    TAINT_RULES,
+    Kind,
+    watched_kind,
+)
+from scheduler.kernel.framework.events import POD_GROUP_KIND, ObjectKind
 from scheduler.tools.offline import input_errors
 from scheduler.tools.offline.admission import KINDS, Admission, is_complete
 from scheduler.tools.offline.defaults import completed_pod, in_namespace
@@ -27,8 +34,12 @@ from scheduler.tools.offline.workloads import WorkloadError, is_workload, pods_o
 
 __all__ = ["ClusterObjects", "InputError", "documents_from_text", "objects_from_documents"]
 
+_GROUPS: Final[Mapping[str, Kind[PodGroup]]] = {
+    kind.declared.api_version: kind for kind in POD_GROUPS.places
+}
+"""Pod groups by the version of the API; each is told of as one kind."""
 _WATCHED: Final[Mapping[str, ObjectKind]] = {
-    kind.kind: kind for kind in (*FOR_PLUGINS, TAINT_RULES.declared)
+    kind.kind: kind for kind in (*FOR_PLUGINS, TAINT_RULES.declared, POD_GROUP_KIND)
 }
 CLUSTER_WIDE: Final = frozenset(
     {
@@ -50,7 +61,13 @@ CLUSTER_WIDE: Final = frozenset(
 _ADMITTED: Final = frozenset({"Pod", "PersistentVolumeClaim"})
 """Kinds that admission completes: from all other objects, so they are read last."""
 _CORE: Final = "v1"
-_INVALID: Final = (InvalidPodError, InvalidNodeError, InvalidStorageError, InvalidDeviceError)
+_INVALID: Final = (
+    InvalidPodError,
+    InvalidNodeError,
+    InvalidStorageError,
+    InvalidDeviceError,
+    InvalidPodGroupError,
+)
 _CLAIM: Final = "ResourceClaim"
 _TEMPLATE: Final = "ResourceClaimTemplate"
 _RESOURCE: Final = "resource.k8s.io/v1"
@@ -144,12 +161,14 @@ class _Collector:
         makes_pods = self._admission is not None and is_workload(raw)
         is_read = kind in self._takers or kind in _WATCHED or kind in KINDS
         version = raw.get("apiVersion", _api_version(kind))
+        if kind == POD_GROUP_KIND.kind and not _is_core(str(version)):
+            is_read = False
         if not (is_read or makes_pods):
             problem = unknown_kind(kind, is_core=_is_core(str(version)))
             if problem is not None:
                 self._leave_out(place, problem)
             return
-        if is_read and version != _api_version(kind):
+        if is_read and version != _api_version(kind) and version not in _versions_beside(kind):
             expected = _api_version(kind)
             problem = f"{kind}: apiVersion: expected {expected}, got {version}: left out"
             self._leave_out(place, problem)
@@ -293,7 +312,11 @@ class _Collector:
     def _take_watched(self, kind: str, raw: Mapping[str, Any]) -> None:
         if kind == _CLAIM:
             raw = completed_claim(raw)
-        found = watched_kind(_WATCHED[kind]).convert(raw)
+        declared = _WATCHED[kind]
+        if declared == POD_GROUP_KIND:
+            found = _GROUPS[raw.get("apiVersion", declared.api_version)].convert(raw)
+        else:
+            found = watched_kind(declared).convert(raw)
         self._watched[kind, found.metadata.namespace, found.metadata.name] = found
 
 
@@ -331,6 +354,11 @@ def _is_core(api_version: str) -> bool:
     """Whether an API is one of Kubernetes' own, as far as its name tells."""
     group = api_version.rpartition("/")[0]
     return "." not in group or group.endswith(".k8s.io")
+
+
+def _versions_beside(kind: str) -> Collection[str]:
+    """Further versions of the API of a kind that are read."""
+    return _GROUPS if kind == POD_GROUP_KIND.kind else ()
 
 
 def _api_version(kind: str) -> str:

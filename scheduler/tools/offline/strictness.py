@@ -29,12 +29,7 @@ class _Known(msgspec.Struct, frozen=True):
 
 _FIELDS: Final = "fields.json"
 _NAMED: Final = 3
-_GROUPS: Final = "pod groups"
-_NOT_SUPPORTED: Final[Mapping[str, str]] = {
-    "Workload": _GROUPS,
-    "PodGroup": _GROUPS,
-    "CompositePodGroup": _GROUPS,
-}
+_NOT_SUPPORTED: Final[Mapping[str, str]] = {"CompositePodGroup": "composite pod groups"}
 """Kinds that kube-scheduler decides by and that are not read here."""
 
 

@@ -2,33 +2,36 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner
+from prometheus_client import CollectorRegistry, generate_latest
 
-from scheduler.config.feature_gates import DEFAULTS, OTHERWISE_HERE
+from scheduler.config.feature_gates import DEFAULTS, OTHERWISE_HERE, POD_GROUPS, SWITCHES
 from scheduler.config.options import RunOptions
 from scheduler.config.problems import ConfigError
 from scheduler.daemon.bootstrap.configuration import read_configuration
-from scheduler.observability.feature_gates import GATES
+from scheduler.observability.feature_gates import GATES, declare_feature_gates
+from scheduler.observability.instruments import Instruments
 from scheduler.tools.cli.config import config
 
-GANGS = """
+RACKS = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 profiles:
 - schedulerName: a
-  plugins: {multiPoint: {enabled: [{name: GangScheduling}]}}
+  plugins: {multiPoint: {enabled: [{name: TopologyPlacementGenerator}]}}
 """
 SENTENCE = (
-    'profiles[0].plugins.multiPoint.enabled: "GangScheduling" is not part of this version; '
-    "--allow-unsupported goes on without it"
+    'profiles[0].plugins.multiPoint.enabled: "TopologyPlacementGenerator" is not part of this '
+    "version; --allow-unsupported goes on without it"
 )
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> str:
-    path = tmp_path / "gangs.yaml"
-    path.write_text(GANGS)
+    path = tmp_path / "racks.yaml"
+    path.write_text(RACKS)
     return str(path)
 
 
@@ -76,7 +79,9 @@ def test_what_is_asked_for_and_not_done_is_refused(file: str) -> None:
 @pytest.mark.parametrize(
     ("setting", "there"),
     [
-        ("GangScheduling=true", "GangScheduling=false"),
+        ("WorkloadAwarePreemption=true", "WorkloadAwarePreemption=false"),
+        ("TopologyAwareWorkloadScheduling=true", "TopologyAwareWorkloadScheduling=false"),
+        ("DRAWorkloadResourceClaims=true", "DRAWorkloadResourceClaims=false"),
         ("AllAlpha=true", "AllAlpha=false"),
         ("SchedulerQueueingHints=false", "SchedulerQueueingHints=true"),
     ],
@@ -119,6 +124,18 @@ def test_the_metric_of_feature_gates_says_what_is_refused() -> None:
 
     assert behaviour == {n: OTHERWISE_HERE.get(n, DEFAULTS[n]) for n in behaviour}
     assert OTHERWISE_HERE.keys() <= behaviour.keys()
+    assert behaviour.keys() >= SWITCHES
+
+
+def test_the_metric_of_feature_gates_says_what_is_turned_on() -> None:
+    """A switch shows as it is set."""
+    registry = CollectorRegistry()
+    declare_feature_gates(Instruments(registry), POD_GROUPS)
+
+    shown = generate_latest(registry).decode()
+
+    assert 'kubernetes_feature_enabled{name="GangScheduling",stage="ALPHA"} 1.0' in shown
+    assert 'kubernetes_feature_enabled{name="StorageCapacityScoring",stage="ALPHA"} 0.0' in shown
 
 
 def test_it_is_said_where_it_is_allowed(file: str) -> None:
@@ -126,3 +143,70 @@ def test_it_is_said_where_it_is_allowed(file: str) -> None:
 
     assert [profile.scheduler_name for profile in config.profiles] == ["a"]
     assert SENTENCE in notices
+
+
+BOTH = ("GenericWorkload=true", "GangScheduling=true")
+
+
+def refused(options: RunOptions) -> list[str]:
+    """The problems with options that are not allowed, whatever is."""
+    told = []
+    for allows in (False, True):
+        allowing = msgspec.structs.replace(options, allow_unsupported=allows)
+        with pytest.raises(ConfigError) as caught:
+            read_configuration(allowing, {})
+        told.append([str(problem) for problem in caught.value.problems])
+    assert told[0] == told[1]
+    return told[0]
+
+
+def test_gangs_take_two_feature_gates() -> None:
+    """With both the plugin is part of the default profile, as in kube-scheduler."""
+    config, notices = read_configuration(RunOptions(feature_gates=BOTH), {})
+
+    [profile] = config.profiles
+    assert profile.plugins.multi_point.enabled[-1].name == "GangScheduling"
+    assert notices == ()
+    [plain] = read_configuration(RunOptions(), {})[0].profiles
+    assert "GangScheduling" not in plain.plugins.names()
+
+
+def test_a_gate_without_the_one_it_depends_on_is_refused() -> None:
+    """In upstream's words, and whatever else is allowed."""
+    [told] = refused(RunOptions(feature_gates=("GangScheduling=true",)))
+
+    assert told == (
+        "featureGates: GangScheduling is enabled, but depends on features that are disabled: "
+        "[GenericWorkload]"
+    )
+
+
+def test_generic_workload_alone_is_said_to_do_nothing() -> None:
+    """Members of groups wait, as without it."""
+    told = (
+        "featureGates: GenericWorkload=true has no effect without GangScheduling=true: members of "
+        "pod groups wait"
+    )
+
+    assert read_configuration(RunOptions(feature_gates=BOTH[:1]), {})[1] == (told,)
+
+
+def test_the_plugin_without_its_gate_is_refused(tmp_path: Path) -> None:
+    """Nothing would keep the members of a gang together that no gate lets be read."""
+    path = tmp_path / "gangs.yaml"
+    path.write_text(RACKS.replace("TopologyPlacementGenerator", "GangScheduling"))
+
+    assert refused(RunOptions(config=str(path))) == [
+        'profiles[0].plugins: "GangScheduling" needs the gate GangScheduling, which is off'
+    ]
+    read_configuration(RunOptions(config=str(path), feature_gates=BOTH), {})
+
+
+def test_apis_of_others_need_the_gates() -> None:
+    """Their groups are read as upstream's are, or not at all."""
+    apis = ("scheduling.x-k8s.io",)
+
+    assert refused(RunOptions(pod_group_apis=apis)) == [
+        "podGroupApis: expected the feature gates GangScheduling and GenericWorkload with it"
+    ]
+    read_configuration(RunOptions(pod_group_apis=apis, feature_gates=BOTH), {})

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import yaml
 
+from scheduler.config.feature_gates import POD_GROUPS
 from scheduler.config.load import default_configuration
 from scheduler.daemon.bootstrap import FrameworkBuilder
 from scheduler.daemon.informers.kinds import NAMESPACES, NODES, PODS, watched_kind
@@ -17,7 +18,8 @@ MANIFEST = Path(__file__).parents[3] / "deploy" / "base" / "rbac.yaml"
 
 def test_what_is_watched_is_what_may_be_watched() -> None:
     """Kinds of objects by their path; a plugin that comes or goes changes both."""
-    frameworks = FrameworkBuilder(lambda: 0.0).build(default_configuration()).values()
+    config = default_configuration(feature_gates=POD_GROUPS)
+    frameworks = FrameworkBuilder(lambda: 0.0).build(config).values()
     kinds = (PODS, NODES, NAMESPACES, *map(watched_kind, kinds_to_watch(frameworks)))
     role = next(
         document

@@ -261,6 +261,50 @@ def test_the_claim_that_keeps_a_pod_from_nodes_is_named(tmp_path: Path) -> None:
     ]
 
 
+GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true"
+
+
+def pod_group(name: str, least: int, version: str = "v1alpha2") -> dict[str, Any]:
+    return {
+        "apiVersion": f"scheduling.k8s.io/{version}",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": least}}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("group", "said"),
+    [
+        pytest.param(pod_group("train", 1), "Fits on 1 of 1 nodes; goes to n.", id="whole"),
+        pytest.param(pod_group("train", 1, "v1beta1"), "Fits on 1 of 1 nodes", id="of 1.37"),
+        pytest.param(
+            pod_group("train", 2),
+            "Held back by GangScheduling before any node is looked at: waiting for minCount pods "
+            "from a gang to appear in scheduling queue",
+            id="too few pods",
+        ),
+        pytest.param(
+            pod_group("trian", 1),
+            "Held back by GangScheduling before any node is looked at: waiting for pods's pod "
+            'group "train" to appear in scheduling queue',
+            id="another name",
+        ),
+    ],
+)
+def test_a_member_is_explained_with_its_group(
+    tmp_path: Path, group: dict[str, Any], said: str
+) -> None:
+    """The group is read from the files; one that is not there is named."""
+    member = pod_manifest("p", schedulingGroup={"podGroupName": "train"})
+    file = write_list(tmp_path / "c.json", node_manifest("n"), group, member)
+
+    result = run("-f", file, GATES)
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert said in result.stdout
+
+
 @pytest.mark.parametrize(
     ("objects", "said"),
     [
@@ -273,8 +317,8 @@ def test_the_claim_that_keeps_a_pod_from_nodes_is_named(tmp_path: Path) -> None:
         ),
         pytest.param(
             [node_manifest("n"), pod_manifest("p", schedulingGroup={"podGroupName": "train"})],
-            "Rejected by GangScheduling on all 1 nodes at once: 0/1 nodes are available: pods "
-            "with a scheduling group are not supported by this scheduler.",
+            "Rejected by GangScheduling on all 1 nodes at once: 0/1 nodes are available: pod "
+            "groups wait for the feature gates GenericWorkload and GangScheduling.",
         ),
     ],
     ids=["no nodes", "no pods", "devices", "pod group"],

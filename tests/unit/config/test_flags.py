@@ -54,6 +54,7 @@ def test_every_flag_of_kube_scheduler_is_known() -> None:
     assert set(BY_NAME) - theirs == {
         "allow-unsupported",
         "decisions",
+        "pod-group-apis",
         "record",
         "serve-without-authorization",
         "authentication-token-audiences",
@@ -96,6 +97,12 @@ def test_every_flag_means_something_or_says_why_not() -> None:
             ("a", "b", "c"),
             id="lists add up",
         ),
+        pytest.param(
+            ["--pod-group-apis=scheduling.volcano.sh", "--pod-group-apis=scheduling.x-k8s.io"],
+            "pod_group_apis",
+            ("scheduling.volcano.sh", "scheduling.x-k8s.io"),
+            id="APIs of others",
+        ),
         pytest.param(["--bind-address=::"], "bind_address", "::", id="IPv6 address"),
     ],
 )
@@ -124,6 +131,11 @@ def test_flags_are_read_as_pflag_reads_them(
             ["--feature-gates=GangSheduling=true"],
             'no feature gate "GangSheduling"; did you mean "GangScheduling"?',
             id="misspelt gate",
+        ),
+        pytest.param(
+            ["--pod-group-apis=scheduling.k8s.io"],
+            'one of scheduling.x-k8s.io, scheduling.volcano.sh, got "scheduling.k8s.io"',
+            id="an API that a gate turns on",
         ),
         pytest.param(["--tls-cert-file=x"], "give both or none", id="half a key pair"),
         pytest.param(["--secur-port=1"], "'--secure-port'", id="unknown flag"),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.kernel.framework.events import ObjectKind
+from scheduler.kernel.framework.events import POD_GROUP_KIND, ObjectKind
 from scheduler.tools.offline.reading import (
     ClusterObjects,
     InputError,
@@ -216,3 +216,31 @@ def test_the_document_is_named(text: str, said: str) -> None:
         read(text)
 
     assert str(raised.value).startswith(said)
+
+
+def test_pod_groups_of_every_version_are_read_as_one_kind() -> None:
+    """Those of other APIs are not; what an API server would refuse is an error with its path."""
+    policy = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    versions = ("v1alpha2", "v1beta1", "v1alpha3")
+
+    def group(version: str, spec: dict[str, Any], api: str = "scheduling.k8s.io") -> str:
+        metadata = {"name": version, "namespace": "ml"}
+        written = {"apiVersion": f"{api}/{version}", "kind": "PodGroup", "metadata": metadata}
+        return json.dumps({**written, "spec": spec})
+
+    objects = read(*(group(version, policy) for version in versions))
+    other = read(group("v1alpha1", {"minMember": 2}, "scheduling.x-k8s.io"))
+    with pytest.raises(InputError) as refused:
+        read(group("v1alpha2", {}))
+
+    assert {kind for kind, _ in objects.watched} == {POD_GROUP_KIND}
+    assert {found.api_version.partition("/")[2] for _, found in objects.watched} == set(versions)
+    assert all(found.min_count == 2 for _, found in objects.watched)
+    assert other.watched == []
+    assert other.left_out == [
+        "f0: PodGroup is a kind of another API, which scheduling does not read: left out"
+    ]
+    assert str(refused.value) == (
+        "f0: PodGroup v1alpha2: spec.schedulingPolicy: expected exactly one of `basic` and `gang`, "
+        "got neither"
+    )

@@ -112,10 +112,18 @@ def test_nothing_is_said_about_what_is_right() -> None:
             id="another version",
         ),
         pytest.param(
+            "CompositePodGroup",
+            "scheduling.k8s.io/v1alpha3",
+            "f: CompositePodGroup: composite pod groups are not supported by this scheduler: "
+            "left out",
+            id="composite pod group",
+        ),
+        pytest.param(
             "PodGroup",
-            "scheduling.k8s.io/v1alpha2",
-            "f: PodGroup: pod groups are not supported by this scheduler: left out",
-            id="pod group",
+            "scheduling.k8s.io/v1alpha1",
+            "f: PodGroup: apiVersion: expected scheduling.k8s.io/v1alpha2, got "
+            "scheduling.k8s.io/v1alpha1: left out",
+            id="pod group of an old version",
         ),
         pytest.param(
             "PodGroup",

@@ -458,13 +458,32 @@ def test_a_feature_gate_that_is_not_there_is_refused() -> None:
     """As the daemon would, unless its flag allows it."""
 
     def problems(**spec: Any) -> list[str]:
-        gates = {"GangScheduling": True}
+        gates = {"WorkloadAwarePreemption": True}
         [found] = planned(make_scheduler(featureGates=gates, **spec)).configurations.values()
         return list(map(str, found.problems))
 
     [refused] = problems()
-    assert refused.startswith("spec.featureGates: GangScheduling=true is not part of this version")
+    assert refused.startswith("spec.featureGates: WorkloadAwarePreemption=true is not part")
     assert problems(extraArgs=["--allow-unsupported"]) == []
+
+
+def test_pod_groups_take_their_gates() -> None:
+    """Both are set, or the message names the field; APIs of others are a flag."""
+
+    def problems(*gates: str) -> list[str]:
+        scheduler = make_scheduler(
+            featureGates=dict.fromkeys(gates, True),
+            extraArgs=["--pod-group-apis=scheduling.x-k8s.io"],
+        )
+        [found] = planned(scheduler).configurations.values()
+        return list(map(str, found.problems))
+
+    assert problems("GenericWorkload", "GangScheduling") == []
+    assert problems() == [
+        "spec.extraArgs: expected the feature gates GangScheduling and GenericWorkload with it"
+    ]
+    [lacking, _] = problems("GangScheduling")
+    assert lacking.startswith("spec.featureGates: GangScheduling is enabled, but depends on")
 
 
 def test_what_the_daemon_would_refuse_is_not_valid() -> None:
@@ -477,7 +496,8 @@ def test_what_the_daemon_would_refuse_is_not_valid() -> None:
 
     [found] = planned(
         make_scheduler(
-            configuration={"extenders": extenders}, featureGates={"GangScheduling": True}
+            configuration={"extenders": extenders},
+            featureGates={"WorkloadAwarePreemption": True},
         )
     ).configurations.values()
 
@@ -486,7 +506,7 @@ def test_what_the_daemon_would_refuse_is_not_valid() -> None:
     assert "spec.configuration.extenders[0].urlPrefix: expected http://HOST" in told
     where = "spec.configuration.extenders[1].tlsConfig.caFile"
     assert f"{where}: the daemon's pods have no file /etc/ca.crt" in told
-    assert "spec.featureGates: GangScheduling=true is not part of this version" in told
+    assert "spec.featureGates: WorkloadAwarePreemption=true is not part of this version" in told
 
 
 def test_files_that_the_pods_have_may_be_named() -> None:

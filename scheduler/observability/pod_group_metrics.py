@@ -1,0 +1,38 @@
+"""What the engine counts and times of pod groups.
+
+Source: pkg/scheduler/metrics (metrics.go, profile_metrics.go) v1.36, with the feature gate
+GenericWorkload. Differs: they are declared without it, too.
+"""
+
+from scheduler.observability.instruments import Instruments, exponential
+
+
+class PodGroupMetrics:
+    """The families of pod groups; indexed by label values in the order of declaration."""
+
+    def __init__(self, add: Instruments) -> None:
+        self.attempts = add.counter(
+            "scheduler_podgroup_schedule_attempts_total",
+            "Attempts to schedule a pod group by how they ended: scheduled (enough members go on), "
+            "unschedulable, waiting_on_preemption or error (something went wrong).",
+            "result",
+            "profile",
+        )
+        self.attempt_duration = add.histogram(
+            "scheduler_podgroup_scheduling_attempt_duration_seconds",
+            "Time of an attempt to schedule a pod group, from the first look at a member until all "
+            "of them go on or are given back.",
+            "result",
+            "profile",
+            bounds=exponential(0.001, 2, 15),
+        )
+        self.algorithm_duration = add.histogram(
+            "scheduler_podgroup_scheduling_algorithm_duration_seconds",
+            "Time to choose nodes for the members of a pod group.",
+            bounds=exponential(0.001, 2, 15),
+        )[()]
+
+    def attempt_ended(self, result: str, profile: str, seconds: float) -> None:
+        """Count an attempt; the help of the counter lists how it may have ended."""
+        self.attempts[result, profile].inc()
+        self.attempt_duration[result, profile].observe(seconds)
