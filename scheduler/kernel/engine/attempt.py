@@ -183,18 +183,18 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 class Attempt(msgspec.Struct):
-    """One or several pods on their way from the queue to a node, all or none of them.
+    """One pod on its way from the queue to a node; members of a group have one each.
 
     Attributes:
         id: tells attempts apart; grows.
         framework: the profile that decides.
-        members: the pods as they were popped.
+        queued: the pod as it was popped.
         start: when the attempt began, in seconds of the events' clock.
         state: where it stands.
         since: since when.
         cycle_state: what the plugins remember of it; None before a node was found.
-        placed: the members on their (assumed) nodes, in the same order; empty before.
-        doubt: why it is not known whether the pods are bound.
+        placed: the pod on its (assumed) node; empty before.
+        doubt: why it is not known whether the pod is bound.
         asked_at: when the API server was last asked about it; 0 for never.
         choice: what the node was chosen from; None without a consumer of outcomes.
         deciding_seconds: how long it took to choose, or to find that there is none.
@@ -205,7 +205,7 @@ class Attempt(msgspec.Struct):
 
     id: int
     framework: Framework
-    members: tuple[QueuedPodInfo, ...]
+    queued: QueuedPodInfo
     start: float
     state: AttemptState = AttemptState.POPPED
     since: float = 0.0
@@ -220,14 +220,9 @@ class Attempt(msgspec.Struct):
     is_nominated: bool = False
 
     @property
-    def queued(self) -> QueuedPodInfo:
-        """Its first member."""
-        return self.members[0]
-
-    @property
     def pod(self) -> PodInfo:
-        """The newest that is known of its first member, on its node if it has one."""
-        return self.placed[0] if self.placed else self.members[0].pod_info
+        """The newest that is known of it, on its node if it has one."""
+        return self.placed[0] if self.placed else self.queued.pod_info
 
     @property
     def state_of_plugins(self) -> CycleState:
@@ -262,7 +257,7 @@ class Attempt(msgspec.Struct):
             )
         self.state, self.since = following, now
         # The UID of a pod does not change on its way to a node.
-        pod = (self.placed[0] if self.placed else self.members[0].pod_info).pod
+        pod = (self.placed[0] if self.placed else self.queued.pod_info).pod
         return Entry(
             now, pod.metadata.uid, self.id, STATE_WORDS[following], detail or pod.node_name
         )

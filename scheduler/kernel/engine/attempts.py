@@ -44,7 +44,7 @@ class Attempts:
         return self._by_id.get(attempt_id)
 
     def of(self, uid: str) -> Attempt | None:
-        """The attempt that a pod is part of, if there is one."""
+        """The attempt about a pod, if there is one."""
         return self._by_uid.get(uid)
 
     def in_state(self, attempt_id: int, *states: AttemptState) -> Attempt | None:
@@ -61,7 +61,7 @@ class Attempts:
         core, pod = self._core, queued.pod_info
         self._last_id += 1
         framework = core.frameworks[pod.spec.scheduler_name]
-        attempt = Attempt(self._last_id, framework, (queued,), core.time.now)
+        attempt = Attempt(self._last_id, framework, queued, core.time.now)
         self._by_id[attempt.id] = self._by_uid[pod.uid] = attempt
         return attempt
 
@@ -78,7 +78,6 @@ class Attempts:
         """An attempt has come to its end."""
         del self._by_id[attempt.id]
         self.extender_calls.forget(attempt)
-        for queued in attempt.members:
-            del self._by_uid[queued.pod_info.uid]
+        del self._by_uid[attempt.queued.pod_info.uid]
         self.bound.pop(attempt.id, None)
         self.doubtful.pop(attempt.id, None)

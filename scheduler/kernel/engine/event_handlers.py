@@ -146,9 +146,9 @@ class PodEventHandlers:
         A pod on its way to a node goes on, but only to that node.
         """
         for attempt in self._attempts:
-            for queued in attempt.members:
-                if queued.pod_info.spec.scheduler_name in names:
-                    self._core.queue.delete(queued.pod_info)
+            pod = attempt.queued.pod_info
+            if pod.spec.scheduler_name in names:
+                self._core.queue.delete(pod)
 
     def _add_assigned(self, pod: PodInfo) -> None:
         """The pod has a node now: the one that we chose, or another."""

@@ -64,8 +64,7 @@ class FailureHandler:
                 core.cluster_version,
                 core.now,
             )
-        for queued in attempt.members:
-            self.requeue(queued, failure, rejection, is_nominated=attempt.is_nominated)
+        self.requeue(attempt.queued, failure, rejection, is_nominated=attempt.is_nominated)
         if freed and failure.is_rejection:
             self._free(attempt, freed=freed)
         self.ended(attempt, "unschedulable" if failure.is_rejection else "error", failure)
@@ -75,8 +74,7 @@ class FailureHandler:
         if attempt.state is not AttemptState.BOUND:
             self.tell_outcome(attempt.queued, "gone", attempt, Failure(why))
         freed = self._roll_back(attempt, AttemptEvent.LEAVE, why)
-        for queued in attempt.members:
-            self._core.queue.done(queued.pod_info.uid)
+        self._core.queue.done(attempt.queued.pod_info.uid)
         self._free(attempt, freed=freed)
 
     def guarded(self, attempt: Attempt, step: Callable[[], None]) -> None:

@@ -75,8 +75,7 @@ def _assumed(core: Core, attempts: Attempts) -> Iterator[str]:
     wanted = {pod.uid for attempt in attempts for pod in attempt.placed}
     for uid in assumed - wanted:
         yield f"pod {uid} is assumed by nobody"
-    members = sum(len(attempt.members) for attempt in attempts)
-    if core.queue.counts().in_flight > members:
+    if core.queue.counts().in_flight > len(attempts):
         yield "pods are in flight that no attempt is about"
 
 

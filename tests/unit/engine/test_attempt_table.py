@@ -55,7 +55,7 @@ ENDS = {S.CONFIRMED, S.FAILED, S.GONE}
 
 
 def attempt_in(state: AttemptState) -> Attempt:
-    return Attempt(7, make_framework(), (make_queued_pod_info("p"),), 0.0, state)
+    return Attempt(7, make_framework(), make_queued_pod_info("p"), 0.0, state)
 
 
 def test_the_table_is_the_one_agreed_on() -> None:

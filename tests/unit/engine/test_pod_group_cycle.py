@@ -3,7 +3,7 @@
 import pytest
 
 from scheduler.api.pod_groups import GroupCondition
-from scheduler.kernel.engine.events import Allowed, BindFailed, Decide, ObjectGone
+from scheduler.kernel.engine.events import BindFailed, Decide, ObjectGone
 from scheduler.kernel.groups import GroupAttempt
 from scheduler.kernel.plugins.scheduling_gates import SchedulingGates
 from tests.support.builders import make_pod_info
@@ -11,10 +11,8 @@ from tests.unit.engine.gangs import (
     LET_DOWN,
     NO_GROUP,
     TOO_FEW,
-    Beside,
     Breaks,
     Gangs,
-    HoldsOne,
 )
 
 # --- held until the group is there --------------------------------------------------------------
@@ -323,64 +321,3 @@ def test_a_member_that_is_being_deleted_drops_out() -> None:
     driven.handle(Decide())
 
     assert driven.bound() == ["g0", "g1"]
-
-
-# --- beside other plugins -------------------------------------------------------------------------
-
-
-def test_a_plugin_that_holds_every_member_holds_the_group_back() -> None:
-    """No place is ever content: the group fails, as upstream's does."""
-    driven = Gangs(3, HoldsOne(""))
-    driven.group()
-    pods = driven.members(3)
-
-    driven.run()
-
-    assert driven.bound() == []
-    assert driven.conditions() == [("False", "Unschedulable", "pod group is unschedulable")]
-    asked = "one or more plugins asked to wait and no plugin rejected pod"
-    assert driven.message(pods[2]) == f"pod group is unschedulable, {asked}"
-
-
-def test_a_plugin_that_holds_one_member_holds_it_only() -> None:
-    """The group is whole with it; it is bound once it is allowed."""
-    driven = Gangs(3, HoldsOne("g0"))
-    driven.group()
-    pods = driven.members(3)
-
-    driven.run()
-    before = driven.bound(), driven.stage(pods[0])
-    driven.handle(Allowed(pods[0].uid, "HoldsOne"))
-
-    assert before == (["g1", "g2"], "held")
-    assert driven.bound() == ["g1", "g2", "g0"]
-
-
-def test_a_member_may_need_a_more_important_one_beside_it() -> None:
-    """Affinity sees the members that were placed before; the other way round none fits."""
-    for anchor, follower, bound in ((9, 1, ["anchor", "follower"]), (1, 9, [])):
-        driven = Gangs(3, Beside())
-        driven.group(least=2)
-        driven.add("anchor", group="g", priority=anchor)
-        driven.add("follower", group="g", priority=follower)
-
-        driven.run()
-
-        assert driven.bound() == bound
-
-
-def test_members_wait_when_their_group_is_deleted() -> None:
-    """They are tried again when it is back."""
-    driven = Gangs(2)
-    group = driven.group()
-    pods = driven.members(3)
-    driven.run()
-
-    driven.handle(ObjectGone("podgroups", "default", "g", group.uid))
-    held = [driven.held(pod) for pod in pods]
-    driven.group(least=2, uid="another")
-    driven.tick(11.0)
-    driven.run()
-
-    assert held == [NO_GROUP] * 3
-    assert len(driven.bound()) == 2
