@@ -108,7 +108,10 @@ def free_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
     """The fewest claims of others to free on one node, with the pods that use them."""
     supposed = trials.supposed
     decision = _decision(every)
-    if supposed is None or decision is None or not decision.asked:
+    if supposed is None or decision is None:
+        return
+    yield from _allocated_elsewhere(every, trials, decision)
+    if not decision.asked:
         return
     rows = every.rejected_by_none_but(_NAME, NodeResourcesFit.NAME)
     devices = supposed.catalog.devices
@@ -135,6 +138,21 @@ def free_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
             best = trials.change(edits, rows_without(needed))
     if best is not None:
         yield best
+
+
+def _allocated_elsewhere(
+    every: EveryCheck, trials: Trials, decision: DeviceDecision
+) -> Iterator[SuggestedChange]:
+    """A claim of the pod itself, which other pods hold to their node."""
+    for claim, _, usable in decision.misplaced(every.rejected_by(_NAME)):
+        pods = pods_of(claim)
+        if pods and len(usable):
+            row = int(usable[0])
+            rows = _rows_without(trials, [claim], row)
+            if len(rows):
+                name = every.world.table.names[row]
+                edit = FreeClaim(claim.key, pods, name, _devices_of(claim))
+                yield trials.change([edit], rows)
 
 
 def rows_if_free(every: EveryCheck, trials: Trials) -> Rows:

@@ -171,6 +171,21 @@ def test_the_fewest_claims_to_free_with_their_pods() -> None:
     )
 
 
+def test_a_claim_of_its_own_that_other_pods_hold_elsewhere() -> None:
+    objects = [
+        slice_manifest("n", "a"),
+        slice_manifest("m", "a"),
+        claim_manifest("mine", has=("n/a",), users=("q",)),
+        pod_manifest("q", resourceClaims=using("mine"), nodeName="n"),
+        pod("mine", nodeSelector={"kubernetes.io/hostname": "m"}),
+    ]
+    objects[3]["metadata"]["uid"] = "q"
+
+    assert "free claim default/mine on n (delete pod default/q): then it fits on m" in changes(
+        *objects
+    )
+
+
 def test_a_node_like_one_with_such_devices() -> None:
     """Whatever uses them now; not one like a node that has none."""
     objects = [
