@@ -165,8 +165,8 @@ class ApiSession:
         deadline = self._clock.monotonic() + timeout
         request = Request(method, path, body, content_type, fence)
         for attempt in range(MAX_RETRIES + 1):
-            if not is_urgent:
-                await self._wait_turn(method)
+            if self._throttle is not None and not is_urgent:
+                await self._wait_turn(self._throttle, method)
             try:
                 return await self._send(request, timeout, is_urgent=is_urgent)
             except ApiError as problem:
@@ -217,7 +217,8 @@ class ApiSession:
     async def _open(
         self, path: str, timeout: aiohttp.ClientTimeout, encoding: str
     ) -> aiohttp.ClientResponse:
-        await self._wait_turn("GET")
+        if self._throttle is not None:
+            await self._wait_turn(self._throttle, "GET")
         url = URL(self._current().server + path, encoded=True)
         start, code = self._clock.monotonic(), _NO_CODE
         try:
@@ -256,12 +257,10 @@ class ApiSession:
             raise self._refusal(str(request), response.status, response.headers, response.body)
         return response
 
-    async def _wait_turn(self, method: str) -> None:
-        """Wait until the limit on requests allows one more, where there is a limit."""
-        if self._throttle is None:
-            return
+    async def _wait_turn(self, throttle: TokenBucket, method: str) -> None:
+        """Wait until the limit on requests allows one more."""
         start = self._clock.monotonic()
-        await self._throttle.acquire()
+        await throttle.acquire()
         waited = self._clock.monotonic() - start
         self._current()
         self._metrics.rate_limiter_duration[method, self._host].observe(waited)

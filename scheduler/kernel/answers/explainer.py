@@ -139,7 +139,7 @@ class Explainer:
         return None if count is None else AddNodes(likes[0], count)
 
     def forget(self) -> None:
-        """Let go of what `reasons` are about: it ends when the cluster changes, and costs memory."""
+        """Let go of what `reasons` are about: it ends when the cluster changes."""
         self._asked = None
 
     @property

@@ -12,9 +12,13 @@ _NOTHING: Final = np.zeros(0, np.intp)
 
 
 class RowLog:
-    """An append-only list of changed rows with positions that stay valid when it is trimmed."""
+    """An append-only list of changed rows with positions that stay valid when it is trimmed.
 
-    __slots__ = ("_first", "_rows")
+    Attributes:
+        position: where the next change will be.
+    """
+
+    __slots__ = ("_rows", "position")
 
     def __init__(self, first: int = 0) -> None:
         """Begin.
@@ -23,17 +27,13 @@ class RowLog:
             first: the first position; whatever was before is too long ago.
         """
         self._rows: list[int] = []
-        self._first = first
-
-    @property
-    def position(self) -> int:
-        """Where the next change will be."""
-        return self._first + len(self._rows)
+        self.position = first
 
     def append(self, row: int, keep: int) -> None:
         """Note a changed row; at least the last `keep` changes stay readable."""
         rows = self._rows
         rows.append(row)
+        self.position += 1
         size = len(rows)
         if size > 2 * keep and size > 2 * _MIN_KEPT:
             self._trim(keep)
@@ -41,11 +41,12 @@ class RowLog:
     def extend(self, rows: Sequence[int], keep: int) -> None:
         """Note changed rows, in order."""
         self._rows.extend(rows)
+        self.position += len(rows)
         self._trim(keep)
 
     def since(self, position: int) -> NDArray[np.intp] | None:
         """The distinct rows changed since a position; None when that is too long ago."""
-        start = position - self._first
+        start = position - self.position + len(self._rows)
         if start < 0:
             return None
         if start == len(self._rows):
@@ -58,6 +59,4 @@ class RowLog:
     def _trim(self, keep: int) -> None:
         rows, kept = self._rows, max(_MIN_KEPT, keep)
         if len(rows) > 2 * kept:
-            drop = len(rows) - kept
-            del rows[:drop]
-            self._first += drop
+            del rows[: len(rows) - kept]
