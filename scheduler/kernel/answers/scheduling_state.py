@@ -87,12 +87,12 @@ def _in_queue(
         pending_by=tuple(sorted(queued.pending_plugins)),
         waits_for=tuple(wakes) if place.is_waiting else (),
         message=queued.last_failure,
-        group=_group_standing(queued.pod_info, engine),
+        group=group_standing(queued.pod_info, engine),
         story=story,
     )
 
 
-def _group_standing(pod: PodInfo, engine: Engine) -> GroupStanding | None:
+def group_standing(pod: PodInfo, engine: Engine) -> GroupStanding | None:
     """How far the group of a pod is; None for a pod that waits alone."""
     groups = engine.core.groups
     known = None if groups is None else groups.of_pod(pod)

@@ -13,6 +13,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.edits import AddNodes
 from scheduler.kernel.answers.model import (
     FeasibleNode,
+    GroupStanding,
     Permitting,
     Placed,
     PodAnswer,
@@ -46,6 +47,7 @@ class PodReport(msgspec.Struct, frozen=True):
         others: pods that are alike, with the same answer.
         for_all: which nodes would be enough for all of these, where that is known.
         together: what becomes of all of these where all pods that wait are placed, if known.
+        group: how far its pod group comes then; None for a pod that waits alone.
     """
 
     pod: PodInfo
@@ -58,6 +60,7 @@ class PodReport(msgspec.Struct, frozen=True):
     others: list[str] = msgspec.field(default_factory=list)
     for_all: AddNodes | None = None
     together: tuple[Placement, ...] | None = None
+    group: GroupStanding | None = None
 
 
 def print_report(report: PodReport) -> None:
@@ -183,9 +186,11 @@ def remarks(report: PodReport) -> Iterator[str]:
     nominated = report.pod.pod.status.nominated_node_name
     if nominated and not any(n.node == nominated for n in best_nodes(report.answer)):
         yield f"It is nominated to {nominated}, which is tried first, and does not fit there."
-    if report.together:
+    if report.group is not None:
+        yield f"Member of pod group {report.group.group}: {report.group.text}"
+    elif report.together:
         yield _together(report.together)
-    if isinstance(report.answer.permit, Permitting):
+    if report.group is None and isinstance(report.answer.permit, Permitting):
         yield _permit(report.answer.permit)
     preempting = report.answer.preemption
     if isinstance(preempting, Preempting):

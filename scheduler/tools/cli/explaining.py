@@ -15,8 +15,9 @@ from scheduler.clock import SystemClock
 from scheduler.config.walker import nearest
 from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.answers.judgement import Judgement
-from scheduler.kernel.answers.model import Unserved
+from scheduler.kernel.answers.model import GroupStanding, Unserved
 from scheduler.kernel.answers.report import best_nodes
+from scheduler.kernel.answers.scheduling_state import group_standing
 from scheduler.kernel.answers.why import Depth
 from scheduler.kernel.engine.instructions import POD_SCHEDULED
 from scheduler.kernel.framework.runtime import Framework
@@ -216,7 +217,11 @@ def print_text(asked: Asked, explainer: Explainer, wanted: Wanted) -> ExplainRes
             for_all = explainer.nodes_for_all(report.pod, report.answer, 1 + len(report.others))
             if best_nodes(report.answer) and not report.pod.node_name:
                 placements = together.of({report.pod.key, *report.others})
-        print_report(msgspec.structs.replace(report, for_all=for_all, together=placements))
+        print_report(
+            msgspec.structs.replace(
+                report, for_all=for_all, together=placements, group=together.group_of(report.pod)
+            )
+        )
     if not reports:
         click.echo("No pod waits for a node.")
     return outcome
@@ -259,17 +264,29 @@ class _Together:
         # Another profile than the pods' own, or extenders, are not part of a simulation.
         self._is_known = not wanted.profile and not asked.profiles.config.extenders
         self._is_known &= len(asked.cluster.waiting) <= _MOST_TOGETHER
-        self._placements: dict[str, Placement] | None = None
+        self._simulated: tuple[ClusterState, dict[str, Placement]] | None = None
 
     def of(self, pods: Collection[str]) -> tuple[Placement, ...] | None:
         """What becomes of some pods; those that find a node first. None where it is not known."""
         if not self._is_known:
             return None
-        if self._placements is None:
-            cluster = self._asked.profiles.again().load(self._asked.objects)
-            self._placements = {each.pod: each for each in simulate(cluster).placements}
-        found = self._placements
+        _, found = self._simulation()
         return tuple(found[name] for name in found if name in pods)
+
+    def group_of(self, pod: PodInfo) -> GroupStanding | None:
+        """How far the pod group of a waiting pod comes; None for other pods, or if not known."""
+        if not (self._is_known and pod.group_name) or pod.node_name:
+            return None
+        cluster, _ = self._simulation()
+        return group_standing(pod, cluster.engine)
+
+    def _simulation(self) -> tuple[ClusterState, dict[str, Placement]]:
+        """The cluster after all that waits was tried, and what became of it."""
+        if self._simulated is None:
+            cluster = self._asked.profiles.again().load(self._asked.objects)
+            placements = simulate(cluster).placements
+            self._simulated = cluster, {each.pod: each for each in placements}
+        return self._simulated
 
 
 def _all_that_is_judged(asked: Asked, pod: PodInfo) -> Hashable:

@@ -306,6 +306,42 @@ def test_a_member_is_explained_with_its_group(
 
 
 @pytest.mark.parametrize(
+    ("least", "pods", "said"),
+    [
+        pytest.param(2, 2, "Member of pod group default/train: 2 of 2 fit\n", id="whole"),
+        pytest.param(
+            3,
+            3,
+            "Member of pod group default/train: 2 of 3 fit; the first of the others: 0/1 nodes are "
+            "available: 1 Too many pods.",
+            id="does not fit",
+        ),
+        pytest.param(
+            4,
+            2,
+            "Member of pod group default/train: 2 of at least 4 pods are there",
+            id="too few pods",
+        ),
+    ],
+)
+def test_it_is_said_how_much_of_a_group_fits(
+    tmp_path: Path, least: int, pods: int, said: str
+) -> None:
+    """Each member by itself may fit; the group is what is placed."""
+    members = [
+        pod_manifest(f"p{i}", schedulingGroup={"podGroupName": "train"}) for i in range(pods)
+    ]
+    node = node_manifest("n")
+    node["status"]["allocatable"]["pods"] = "2"
+    file = write_list(tmp_path / "c.json", node, pod_group("train", least), *members)
+
+    result = run("-f", file, GATES)
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert said in " ".join(result.stdout.split()) or said in result.stdout
+
+
+@pytest.mark.parametrize(
     ("objects", "said"),
     [
         pytest.param([pod_manifest("p")], "Fits nowhere: no nodes available to schedule pods"),
