@@ -192,7 +192,7 @@ export function heatMaps(heats, chosen) {
 }
 
 function scaleOf(hasClosed) {
-  return h("span", { class: "scale" }, "0 %", h("i"), "100 %", h("b"), "more than there is", hasClosed ? " · hatched: cordoned" : "", " · outlined: has none");
+  return h("span", { class: "scale" }, "0\u00a0%", h("i"), "100\u00a0%", h("b"), "more than there is", hasClosed ? " · hatched: cordoned" : "", " · outlined: has none");
 }
 
 export function useTable(use) {

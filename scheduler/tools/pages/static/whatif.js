@@ -103,7 +103,7 @@ export function showWhatIf(place, found, { isLive, moment = null }) {
     found.homeless.length ? leftCard(homeless, waiting, isLive, moment) : null,
     card("Nodes before and after", heatMaps([{ heat: found.heat.before, title: "Before" }, { heat: found.heat.after, before: found.heat.before, title: "After" }]).element),
     found.placements.length ? movesCard(found.placements, isLive, moment) : null,
-    card("Requested of what the nodes have", table(use.headers, use.rows)));
+    card("Requested of what the nodes have", table(use.headers, use.rows, "stack")));
 }
 
 function verdictOf(found, homeless) {
