@@ -6,13 +6,8 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
-from scheduler.kernel.answers.model import (
-    Disagreement,
-    NextNode,
-    Placed,
-    PluginRejection,
-    ShadowSummary,
-)
+from scheduler.kernel.answers.model import NextNode, Placed, PluginRejection
+from scheduler.kernel.answers.shadow_model import Disagreement, ShadowSummary
 from scheduler.tools.cli.shadow import _profiles_called, shadow
 from scheduler.tools.cli.shadow_text import disagreement_text, summary_lines
 
