@@ -144,7 +144,7 @@ FAULTS: Final = (
     NamedFault(
         "a change log that was trimmed, after 8,192 changes, gives stale rows",
         "kernel/snapshot/row_log",
-        "            self._first += drop\n",
+        "        if start < 0:\n            return None\n",
         "",
         "tests/unit/snapshot/test_amounts.py::test_a_log_that_was_trimmed_says_so",
     ),

@@ -117,5 +117,5 @@ def test_contents_of_rows_are_the_content_of_each(count: int) -> None:
 
     assert picked is not None
     assert picked.contents() == [
-        sums.content(row, sums.load_of(pod.shape), 1) for row in range(count)
+        sums.content(row, sums.load_of(pod.shape, 1)) for row in range(count)
     ]
