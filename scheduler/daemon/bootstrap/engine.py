@@ -41,7 +41,9 @@ def build_engine(  # noqa: PLR0913 - what differs between a daemon, a file and a
     """
 
     def rules_of(written: dict[str, Any]) -> EngineProfiles:
-        changed = load_object(written, out_of_tree=builder.own_plugins)
+        changed = load_object(
+            written, out_of_tree=builder.own_plugins, feature_gates=config.feature_gates
+        )
         return EngineProfiles(
             builder.build(changed), changed.percentage_of_nodes_to_score, _backoff(changed)
         )

@@ -167,6 +167,10 @@ class PodGroups(SharedState):
         """What is known of a group."""
         return self._groups.get((namespace, name))
 
+    def all(self) -> Iterator[tuple[GroupKey, GroupMembers]]:
+        """Every group that is known, in the order in which they came."""
+        yield from self._groups.items()
+
     def of_pod(self, pod: PodInfo) -> GroupMembers | None:
         """What is known of the group of a pod; None for a pod without one."""
         name = pod.group_name

@@ -11,6 +11,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.answers.model import StoryEntry
 from scheduler.kernel.answers.why import Depth
+from scheduler.kernel.groups import GroupMembers
 from scheduler.tools.cli.explaining import served_names, unserved_name
 from scheduler.tools.cli.pod_page import PodPage, pod_page, seconds_since
 from scheduler.tools.cli.top.view import SOON, WaitingRow, view_of
@@ -48,6 +49,25 @@ class WaitingPods(_Wire, frozen=True):
     ages: tuple[int, ...]
 
 
+class Gang(_Wire, frozen=True):
+    """A pod group.
+
+    Attributes:
+        name: namespace and name.
+        least: so many members run, or none; None where there is no PodGroup, or where each member
+            counts by itself.
+        placed: members with a node.
+        waiting: members without one.
+        pod: the first of these; empty if there is none.
+    """
+
+    name: str
+    least: int | None
+    placed: int
+    waiting: int
+    pod: str
+
+
 class Now(_Wire, frozen=True):
     """The page "Now"; see `cli.top.view.View`.
 
@@ -60,6 +80,7 @@ class Now(_Wire, frozen=True):
         series: what happened over time.
         heat: how full the nodes are.
         waiting: pods without a node by reason.
+        gangs: pod groups with members, those that wait first; at most 50.
     """
 
     missing: str
@@ -72,6 +93,7 @@ class Now(_Wire, frozen=True):
     series: Series
     heat: Heat
     waiting: tuple[WaitingPods, ...]
+    gangs: tuple[Gang, ...] = ()
 
 
 class FoundPod(_Wire, frozen=True):
@@ -113,6 +135,29 @@ def now_of(scene: Scene) -> Now:
         scene.series,
         heat_of(scene.engine.core.snapshot),
         tuple(_waiting(each, time) for each in sorted(view.waiting, key=_needs_no_help)),
+        _gangs(scene),
+    )
+
+
+def _gangs(scene: Scene) -> tuple[Gang, ...]:
+    """The groups that the engine knows; none without their feature gates."""
+    known = scene.engine.core.groups
+    found = [
+        _gang(f"{namespace}/{name}", members)
+        for (namespace, name), members in (() if known is None else known.all())
+        if members.pending or members.assigned
+    ]
+    return tuple(sorted(found, key=lambda each: (not each.waiting, each.name))[:_LISTED])
+
+
+def _gang(name: str, members: GroupMembers) -> Gang:
+    waiting = [members.pending[uid] for uid in members.waiting]
+    return Gang(
+        name,
+        None if members.group is None else members.group.min_count,
+        members.scheduled,
+        len(waiting),
+        waiting[0].key if waiting else "",
     )
 
 

@@ -4,11 +4,15 @@ from msgspec.structs import replace
 
 from scheduler.api.objects import ObjectMeta, Service, ServiceSpec
 from scheduler.api.pods import PodInfo
+from scheduler.config.feature_gates import SWITCHES, TAINT_TOLERATION_COMPARISON_OPERATORS
 from scheduler.config.load import default_configuration
 from scheduler.config.types import KubeSchedulerConfiguration
+from scheduler.config.write import to_object
 from scheduler.daemon.bootstrap import FrameworkBuilder, build_engine
 from scheduler.kernel.engine import Engine
-from scheduler.kernel.engine.events import BindFailed, Decide, ObjectSet, Tick
+from scheduler.kernel.engine.events import BindFailed, Configure, Decide, ObjectSet, Tick
+from scheduler.kernel.engine.instructions import Configured
+from scheduler.kernel.plugins.registry import BEHIND_GATES
 from scheduler.observability.engine_metrics import EngineMetrics
 from scheduler.observability.instruments import Instruments
 from scheduler.observability.queue_metrics import QueueMetrics
@@ -69,6 +73,22 @@ def test_back_off_is_as_configured() -> None:
         engine.handle(Tick(), now)
         assert place_of(engine, pod) == "active"
         engine.handle(Decide(), now)
+
+
+def test_another_configuration_keeps_the_feature_gates() -> None:
+    """These are flags: a file that changes while the daemon runs says nothing of them."""
+    gates = SWITCHES
+    before = default_configuration("stowage", gates)
+    engine = engine_of(before)
+    changed = replace(before, pod_max_backoff_seconds=60)
+
+    answers = engine.handle(Configure(to_object(changed)), START)
+
+    assert [each for each in answers if isinstance(each, Configured)] == [Configured("")]
+    [framework] = engine.core.frameworks.values()
+    assert framework.is_member(make_pod_info("p", group="g"))
+    plugins = framework.plugins.by_name
+    assert type(plugins["TaintToleration"]) in BEHIND_GATES[TAINT_TOLERATION_COMPARISON_OPERATORS]
 
 
 def test_the_time_in_unschedulable_is_as_told() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from scheduler.config.feature_gates import POD_GROUPS
 from scheduler.tools.cli.explain import explain
 from scheduler.tools.cli.what_if import what_if
 from tests.support.console import JSON, lines, scene_of, serving
@@ -71,6 +72,37 @@ def test_now_has_the_queue_by_reason_and_the_nodes_by_zone() -> None:
             "pods": [0.0091, 0.0],
         },
     }
+
+
+def test_now_has_the_pod_groups() -> None:
+    """Those that wait first; a group that no PodGroup describes needs no number of pods."""
+
+    def member(name: str, group: str, **spec: Any) -> Manifest:
+        return pod_manifest(name, schedulingGroup={"podGroupName": group}, **spec)
+
+    train = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "train"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
+    }
+    pods = [
+        member("a", "running", nodeName="n1"),
+        member("b", "train", nodeName="n1"),
+        member("c", "train"),
+    ]
+
+    async def now(gates: frozenset[str]) -> list[Any]:
+        scene = scene_of(*NODES, train, *pods, gates=gates)
+        async with serving(scene) as (url, client), client.get(f"{url}/api/now") as answer:
+            gangs: list[Any] = (await answer.json())["gangs"]
+            return gangs
+
+    assert asyncio.run(now(POD_GROUPS)) == [
+        {"name": "default/train", "least": 3, "placed": 1, "waiting": 1, "pod": "default/c"},
+        {"name": "default/running", "least": None, "placed": 1, "waiting": 0, "pod": ""},
+    ]
+    assert asyncio.run(now(frozenset())) == []
 
 
 def test_pods_are_answered_as_explain_prints_them(tmp_path: Path) -> None:

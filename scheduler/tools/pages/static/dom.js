@@ -53,8 +53,8 @@ export function dayTime(text) {
   return Number.isNaN(time.getTime()) ? text : time.toISOString().replace("T", " ").replace(/\.\d+Z$/, " UTC");
 }
 
-export function podLink(pod, moment) {
-  return h("a", { href: pageOf("pod", { pod, ...(moment ? { at: moment } : {}) }), class: "mono" }, pod);
+export function podLink(pod, moment, text = pod) {
+  return h("a", { href: pageOf("pod", { pod, ...(moment ? { at: moment } : {}) }), class: "mono" }, text);
 }
 
 export function pageOf(page, query = {}) {

@@ -33,6 +33,17 @@ function waitingCard(now, moment) {
     table(["reason", { text: "pods", number: true }, { text: "oldest waits", number: true }, "by age"], rows, "stack"));
 }
 
+function gangsCard(now, moment) {
+  const rows = now.gangs.map((each) => [
+    each.pod ? podLink(each.pod, moment, each.name) : each.name,
+    each.least === null ? number(each.placed) : `${number(each.placed)} of ${number(each.least)}`,
+    number(each.waiting),
+  ]);
+  return card("Pod groups",
+    h("p", { class: "quiet small" }, "Members with a node, of those that the group needs. A link leads to the first member that waits."),
+    table(["group", { text: "placed", number: true }, { text: "wait", number: true }], rows, "stack"));
+}
+
 function ages(each) {
   const told = each.ages.map((count, index) => (count ? `${number(count)} wait ${AGES[index]}` : "")).filter(Boolean).join(", ");
   const total = each.ages.reduce((sum, count) => sum + count, 0) || 1;
@@ -63,13 +74,14 @@ async function podsOn(node, moment) {
 export function showNow(place, now, { isLive, moment, title = "Now", withSeries = true }) {
   const numbers = h("div", {});
   const waiting = h("div", {});
+  const gangs = h("div", {});
   const legend = h("div", {});
   const map = heatMaps([{ heat: now.heat, title: "Nodes" }], isLive ? (node) => podsOn(node, moment()) : null);
   const plot = withSeries && now.series.times.length > 1
     ? timePlot({ title: "Pods per second", times: now.series.times, isTimeOfDay: true, lines: [{ name: "bound", values: now.series.binds }, { name: "new", values: now.series.arrivals }] }) : null;
   let latest = now;
   fill(place, h("section", { class: "card" }, h("div", { class: "head" }, h("h2", {}, title), isLive ? saveButton("now", () => latest) : null), numbers),
-    waiting, plot ? card("Pods per second", plot.element) : null,
+    waiting, gangs, plot ? card("Pods per second", plot.element) : null,
     card("How full the nodes are", map.element), legend);
   function update(next) {
     latest = next;
@@ -80,6 +92,12 @@ export function showNow(place, now, { isLive, moment, title = "Now", withSeries 
       const element = waitingCard(next, moment());
       if (next.waiting.length) element.append(ageLegend());
       fill(waiting, element);
+    }
+    const groups = JSON.stringify(next.gangs || []);
+    if (groups !== gangs.dataset.shown && !gangs.contains(document.activeElement)) {
+      gangs.dataset.shown = groups;
+      if (groups === "[]") fill(gangs);
+      else fill(gangs, gangsCard(next, moment()));
     }
     map.maps[0].update(next.heat);
     if (plot) plot.update(next.series.times, [next.series.binds, next.series.arrivals]);
