@@ -47,6 +47,10 @@ def reserving(
 ) -> dict[str, Any]:
     """What reserves a claim for a pod, and allocates it if it is not.
 
+    A reservation alone is added to those of other pods, whatever else has changed: what comes back
+    tells whether the allocation is still the one that was decided on. So many pods share a claim
+    without getting into each other's way.
+
     `now` is in seconds since 1970.
     """
     user = {"resource": "pods", "name": pod.name, "uid": pod.uid}
@@ -56,7 +60,11 @@ def reserving(
         status["allocation"] = msgspec.Raw(msgspec.json.encode(stamped))
     elif claim.status.allocation is not None and not claim.status.allocation.allocation_timestamp:
         status["allocation"] = {"allocationTimestamp": time_text(now)}
-    return {"metadata": _unchanged(claim), "status": status}
+    is_bound = "allocation" in status
+    return {
+        "metadata": _unchanged(claim) if is_bound else {"uid": claim.metadata.uid},
+        "status": status,
+    }
 
 
 def reserved(

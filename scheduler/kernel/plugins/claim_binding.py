@@ -2,11 +2,13 @@
 
 Source: pkg/scheduler/framework/plugins/dynamicresources dynamicresources.go (PreBind, bindClaim,
 isPodReadyForBinding), extendeddynamicresources.go (createExtendedResourceClaim) v1.36.3.
-Differs: a change of a claim ends the wait, in place of a look every five seconds. A claim that was
-made here is not waited for in the watch.
+Differs: pods that share a claim write one after the other, and reservations do not conflict. A
+change of a claim ends the wait, in place of a look every five seconds. A claim that was made here
+is not waited for in the watch.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -24,12 +26,13 @@ from scheduler.kernel.devices.pod_claims import (
     is_ready,
     is_reserved_for,
 )
-from scheduler.kernel.framework.handle import Handle
+from scheduler.kernel.framework.handle import Handle, Wake
 from scheduler.kernel.framework.status import SUCCESS, Status, error
 from scheduler.observability.device_metrics import DeviceMetrics
 
 CONFLICT: Final = 409
 _TRIES: Final = 5
+_TURN_SECONDS: Final = 60.0
 _PAUSE_SECONDS: Final = 0.01
 """Between tries of a write that met another one. Source: client-go util/retry DefaultRetry."""
 
@@ -55,6 +58,50 @@ class TakenClaims:
         self.mappings: Sequence[Any] = ()
 
 
+class _Turns:
+    """Who writes to a claim, one after the other.
+
+    The API server does writes to one object over until none comes in between: a hundred at once are
+    thousands.
+    """
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+        self._lines: dict[str, list[_Ticket]] = {}
+
+    @asynccontextmanager
+    async def turn(self, claim: str) -> AsyncIterator[None]:
+        """Wait for those that came before, if they are not stuck; a claim is named by its UID."""
+        line = self._lines.setdefault(claim, [])
+        ticket = _Ticket()
+        line.append(ticket)
+        try:
+            if line[0] is not ticket:
+                is_first = partial(_is_first, line, ticket)
+                await self._handle.api.until(is_first, ticket.listen, _TURN_SECONDS)
+            yield
+        finally:
+            line.remove(ticket)
+            if line:
+                line[0].wake()
+            else:
+                del self._lines[claim]
+
+
+class _Ticket:
+    """A place in a line."""
+
+    def __init__(self) -> None:
+        self.wake: Wake = _nothing
+
+    def listen(self, wake: Wake) -> Wake:
+        self.wake = wake
+        return self._end
+
+    def _end(self) -> None:
+        self.wake = _nothing
+
+
 class ClaimBinding:
     """Writes claims, and waits for their devices; one for each profile.
 
@@ -67,13 +114,15 @@ class ClaimBinding:
         self._handle = handle
         self._timeout_seconds = timeout_seconds
         self._metrics = DeviceMetrics(handle.metrics)
+        self._turns = _Turns(handle)
 
     async def bind(self, taken: TakenClaims, pod: PodInfo, node_name: str) -> Status:
         """Write what was taken, and wait until the devices are ready."""
         try:
             for place, claim in enumerate(taken.claims):
                 if not is_reserved_for(claim, pod):
-                    taken.claims[place] = await self._bind(taken, place, pod)
+                    async with self._turns.turn(claim.metadata.uid):
+                        taken.claims[place] = await self._bind(taken, place, pod)
             if any(map(has_binding_conditions, taken.claims)):
                 await self._wait(taken, pod, node_name)
         except (DeviceBindingError, SchedulerError) as problem:
@@ -140,9 +189,12 @@ class ClaimBinding:
                 )
                 claim = writes.as_claim(answer)
         body = writes.reserving(claim, pod, allocation, self._handle.wall())
-        return writes.as_claim(
-            await self._request("PATCH", writes.path_of(claim, "/status"), body, told)
-        )
+        answer = await self._request("PATCH", writes.path_of(claim, "/status"), body, told)
+        written = writes.as_claim(answer)
+        if allocation is None:
+            _check_as_decided(written, None)
+            _check_still_allocated(claim, written)
+        return written
 
     async def _request(self, method: str, path: str, body: object, told: str) -> Any:
         try:
@@ -230,5 +282,20 @@ def _check_as_decided(claim: ResourceClaim, allocation: AllocationResult | None)
         raise ClaimWriteError(f"claim {claim.key} got deallocated elsewhere in the meantime")
 
 
-def _never_listening(_: Any) -> Any:
-    return lambda: None
+def _check_still_allocated(claim: ResourceClaim, written: ResourceClaim) -> None:
+    """From now on the reservation keeps the allocation; before it may have been another one."""
+    decided, now = claim.status.allocation, written.status.allocation
+    if decided is None or now is None or decided.devices.results != now.devices.results:
+        raise ClaimWriteError(f"claim {claim.key} got allocated elsewhere in the meantime")
+
+
+def _never_listening(_: Wake) -> Wake:
+    return _nothing
+
+
+def _nothing() -> None:
+    pass
+
+
+def _is_first(line: Sequence[_Ticket], ticket: _Ticket) -> bool:
+    return line[0] is ticket

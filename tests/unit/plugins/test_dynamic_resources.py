@@ -53,6 +53,7 @@ class FakeApi:
         claims: by path, what claims are at the server.
         failures: what the next requests raise.
         waited: for how long was waited at most.
+        last_answer: the claim as it was answered last.
     """
 
     def __init__(self, catalog: ClaimCatalog) -> None:
@@ -60,6 +61,7 @@ class FakeApi:
         self.failures: list[SchedulerError | None] = []
         self.waited: list[float] = []
         self.meanwhile: Callable[[], None] = lambda: None
+        self.last_answer: Any = None
         self._catalog = catalog
 
     async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
@@ -72,7 +74,8 @@ class FakeApi:
             raise problem
         if "/pods/" in path:
             return {"kind": "Pod"}
-        return self._claim(method, path, self.sent[-1][2])
+        self.last_answer = self._claim(method, path, self.sent[-1][2])
+        return self.last_answer
 
     async def until(
         self, holds: Callable[[], bool], listen: Callable[[Any], Any], seconds: float
@@ -638,7 +641,39 @@ def test_an_allocated_claim_is_only_reserved() -> None:
 
     [(_, path, body)] = world.api.sent
     assert path.endswith("/resourceclaims/c/status")
-    assert body["status"] == {"reservedFor": [{"resource": "pods", "name": "p", "uid": "p"}]}
+    # In whatever version: others are reserved at the same time.
+    assert body == {
+        "metadata": {"uid": "c"},
+        "status": {"reservedFor": [{"resource": "pods", "name": "p", "uid": "p"}]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("now", "problem"),
+    [
+        (make_claim("c", on="a", users=("q", "r")), ""),
+        (make_claim("c", on="b", users=("q",)), "got allocated elsewhere in the meantime"),
+        (make_claim("c"), "got deallocated elsewhere in the meantime"),
+        (make_claim("c", on="a", deletionTimestamp=LONG_AGO), "got deleted in the meantime"),
+    ],
+)
+def test_a_reservation_is_of_what_was_decided_on(now: ResourceClaim, problem: str) -> None:
+    """The answer says whether it was; if not, the binding fails and the reservation goes."""
+    world = World("a")
+    world.claim("c", on="a", users=("q",))
+    pod = pod_of("c")
+    state = world.reserved(pod)
+    world.tell(CLAIM, now)
+
+    status = world.pre_bind(state, pod)
+
+    assert status.is_success is not bool(problem)
+    assert status.message.endswith(problem)
+    if now.status.allocation is not None:
+        world.tell(CLAIM, read(ResourceClaim, world.api.last_answer))
+        [left] = world.plugin.unreserve(state, pod, "a") or ()
+        assert left.body is not None
+        assert left.body["status"] == {"reservedFor": [{"$patch": "delete", "uid": "p"}]}
 
 
 @pytest.mark.parametrize(
@@ -679,6 +714,65 @@ def test_conflicts_without_end_fail_the_binding() -> None:
 
     assert status == Status(Code.ERROR, ("add finalizer to claim default/c: 409",))
     assert [method for method, *_ in world.api.sent].count("PATCH") == 5
+
+
+class TakesTurns(FakeApi):
+    """Answers late, and sees how many write to one claim at a time."""
+
+    def __init__(self, catalog: ClaimCatalog) -> None:
+        super().__init__(catalog)
+        self.writing: list[str] = []
+        self.most = 0
+        self.order: list[str] = []
+
+    async def request(self, method: str, path: str, body: Any = None) -> Any:
+        self.writing.append(path)
+        self.most = max(self.most, self.writing.count(path))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        self.writing.remove(path)
+        self.order.append(body["status"]["reservedFor"][0]["name"])
+        return await super().request(method, path, body)
+
+    async def until(
+        self, holds: Callable[[], bool], listen: Callable[[Any], Any], seconds: float
+    ) -> bool:
+        changed = asyncio.Event()
+        end = listen(changed.set)
+        while not holds():
+            await changed.wait()
+            changed.clear()
+        end()
+        return True
+
+
+def test_pods_that_share_a_claim_write_one_after_the_other() -> None:
+    """In the order in which they came; one that is cancelled while it waits holds up none."""
+    world = World("a")
+    world.plugin._handle._backing.api = api = TakesTurns(world.catalog)
+    world.claim("shared", on="a", users=("q",))
+    world.claim("other", on="a", users=("q",))
+    pods = [pod_of("shared", name=f"p-{i}") for i in range(5)]
+    pods.append(pod_of("other", name="apart"))
+    states = [world.reserved(pod) for pod in pods]
+
+    async def all_at_once() -> list[Any]:
+        tasks = [
+            asyncio.create_task(world.plugin.pre_bind(state, pod, "a"))
+            for state, pod in zip(states, pods, strict=True)
+        ]
+        await asyncio.sleep(0)
+        tasks[2].cancel()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    answers = asyncio.run(all_at_once())
+
+    assert [answer == SUCCESS for answer in answers] == [True, True, False, True, True, True]
+    assert isinstance(answers[2], asyncio.CancelledError)
+    assert [name for name in api.order if name != "apart"] == ["p-0", "p-1", "p-3", "p-4"]
+    assert api.order.index("apart") < 2
+    assert api.most == 1
+    assert not world.plugin._binding._turns._lines
 
 
 def test_what_is_given_back_is_free_at_once() -> None:
