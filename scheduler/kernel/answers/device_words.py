@@ -57,7 +57,8 @@ def claim_edit_text(edit: AboutClaims) -> str:
     """What to do about a claim."""
     match edit:
         case LowerCount():
-            return f"ask for {edit.at_most} of {edit.count} devices in {_where(edit)}"
+            what = _count(edit.at_most, "device")
+            return f"ask for {what} instead of {edit.count} in {_where(edit)}"
         case LoosenSelector():
             return f"write `{edit.instead}` instead of `{edit.text}` in {_where(edit)}"
         case DropDeviceRule():
@@ -96,21 +97,25 @@ def _request(found: DeviceObstacle) -> str:
 def _step(found: DeviceObstacle, left: DevicesLeft) -> str:
     match left.step:
         case "seen":
-            return "seen by nodes"
+            return "devices in all"
         case "class" | "selector":
             failing = f" (fails on {_count(left.failing, 'device')})" if left.failing else ""
-            where = f"class {found.device_class}" if left.step == "class" else "selector"
+            where = f"of class {found.device_class}" if left.step == "class" else "that satisfy"
             return f"{where}: {left.text}{failing}"
         case "capacity":
             return "with the capacity"
         case "taints":
-            named = [f"{each.devices} have {each.taint}" for each in found.taints]
+            named = [f"{_have(each.devices)} {each.taint}" for each in found.taints]
             return f"without taints that it does not tolerate ({_few(named, len(named))})"
         case "in use":
             held = [_holder(each) for each in found.holders]
             return f"not in use ({_few(held, found.holder_count)})"
         case _:
             return "with the counters of their pool"
+
+
+def _have(devices: int) -> str:
+    return "1 has" if devices == 1 else f"{devices} have"
 
 
 def _holder(holder: DeviceHolder) -> str:

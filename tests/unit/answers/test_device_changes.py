@@ -80,10 +80,10 @@ def test_fewer_devices_as_many_as_there_are() -> None:
     answer = answered(*objects)
 
     assert [change_text(c) for c in answer.changes or ()] == [
-        "ask for 3 of 5 devices in request gpu of template four: then it fits on n"
+        "ask for 3 devices instead of 5 in request gpu of template four: then it fits on n"
     ]
     assert device_advice(answer) == (
-        "Ask for 3 of 5 devices in request gpu of template four: then it fits on n."
+        "Ask for 3 devices instead of 5 in request gpu of template four: then it fits on n."
     )
     assert msgspec.json.decode(msgspec.json.encode(answer.changes)) == [
         {
@@ -113,7 +113,7 @@ def test_a_constraint_may_leave_fewer_devices_than_each_request_finds() -> None:
     ]
 
     assert changes(*objects) == [
-        "ask for 2 of 4 devices in request gpu of claim default/mine: then it fits on n",
+        "ask for 2 devices instead of 4 in request gpu of claim default/mine: then it fits on n",
         (
             f"drop the constraint `the same {DRIVER}/model for gpu` of claim default/mine: "
             "then it fits on n"

@@ -92,10 +92,10 @@ def test_what_each_step_leaves_is_told_with_who_has_the_rest() -> None:
     assert isinstance(found[0], DeviceObstacle)
     assert [device_text(found[0]), *device_steps(found[0])] == [
         "claim default/mine, request gpu: 2 of class gpu, 1 left at most, on n",
-        "5 on 2 nodes: seen by nodes",
-        f"5 on 2 nodes: class gpu: {OF_DRIVER}",
-        f"3 on 1 node: selector: {BIG}",
-        "2 on 1 node: without taints that it does not tolerate (1 have bad=1:NoSchedule)",
+        "5 on 2 nodes: devices in all",
+        f"5 on 2 nodes: of class gpu: {OF_DRIVER}",
+        f"3 on 1 node: that satisfy: {BIG}",
+        "2 on 1 node: without taints that it does not tolerate (1 has bad=1:NoSchedule)",
         "1 on 1 node: not in use (1 by claim default/held of pod default/q)",
     ]
 
