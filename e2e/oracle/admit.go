@@ -21,6 +21,8 @@ import (
 	"k8s.io/kubernetes/pkg/apis/resource"
 	_ "k8s.io/kubernetes/pkg/apis/resource/install"
 	resourcevalidation "k8s.io/kubernetes/pkg/apis/resource/validation"
+	"k8s.io/kubernetes/pkg/apis/scheduling"
+	_ "k8s.io/kubernetes/pkg/apis/scheduling/install"
 	"k8s.io/kubernetes/pkg/apis/storage"
 	_ "k8s.io/kubernetes/pkg/apis/storage/install"
 	"k8s.io/kubernetes/pkg/registry/apps/replicaset"
@@ -35,6 +37,7 @@ import (
 	"k8s.io/kubernetes/pkg/registry/resource/resourceclaim"
 	"k8s.io/kubernetes/pkg/registry/resource/resourceclaimtemplate"
 	"k8s.io/kubernetes/pkg/registry/resource/resourceslice"
+	"k8s.io/kubernetes/pkg/registry/scheduling/podgroup"
 	"k8s.io/kubernetes/pkg/registry/storage/csidriver"
 	"k8s.io/kubernetes/pkg/registry/storage/csinode"
 	"k8s.io/kubernetes/pkg/registry/storage/csistoragecapacity"
@@ -128,6 +131,11 @@ func admitObject(obj runtime.Object, namespaces corev1client.NamespaceInterface)
 		status := o.Status
 		errs = create(volumeattachment.Strategy, o, "")
 		o.Status = status
+	case *scheduling.PodGroup:
+		status := o.Status
+		o.SetGroupVersionKind(gvk)
+		errs = create(podgroup.NewStrategy(), o, o.Namespace)
+		o.Status = status
 	case *resource.DeviceClass:
 		errs = create(deviceclass.Strategy, o, "")
 	case *resource.ResourceSlice:
@@ -158,6 +166,12 @@ func admitObject(obj runtime.Object, namespaces corev1client.NamespaceInterface)
 
 func create(strategy creation, obj runtime.Object, ns string) field.ErrorList {
 	ctx := genericapirequest.WithNamespace(context.Background(), ns)
+	if gvk := obj.GetObjectKind().GroupVersionKind(); !gvk.Empty() {
+		// Validation that is declared asks through which version an object comes.
+		ctx = genericapirequest.WithRequestInfo(ctx, &genericapirequest.RequestInfo{
+			IsResourceRequest: true, Verb: "create", APIGroup: gvk.Group, APIVersion: gvk.Version, Namespace: ns,
+		})
+	}
 	strategy.PrepareForCreate(ctx, obj)
 	return strategy.Validate(ctx, obj)
 }

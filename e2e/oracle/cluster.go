@@ -30,6 +30,7 @@ const syncTimeout = 30 * time.Second
 // realScheduler is kube-scheduler as its own main builds it, over objects in memory.
 type realScheduler struct {
 	*scheduler.Scheduler
+	client            *fake.Clientset
 	factory           informers.SharedInformerFactory
 	completedProfiles []config.KubeSchedulerProfile
 	extenders         []config.Extender
@@ -38,7 +39,7 @@ type realScheduler struct {
 func newScheduler(ctx context.Context, cfg *config.KubeSchedulerConfiguration, objects []runtime.Object) (*realScheduler, error) {
 	client := fake.NewSimpleClientset(objects...)
 	listSorted(client, objects)
-	s := &realScheduler{factory: scheduler.NewInformerFactory(client, 0), extenders: cfg.Extenders}
+	s := &realScheduler{client: client, factory: scheduler.NewInformerFactory(client, 0), extenders: cfg.Extenders}
 	recorders := func(string) events.EventRecorderLogger { return &events.FakeRecorder{} }
 	var err error
 	s.Scheduler, err = scheduler.New(ctx, client, s.factory, nil, profile.RecorderFactory(recorders),

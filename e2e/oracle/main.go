@@ -10,6 +10,7 @@
 //	oracle -f FILE... [-profile-config F]  objects from YAML or JSON files, one answer
 //	oracle -check                          cases on standard input, their invalid objects on output
 //	oracle -hints                          cases with questions about queueing hints, answers on output
+//	oracle -groups                         cases with units to try, the ends of attempts on output
 //	oracle -cel                            expressions about devices, verdicts on output
 //	oracle -config FILE                    accept (effective configuration on output) or reject
 //	oracle -configs                        the same for JSON lines {"config": "YAML or JSON text"}
@@ -36,6 +37,7 @@ func main() {
 	gates := flag.String("feature-gates", "", "feature gates, as kube-scheduler's flag")
 	check := flag.Bool("check", false, "only report objects the API server would refuse")
 	hints := flag.Bool("hints", false, "answer the cases' questions about queueing hints")
+	groups := flag.Bool("groups", false, "try single pods and groups one after the other, and tell how each attempt ends")
 	cel := flag.Bool("cel", false, "answer what expressions say of devices")
 	configFile := flag.String("config", "", "check one KubeSchedulerConfiguration file")
 	configs := flag.Bool("configs", false, "check configurations given as JSON lines")
@@ -60,6 +62,8 @@ func main() {
 		err = answerFiles(append(files, flag.Args()...), *profileConfig, *preempt)
 	case *hints:
 		err = eachLine(os.Stdin, os.Stdout, *workers, hintsLine)
+	case *groups:
+		err = eachLine(os.Stdin, os.Stdout, *workers, groupsLine)
 	case *cel:
 		err = eachLine(os.Stdin, os.Stdout, *workers, celLine)
 	case *check:

@@ -18,6 +18,7 @@ from tests.parity.expressions import expressions_command
 from tests.parity.generator.expressions import make_question
 from tests.parity.generator.families import FAMILIES, FLAGS, make_case
 from tests.parity.generator.worked import WORKED, worked_case
+from tests.parity.groups import groups_command, judged, question
 from tests.parity.hints import FAMILIES as HINT_FAMILIES, hints_command, make_questions
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -30,6 +31,8 @@ HINTS = "hints"
 """The file of the recorded questions about queueing hints."""
 HINT_CASES = 4
 """Cases with questions about queueing hints per family."""
+GROUPS = "groups"
+"""The file of the recorded attempts of single pods and pod groups."""
 EXPRESSIONS = "expressions"
 """The file of the recorded expressions about devices."""
 EXPRESSION_CASES = 1000
@@ -39,7 +42,10 @@ EXPRESSION_CASES = 1000
 def main() -> int:
     """Record every family, or those named; `worked` is that of the clusters made by hand."""
     RECORDED.mkdir(exist_ok=True)
-    families = sys.argv[1:] or [*FAMILIES, WORKED_OUT, EXPRESSIONS]
+    families = sys.argv[1:] or [*FAMILIES, WORKED_OUT, EXPRESSIONS, GROUPS]
+    if GROUPS in families:
+        families.remove(GROUPS)
+        _record_groups()
     if EXPRESSIONS in families:
         families.remove(EXPRESSIONS)
         _record_expressions()
@@ -77,6 +83,17 @@ def _record_expressions() -> None:
             for seed, answer in zip(seeds, answers, strict=True)
         ]
         _write(EXPRESSIONS, lines)
+
+
+def _record_groups() -> None:
+    seeds = range(FIRST_SEED, FIRST_SEED + CASES)
+    with running(groups_command()) as oracle:
+        lines = [
+            json.dumps({"seed": seed, **asked, "groups": theirs}, separators=(",", ":")) + "\n"
+            for seed, (case, ours, theirs) in zip(seeds, judged(oracle, seeds), strict=True)
+            for asked in [question(case, ours)]
+        ]
+        _write(GROUPS, lines)
 
 
 def _record_worked() -> None:

@@ -1,0 +1,285 @@
+"""Compare how attempts of single pods and of pod groups end with kube-scheduler's own.
+
+    python -m tests.parity.groups --seeds 0:5000
+    python -m tests.parity.groups --dump 17        # one case, both answers, the differences
+
+Each case is a small cluster with little room. Our engine tries every pod and group once, as the
+daemon would, and the judge then tries the same units in the same order. Both take the first of
+nodes that are equally good. Compared are the members of each attempt, where they went or why they
+did not, the condition of the group, and what holds the pods that were not tried.
+"""
+
+import argparse
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import Any, Final
+
+import msgspec
+from typing_extensions import override
+
+from scheduler.kernel.engine.algorithm import ScheduleResult, SchedulingAlgorithm
+from scheduler.kernel.engine.events import Decide
+from scheduler.kernel.engine.instructions import (
+    Bind,
+    Instruction,
+    LogError,
+    PatchGroupStatus,
+    PatchStatus,
+)
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.runtime import Feasibility
+from scheduler.kernel.framework.runtime.scoring import Best
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.tools.cli.progress import shown_progress
+from scheduler.tools.offline.cases import load_case
+from scheduler.tools.offline.cluster import ClusterState
+from scheduler.tools.offline.driving import Driving
+from tests.parity.answering import Answerer, oracle_command, pipelined, running
+from tests.parity.compare import Difference
+from tests.parity.generator.draw import Object
+from tests.parity.generator.groups import make_groups_case
+
+GATES: Final = ("GenericWorkload", "GangScheduling")
+PRINTED: Final = 20
+"""Differences printed before only counting goes on."""
+_BATCH: Final = 100
+_POST_FILTER = re.compile(
+    r"( no new claims to deallocate,)? (preemption: .*|not found)$", re.DOTALL
+)
+_ENOUGH: Final = 100
+"""No case has as many pods: what comes later is tried again."""
+
+
+def groups_command() -> list[str]:
+    """Return the command line of the judge."""
+    gates = ",".join(f"{gate}=true" for gate in GATES)
+    return oracle_command("--groups", f"--feature-gates={gates}", admit=False)
+
+
+def answer_groups(case: Object) -> Object:
+    """Try every pod and group of a case once, and tell how each attempt ended.
+
+    Args:
+        case: configuration and objects as the API server holds them.
+    """
+    _, cluster = load_case(case, GATES)
+    return _Trial(cluster).run()
+
+
+class _FirstOfEqual(SchedulingAlgorithm):
+    """Takes the first of equally good nodes, as the judge does: each choice bears on the next."""
+
+    @override
+    def _pick(
+        self, state: CycleState, best: Best, snapshot: Snapshot, found: Feasibility
+    ) -> ScheduleResult:
+        first = msgspec.structs.replace(best, rows=best.rows.min(keepdims=True))
+        return super()._pick(state, first, snapshot, found)
+
+
+class _Trial(Driving):
+    """Bindings stay under way, so that no pod is tried again."""
+
+    def __init__(self, cluster: ClusterState) -> None:
+        super().__init__(cluster.engine, cluster.asker)
+        cluster.engine.core.algorithm = _FirstOfEqual(Random(0))
+        self._keys = {pod.uid: pod.key for pod in cluster.waiting}
+        self._members = {pod.uid for pod in cluster.waiting if pod.group_name}
+        self._order = {pod.key: at for at, pod in enumerate(_by_age(cluster))}
+        self._pods: dict[str, Object] = {}
+        self._condition: Object | None = None
+        self._seen: set[str] = set()
+        self.reports: list[LogError] = []
+
+    def run(self) -> Object:
+        """Try what is ready until a pod comes for the second time."""
+        waiting = list(self.engine.core.queue.dump())
+        gated = {
+            entry["pod"]: {entry["gatingPlugin"]: [entry["message"]]}
+            for entry in waiting
+            if entry["queue"] == "gated"
+        }
+        units = list(self._units())
+        reports = [f"{report.problem}\n{report.trace}" for report in self.reports]
+        return {"units": units, "gated": gated, "reports": reports}
+
+    def _units(self) -> Iterator[Object]:
+        for _ in range(_ENOUGH):
+            if not self.engine.has_ready:
+                return
+            self._pods, self._condition = {}, None
+            self.handle(Decide())
+            if not self._pods or self._seen & self._pods.keys():
+                continue
+            self._seen |= self._pods.keys()
+            pods = sorted(self._pods.values(), key=lambda pod: self._order[pod["pod"]])
+            yield {"pods": pods, "condition": self._condition}
+
+    @override
+    def carry_out(self, instruction: Instruction) -> None:
+        if isinstance(instruction, Bind):
+            self._note(instruction.uid, host=instruction.node)
+        elif isinstance(instruction, PatchStatus) and instruction.condition is not None:
+            condition, text = instruction.condition, instruction.condition.message
+            if instruction.uid in self._members:
+                text = _POST_FILTER.sub("", text)
+            self._note(instruction.uid, reason=condition.reason, message=text)
+        elif isinstance(instruction, PatchGroupStatus):
+            condition = instruction.condition
+            self._condition = {
+                field: getattr(condition, field)
+                for field in ("type", "status", "reason", "message")
+            }
+        elif isinstance(instruction, LogError):
+            self.reports.append(instruction)
+        else:
+            super().carry_out(instruction)
+
+    def _note(self, uid: str, **said: str) -> None:
+        key = self._keys[uid]
+        self._pods.setdefault(key, {"pod": key, "host": "", "reason": "", "message": ""})
+        self._pods[key].update(said)
+
+
+def _by_age(cluster: ClusterState) -> list[Any]:
+    """Waiting pods in the order in which kube-scheduler tries the members of a group."""
+    return sorted(
+        cluster.waiting,
+        key=lambda pod: (-pod.priority, pod.pod.metadata.creation_timestamp or "~", pod.key),
+    )
+
+
+def question(admitted: Object, ours: Object) -> Object:
+    """Ask the judge to try the units that we tried."""
+    return {
+        **{key: admitted[key] for key in ("config", "objects") if key in admitted},
+        "units": [[pod["pod"] for pod in unit["pods"]] for unit in ours["units"]],
+    }
+
+
+def compare_groups(theirs: Object, ours: Object) -> list[Difference]:
+    """Return every difference between the judge's answer and ours."""
+    return list(_differences(theirs, ours))
+
+
+def _differences(theirs: Object, ours: Object) -> Iterator[Difference]:
+    if theirs.get("error"):
+        yield Difference("case", "error", theirs["error"], None)
+        return
+    if theirs["ready"]:
+        yield Difference("case", "not tried", theirs["ready"], [])
+    for number, (expected, actual) in enumerate(zip(theirs["units"], ours["units"], strict=True)):
+        yield from _unit(f"attempt {number}", expected, actual)
+    tried = {pod["pod"] for unit in theirs["units"] for pod in unit["pods"]}
+    for name in sorted(theirs["gated"].keys() | ours["gated"].keys()):
+        said = ours["gated"].get(name, {})
+        possible = theirs["gated"].get(name, {})
+        if name not in tried and not (said and said.items() <= possible.items()):
+            yield Difference(f"{name} gates", "gates", possible, said)
+
+
+def _unit(where: str, expected: Object, actual: Object) -> Iterator[Difference]:
+    theirs = {pod["pod"]: pod for pod in expected["pods"]}
+    ours = {pod["pod"]: pod for pod in actual["pods"]}
+    if theirs.keys() != ours.keys():
+        yield Difference(where, "members", sorted(theirs), sorted(ours))
+        return
+    for name, pod in theirs.items():
+        for field in ("host", "reason", "message"):
+            if pod.get(field, "") != ours[name][field]:
+                yield Difference(
+                    f"{where} {name} {field}", field, pod.get(field, ""), ours[name][field]
+                )
+    if expected["condition"] != actual["condition"]:
+        yield Difference(
+            f"{where} condition", "condition", expected["condition"], actual["condition"]
+        )
+
+
+def main() -> int:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", default="0:2000", metavar="A:B")
+    parser.add_argument("--dump", type=int, metavar="SEED")
+    arguments = parser.parse_args()
+    with running(groups_command()) as judge:
+        if arguments.dump is not None:
+            return _dump(judge, arguments.dump)
+        first, last = (int(part) for part in arguments.seeds.split(":"))
+        return _run(judge, range(first, last))
+
+
+def judged(judge: Answerer, seeds: Sequence[int]) -> Iterator[tuple[Object, Object, Object]]:
+    """Give each case as the API server holds it, our answer, and the judge's."""
+    for at in range(0, len(seeds), _BATCH):
+        some = seeds[at : at + _BATCH]
+        admitted = list(pipelined(judge, map(make_groups_case, some)))
+        ours = [answer_groups(case) for case in admitted if not case.get("invalid")]
+        asked = (c for c in admitted if not c.get("invalid"))
+        answers = pipelined(
+            judge, [question(case, our) for case, our in zip(asked, ours, strict=True)]
+        )
+        mine = iter(ours)
+        for case in admitted:
+            if case.get("invalid"):
+                yield case, {}, {}
+            else:
+                yield case, next(mine), next(answers)["groups"]
+
+
+def _run(judge: Answerer, seeds: range) -> int:
+    differing = invalid = 0
+    ends: Counter[str] = Counter()
+    with shown_progress("groups") as progress:
+        for seed, (case, ours, theirs) in zip(seeds, judged(judge, seeds), strict=True):
+            progress((seed - seeds.start) / len(seeds))
+            if case.get("invalid"):
+                invalid += 1
+                _print_limited(invalid, f"{seed} is invalid: {case['invalid'][0]}")
+                continue
+            ends.update(_ends(theirs))
+            differences = compare_groups(theirs, ours)
+            if differences:
+                differing += 1
+                ends.update(f"differs: {difference.kind}" for difference in differences)
+                _print_limited(differing, f"{seed} {differences[0]}")
+    print(f"groups: {len(seeds)} cases, {differing} differ, {invalid} invalid")
+    for end, count in sorted(ends.items()):
+        print(f"    {count:8} {end}")
+    return 1 if differing or invalid else 0
+
+
+def _ends(answer: Object) -> Iterator[str]:
+    """How attempts ended: proof that the cases meet all of it."""
+    for unit in answer["units"] or ():
+        yield "attempts of groups" if unit["condition"] else "attempts without a condition"
+        if unit["condition"]:
+            yield f"condition {unit['condition']['status']} {unit['condition']['message']}"
+        for pod in unit["pods"]:
+            yield "members and pods placed" if pod["host"] else f"not placed: {pod['reason']}"
+            if len(pod["best"]) > 1:
+                yield "a choice among equals"
+    for gates in (answer["gated"] or {}).values():
+        yield from (f"gate {gate}: {said[0].split(chr(34))[0]}" for gate, said in gates.items())
+
+
+def _print_limited(count: int, line: str) -> None:
+    if count <= PRINTED:
+        print(line, flush=True)
+
+
+def _dump(judge: Answerer, seed: int) -> int:
+    [(case, ours, theirs)] = judged(judge, [seed])
+    json.dump({"case": case, "ours": ours, "theirs": theirs}, sys.stdout, indent=1)
+    print()
+    if not case.get("invalid"):
+        print(*compare_groups(theirs, ours), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
