@@ -328,7 +328,6 @@ class Snapshot:
         self.images.set_row(row, node.status.images)
         if not known:
             self.images.nodes_changed()
-        self._node_order = None
         self._log_node(row)
 
     def _remove_node(self, name: str) -> None:
@@ -337,7 +336,6 @@ class Snapshot:
         self._labels.set_row(row, {}, self.table.capacity)
         self.images.remove_row(row)
         self.images.nodes_changed()
-        self._node_order = None
         self._log_node(row)
 
     def _change_pod(self, pod: PodInfo, sign: int) -> None:
@@ -389,7 +387,7 @@ class Snapshot:
         self.term_counts.namespace_changed()
 
     def _log_node(self, row: int) -> None:
-        self._topologies = {}
+        self._topologies, self._node_order = {}, None
         self.node_log.append(row, self.table.capacity)
         self.pod_log.append(row, self.table.capacity)
         self.sum_log.append(row, self.table.capacity)
