@@ -1,9 +1,10 @@
 """An engine of the default profile in a cluster whose answers are given at once."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from scheduler.api.pods import PodInfo
+from scheduler.config.load import default_configuration
 from scheduler.kernel.engine.events import (
     Bound,
     Decide,
@@ -28,8 +29,10 @@ class AnsweredCluster:
         pods: by UID, as the API server has them.
     """
 
-    def __init__(self, seed: int = 0) -> None:
-        self.profiles = Profiles(None)
+    def __init__(self, seed: int = 0, feature_gates: Collection[str] = ()) -> None:
+        self.profiles = Profiles(
+            default_configuration(DEFAULT_PROFILE, feature_gates), is_named=False
+        )
         self.engine = self.profiles.load(ClusterObjects(), seed=seed).engine
         self.now = 1000.0
         self.pods: dict[str, PodInfo] = {}
