@@ -9,6 +9,7 @@ from scheduler.api.objects import ObjectMeta, Pod
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo
 from scheduler.config.args import DefaultPreemptionArgs
+from scheduler.config.types import Extender
 from scheduler.kernel.engine.events import Bound, ObjectSet
 from scheduler.kernel.engine.instructions import Bind, PatchGroupStatus, PatchStatus
 from scheduler.kernel.framework.cycle_state import CycleState
@@ -91,13 +92,20 @@ class Beside(NodeFilterPlugin):
 class Gangs(DrivenEngine):
     """An engine that schedules groups; its one node has room for so many pods."""
 
-    def __init__(self, room: int, *plugins: Plugin, nodes: Any = ("n",)) -> None:
+    def __init__(
+        self,
+        room: int,
+        *plugins: Plugin,
+        nodes: Any = ("n",),
+        extenders: tuple[Extender, ...] = (),
+    ) -> None:
         super().__init__(
             lambda handle: GangScheduling(None, handle),
             lambda handle: DefaultPreemption(DefaultPreemptionArgs(100, 100), handle),
             Places(room),
             *plugins,
             nodes=nodes,
+            extenders=extenders,
             kinds=(POD_KIND, POD_GROUP_KIND, BUDGETS),
         )
 
