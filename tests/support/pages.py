@@ -48,6 +48,8 @@ NOT_RUN_THERE: Final[Mapping[str, str]] = {
     r"kubectl .*port-forward.*": "no kubelet runs the container; the daemon's own port is asked",
     r"kubectl .*rollout status.*": "no image can be pulled; e2e/test_first_hour.py runs it",
     r".*_STOWAGE_COMPLETE=(zsh|fish)_source.*": "of another shell; e2e/test_completion.py runs it",
+    r"kubectl create clusterrole.* stowage-taint-rules .*": "the API server has no "
+    "such rules without its gate; tests/unit/devices/test_taint_rules.py",
     r"git (tag|push).*": "releases are not made by a test",
     r"pip download.*": "all wheels of the lock, once more; e2e/test_image.py installs them",
 }

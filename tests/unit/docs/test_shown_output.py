@@ -10,9 +10,15 @@ from click.testing import CliRunner
 from scheduler.tools.cli.main import main
 
 CHECKOUT = Path(__file__).parents[3]
-NAMES = ("README.md", "docs/getting-started.md", "docs/devices.md", "docs/what-if.md")
+NAMES = (
+    "README.md",
+    "docs/getting-started.md",
+    "docs/devices.md",
+    "docs/groups.md",
+    "docs/what-if.md",
+)
 PAGES = [CHECKOUT / name for name in NAMES]
-EXAMPLES = ("examples/getting-started/cluster.yaml", "examples/devices/")
+EXAMPLES = ("examples/getting-started/cluster.yaml", "examples/devices/", "examples/groups/")
 
 
 def shown(page: Path) -> Iterator[tuple[str, list[str]]]:
