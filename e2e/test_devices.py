@@ -22,6 +22,7 @@ from e2e.support.objects import Json, make_nodes, make_pod
 from e2e.support.proxy import FaultProxy
 from e2e.support.rights import scheduler_kubeconfig
 from e2e.support.waiting import wait_for
+from e2e.test_explain import answers, ask
 
 CONTROLLERS = DEVICE_CONTROLLERS
 CONDITIONS = {
@@ -279,6 +280,43 @@ def test_a_pod_without_its_claim_waits_for_it(
     devices.claim(namespace, "later")
     cluster.wait_until_bound(namespace)
     check(cluster, devices, namespace)
+
+
+def test_explain_says_which_pods_have_the_devices_and_what_would_help(
+    cluster: Cluster, namespace: str, devices: Devices, run_stowage: StartStowage
+) -> None:
+    """What it advises works: the pod that it names goes, and the one that waits is bound."""
+    offer(cluster, devices, 2, 2)
+    devices.template(namespace, "one")
+    devices.template(namespace, "two", count=2)
+    run_stowage()
+    cluster.create_pods([make_device_pod(f"p-{i}", namespace, template="one") for i in range(3)])
+    cluster.wait_until_bound(namespace)
+    cluster.create_pods([make_device_pod("late", namespace, template="two")])
+    wait_for(lambda: cluster.events(namespace, "FailedScheduling"), "late to be told")
+
+    [answer] = answers(cluster.kubeconfig, f"{namespace}/late").values()
+
+    [check] = answer["checks"]
+    [obstacle] = check["obstacles"]
+    holders = {(each["pods"][0], each["devices"]) for each in obstacle["holders"]}
+    assert holders == {(f"{namespace}/p-{i}", 1) for i in range(3)}
+    assert [(left["step"], left["devices"]) for left in obstacle["left"]] == [
+        ("seen", 4),
+        ("class", 4),
+        ("in use", 1),
+    ]
+    by_kind = {change["kind"]: change for change in answer["changes"]}
+    [lower] = by_kind["lowerCount"]["edits"]
+    assert (lower["template"], lower["count"], lower["atMost"]) == ("two", 2, 1)
+    [free] = by_kind["freeClaim"]["edits"]
+    said = ask(cluster.kubeconfig, f"{namespace}/late").stdout.splitlines()[1]
+    assert said.startswith("  Fits nowhere. Ask for 1 device instead of 2 in request")
+
+    cluster.delete_pods(namespace, [name.rpartition("/")[2] for name in free["pods"]])
+    cluster.wait_until_bound(namespace)
+    assert cluster.pod(namespace, "late")["spec"]["nodeName"] == free["node"]
+    check_nothing_is_left(cluster, devices, namespace)
 
 
 def test_binding_conditions_are_waited_for(
