@@ -2,6 +2,7 @@
 
 import http.client
 import ssl
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 _NO_ANSWER = 0
@@ -30,4 +31,6 @@ def status_of(url: str, context: ssl.SSLContext | None = None, timeout_seconds: 
     except (OSError, http.client.HTTPException):
         return _NO_ANSWER
     finally:
-        connection.close()
+        # A connection that ended with an error may have no socket to close any more.
+        with suppress(OSError):
+            connection.close()
