@@ -100,9 +100,9 @@ class World:
         self.show("pods", pod_of(*claims, name=name, schedulerName="test"))
         self.under_test.run()
 
-    def later(self) -> None:
-        """A minute passes, and every pod that was woken is decided about."""
-        self.under_test.clock.advance(60.0)
+    def later(self, seconds: float = 60.0) -> None:
+        """Time passes, and every pod that was woken and needs not back off is decided about."""
+        self.under_test.clock.advance(seconds)
         self.handle(Tick())
         self.under_test.run()
 
