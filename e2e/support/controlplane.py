@@ -53,6 +53,8 @@ class Options:
     """Static bearer tokens: token to user and groups."""
     api_server_arguments: Sequence[str] = ()
     """Further arguments for kube-apiserver; they win over the harness' own."""
+    controller_manager_arguments: Sequence[str] = ()
+    """The same for kube-controller-manager."""
     address: str = ""
     """The address of this machine at which real nodes reach the API server; none has no nodes."""
     directory: Path | None = None
@@ -395,6 +397,7 @@ class ControlPlane:
             f"--controllers={self.options.controllers}",
             "--kube-api-qps=1000",
             "--kube-api-burst=1000",
+            *self.options.controller_manager_arguments,
         )
         controller_manager.url = f"https://127.0.0.1:{port}"
         account = "/api/v1/namespaces/default/serviceaccounts/default"
