@@ -19,7 +19,7 @@ OPTIONS = Options(
         "serviceaccount-controller,node-lifecycle-controller"
     ),
     api_server_arguments=(
-        "--feature-gates=GenericWorkload=true",
+        "--feature-gates=GenericWorkload=true,WorkloadWithJob=true",
         f"--runtime-config={API}=true",
     ),
     controller_manager_arguments=("--feature-gates=GenericWorkload=true,WorkloadWithJob=true",),
