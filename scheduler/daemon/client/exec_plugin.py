@@ -72,7 +72,8 @@ async def _run(provider: ExecProvider) -> tuple[int, bytes, bytes]:
             output = group.create_task(_read(process.stdout))
             errors = group.create_task(_read(process.stderr))
         return await process.wait(), output.result(), errors.result()
-    except* ValueError as problems:
+    except ExceptionGroup as problems:
+        # Not `except*`: before Python 3.11.4 what it raises is a group again.
         raise ValueError(str(problems.exceptions[0])) from problems
     finally:
         with suppress(ProcessLookupError):

@@ -134,7 +134,7 @@ def test_clients_of_a_replaced_authority_are_refused(tmp_path: Path) -> None:
 def test_the_oldest_version_can_be_chosen() -> None:
     """A client that cannot do it is refused by the handshake."""
     old = client_context()
-    old.maximum_version = old.maximum_version.TLSv1_2
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
 
     async def story(instance: Instance) -> None:
         assert (await instance.get("/healthz"))[0] == 200
@@ -147,7 +147,7 @@ def test_the_oldest_version_can_be_chosen() -> None:
 def test_cipher_suites_can_be_chosen() -> None:
     """By their IANA names, for TLS 1.2."""
     other = client_context()
-    other.maximum_version = other.maximum_version.TLSv1_2
+    other.maximum_version = ssl.TLSVersion.TLSv1_2
     other.set_ciphers("ECDHE-ECDSA-AES128-GCM-SHA256")
 
     async def story(instance: Instance) -> None:
