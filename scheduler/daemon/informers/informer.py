@@ -438,8 +438,7 @@ class Informer(Generic[T]):
         self.version = version
         self._failures = 0
         self._reports.all_is_well()
-        self._backoff.reset()
-        self._anew.reset()
+        self._goes_well()
 
     # --- outcomes -------------------------------------------------------------------------------
 
@@ -448,9 +447,12 @@ class Informer(Generic[T]):
         self._reports.restart("ended")
         if is_short:
             return self._backoff.pause()
+        self._goes_well()
+        return 0.0
+
+    def _goes_well(self) -> None:
         self._backoff.reset()
         self._anew.reset()
-        return 0.0
 
     def _not_found(self, problem: ApiError) -> float:
         """The kind is not served here: not any more, or not yet."""
