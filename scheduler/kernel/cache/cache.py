@@ -81,7 +81,7 @@ class Cache:
             CacheInvariantError: the cache has the pod already.
         """
         uid = pod.uid
-        self._next_state(uid, PodEvent.ASSUME)
+        self._check(uid, PodEvent.ASSUME)
         self._pods[uid] = pod
         self._assumed.add(uid)
         self._place(pod, uid)
@@ -91,7 +91,7 @@ class Cache:
         uid = pod.uid
         if uid not in self._assumed:
             return False
-        self._next_state(uid, PodEvent.FORGET)
+        self._check(uid, PodEvent.FORGET)
         self._drop(uid)
         return True
 
@@ -110,7 +110,7 @@ class Cache:
         """The pod is deleted, or has ended."""
         uid = pod.uid
         if uid in self._pods:
-            self._next_state(uid, PodEvent.REMOVE)
+            self._check(uid, PodEvent.REMOVE)
             self._drop(uid)
 
     def get_pod(self, uid: str) -> PodInfo | None:
@@ -239,7 +239,7 @@ class Cache:
 
     def _confirm(self, pod: PodInfo, event: PodEvent) -> None:
         uid = pod.uid
-        self._next_state(uid, event)
+        self._check(uid, event)
         old = self._pods.get(uid)
         self._pods[uid] = pod
         if old is None:
@@ -287,7 +287,7 @@ class Cache:
             info = self.nodes[name] = NodeInfo(name)
         return info
 
-    def _next_state(self, uid: str, event: PodEvent) -> None:
+    def _check(self, uid: str, event: PodEvent) -> None:
         state = self.state_of(uid)
         if (state, event) not in TRANSITIONS:
             raise CacheInvariantError(f"pod {uid} is {state.value}: cannot {event.value} it")
