@@ -19,15 +19,11 @@ from scheduler.api.pod_groups import (
     MODE_POD_GROUP,
     POD_GROUP_SCHEDULED,
     V1ALPHA2,
-    Constraints,
-    GroupStatus,
+    GroupSpec,
     InvalidPodGroupError,
     PodGroup,
-    Policy,
-    condition_of,
-    min_count_of,
-    priority_of,
-    topology_key_of,
+    UpstreamPodGroup,
+    pod_group_of,
 )
 
 PodT = TypeVar("PodT", bound=Pod)
@@ -58,20 +54,15 @@ class _Mode(ApiStruct, frozen=True):
     all: dict[str, Any] | None = None
 
 
-class _Spec(ApiStruct, frozen=True):
-    scheduling_policy: Policy = Policy()
-    scheduling_constraints: Constraints | None = None
+class _Spec(GroupSpec, frozen=True):
     disruption_mode: _Mode | None = None
-    priority: int | None = None
     parent_composite_pod_group_name: str = ""
 
 
-class PodGroup137(ApiStruct, frozen=True):
+class PodGroup137(UpstreamPodGroup, frozen=True):
     """scheduling.k8s.io PodGroup of 1.37: v1beta1 and v1alpha3 are alike in what is read."""
 
-    metadata: ObjectMeta
     spec: _Spec = _Spec()
-    status: GroupStatus = GroupStatus()
 
 
 def pod_group_137(api_version: str) -> Callable[[PodGroup137], PodGroup]:
@@ -85,15 +76,8 @@ def pod_group_137(api_version: str) -> Callable[[PodGroup137], PodGroup]:
                 "spec.parentCompositePodGroupName: composite pod groups are not supported by this "
                 "scheduler"
             )
-        return PodGroup(
-            group.metadata,
-            min_count_of(spec.scheduling_policy),
-            topology_key_of(spec.scheduling_constraints),
-            _mode(spec.disruption_mode),
-            priority_of(spec.priority),
-            condition_of(group.status.conditions, CONDITIONS[api_version]),
-            api_version,
-        )
+        mode = _mode(spec.disruption_mode)
+        return pod_group_of(group, mode, api_version, CONDITIONS[api_version])
 
     return adapt
 

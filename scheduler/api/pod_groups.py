@@ -110,10 +110,11 @@ class Constraints(ApiStruct, frozen=True):
     topology: tuple[_Topology, ...] = ()
 
 
-class _Spec(ApiStruct, frozen=True):
+class GroupSpec(ApiStruct, frozen=True):
+    """What all versions of `scheduling.k8s.io` write alike."""
+
     scheduling_policy: Policy = Policy()
     scheduling_constraints: Constraints | None = None
-    disruption_mode: str | None = None
     priority: int | None = None
 
 
@@ -123,12 +124,22 @@ class GroupStatus(ApiStruct, frozen=True):
     conditions: tuple[GroupCondition, ...] = ()
 
 
-class PodGroupV1Alpha2(ApiStruct, frozen=True):
-    """scheduling.k8s.io/v1alpha2 PodGroup."""
+class UpstreamPodGroup(ApiStruct, frozen=True):
+    """A PodGroup of `scheduling.k8s.io`, as far as its versions are alike."""
 
     metadata: ObjectMeta
-    spec: _Spec = _Spec()
+    spec: GroupSpec = GroupSpec()
     status: GroupStatus = GroupStatus()
+
+
+class _Spec(GroupSpec, frozen=True):
+    disruption_mode: str | None = None
+
+
+class PodGroupV1Alpha2(UpstreamPodGroup, frozen=True):
+    """scheduling.k8s.io/v1alpha2 PodGroup."""
+
+    spec: _Spec = _Spec()
 
 
 def pod_group(group: PodGroupV1Alpha2) -> PodGroup:
@@ -137,28 +148,36 @@ def pod_group(group: PodGroupV1Alpha2) -> PodGroup:
     Raises:
         InvalidPodGroupError: the API server would not have taken such a group.
     """
-    spec = group.spec
+    return pod_group_of(group, _mode(group.spec.disruption_mode), V1ALPHA2, POD_GROUP_SCHEDULED)
+
+
+def pod_group_of(
+    group: UpstreamPodGroup, disruption_mode: str, api_version: str, condition: str
+) -> PodGroup:
+    """The group in the form that scheduling reads, from any version of `scheduling.k8s.io`.
+
+    Args:
+        group: as the API server has it.
+        disruption_mode: `MODE_POD` or `MODE_POD_GROUP`; versions write it in different ways.
+        api_version: which version it is.
+        condition: the type of the condition that says whether it was scheduled.
+
+    Raises:
+        InvalidPodGroupError: the API server would not have taken such a group.
+    """
+    spec, conditions = group.spec, group.status.conditions
     return PodGroup(
         group.metadata,
-        min_count_of(spec.scheduling_policy),
-        topology_key_of(spec.scheduling_constraints),
-        _mode(spec.disruption_mode),
-        priority_of(spec.priority),
-        condition_of(group.status.conditions, POD_GROUP_SCHEDULED),
+        _min_count(spec.scheduling_policy),
+        _topology_key(spec.scheduling_constraints),
+        disruption_mode,
+        _priority(spec.priority),
+        next((each for each in conditions if each.type == condition), None),
+        api_version,
     )
 
 
-def condition_of(conditions: tuple[GroupCondition, ...], kind: str) -> GroupCondition | None:
-    """The condition of a type; None where there is none."""
-    return next((each for each in conditions if each.type == kind), None)
-
-
-def topology_key_of(constraints: Constraints | None) -> str | None:
-    """The node label in whose value all members shall agree; None without one.
-
-    Raises:
-        InvalidPodGroupError: there are several, or the one is empty.
-    """
+def _topology_key(constraints: Constraints | None) -> str | None:
     topologies = () if constraints is None else constraints.topology
     if len(topologies) > _MAX_TOPOLOGIES:
         _refuse("spec.schedulingConstraints.topology", "at most 1 entry", len(topologies))
@@ -167,12 +186,7 @@ def topology_key_of(constraints: Constraints | None) -> str | None:
     return topologies[0].key if topologies else None
 
 
-def min_count_of(policy: Policy) -> int | None:
-    """How many members run, or none; None where each counts by itself.
-
-    Raises:
-        InvalidPodGroupError: the policy is not exactly one, or its number is not positive.
-    """
+def _min_count(policy: Policy) -> int | None:
     path = "spec.schedulingPolicy"
     if (policy.basic is None) == (policy.gang is None):
         found = "neither" if policy.gang is None else "both"
@@ -191,12 +205,7 @@ def _mode(mode: str | None) -> str:
     return mode or MODE_POD
 
 
-def priority_of(priority: int | None) -> int | None:
-    """The priority, if it is one.
-
-    Raises:
-        InvalidPodGroupError: it is outside of what priorities can be.
-    """
+def _priority(priority: int | None) -> int | None:
     if priority is not None and not _LOWEST_PRIORITY <= priority <= _HIGHEST_PRIORITY:
         _refuse("spec.priority", f"{_LOWEST_PRIORITY} to {_HIGHEST_PRIORITY}", priority)
     return priority
