@@ -74,12 +74,13 @@ class ForeignBindings(SharedState):
 
     @override
     def on_event(self, kind: ObjectKind, old: Any, new: Any) -> None:
-        uid = (old if new is None else new).uid
-        if new is None or not new.node_name:
-            self._assumed.discard(uid if new is None else "")
+        if new is None:
+            self._assumed.discard(old.uid)
             return
-        is_ours = uid in self._assumed
-        self._assumed.discard(uid)
+        if not new.node_name:
+            return
+        is_ours = new.uid in self._assumed
+        self._assumed.discard(new.uid)
         is_binding = old is not None and not old.node_name
         if is_binding and not is_ours and not _is_of_daemon_set(new):
             self.count += 1
