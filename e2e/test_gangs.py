@@ -1,4 +1,4 @@
-"""Promise: gangs run whole, whoever else wants the room, whatever dies, and whoever makes them.
+"""Promise: gangs run whole: beside others that want the room, after a crash, and made for Jobs.
 
 The control plane is our own: its API server keeps groups, and its controllers make them for Jobs.
 """

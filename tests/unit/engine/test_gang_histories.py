@@ -269,7 +269,7 @@ class GroupsMachine(RuleBasedStateMachine):
         cluster.rest()
 
         free = cluster.free()
-        assert {who for who, needs in cluster.needed().items() if needs <= free} == set()
+        assert {name for name, needs in cluster.needed().items() if needs <= free} == set()
         groups = cluster.engine.core.states.shared(PodGroups, "")
         for name in GROUPS:
             known = groups.of("default", name)

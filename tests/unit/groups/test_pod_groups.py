@@ -1,4 +1,4 @@
-"""Members of pod groups: who counts, when they are woken, and that a fork changes by itself."""
+"""Members of pod groups: which count, when they are woken, and that a fork changes by itself."""
 
 import pytest
 
