@@ -9,7 +9,7 @@ With a named one every test is wanted: one that is skipped has failed.
 import os
 import uuid
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +86,20 @@ def shared_cluster(
         yield stack.enter_context(cluster)
 
 
+@contextmanager
+def control_plane_of_file(
+    options: Options, tmp_path_factory: pytest.TempPathFactory, config: pytest.Config
+) -> Iterator[Cluster]:
+    """A control plane for one file; what was asked of it counts for the rights that are used."""
+    directory = tmp_path_factory.mktemp("own")
+    with (
+        ControlPlane(options) as own,
+        Cluster("own control plane", own.kubeconfig, directory, control_plane=own) as cluster,
+    ):
+        yield cluster
+        config.stash.setdefault(ASKED_ELSEWHERE, []).extend(cluster.audit_events())
+
+
 @pytest.fixture(scope="module")
 def cluster_with_controllers(
     request: pytest.FixtureRequest,
@@ -94,13 +108,8 @@ def cluster_with_controllers(
 ) -> Iterator[Cluster]:
     """A control plane for one file, with the controllers that the file names as CONTROLLERS."""
     options = Options(controller_manager=True, controllers=",".join(request.module.CONTROLLERS))
-    directory = tmp_path_factory.mktemp("own")
-    with (
-        ControlPlane(options) as own,
-        Cluster("own control plane", own.kubeconfig, directory, control_plane=own) as cluster,
-    ):
+    with control_plane_of_file(options, tmp_path_factory, pytestconfig) as cluster:
         yield cluster
-        pytestconfig.stash.setdefault(ASKED_ELSEWHERE, []).extend(cluster.audit_events())
 
 
 @pytest.fixture

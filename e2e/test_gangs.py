@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.conftest import ASKED_ELSEWHERE, StartStowage
+from e2e.conftest import StartStowage, control_plane_of_file
 from e2e.support.cluster import Cluster
-from e2e.support.controlplane import ControlPlane
 from e2e.support.objects import make_node, make_nodes, make_pod
 from e2e.support.placements import bindings_by_pod
 from e2e.support.pod_groups import (
@@ -37,13 +36,8 @@ def shared_cluster(
     tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
 ) -> Iterator[Cluster]:
     """An API server of 1.36 that knows pod groups, and the controllers that look after them."""
-    directory = tmp_path_factory.mktemp("groups")
-    with (
-        ControlPlane(OPTIONS) as own,
-        Cluster("own control plane", own.kubeconfig, directory, control_plane=own) as cluster,
-    ):
+    with control_plane_of_file(OPTIONS, tmp_path_factory, pytestconfig) as cluster:
         yield cluster
-        pytestconfig.stash.setdefault(ASKED_ELSEWHERE, []).extend(cluster.audit_events())
 
 
 @pytest.fixture

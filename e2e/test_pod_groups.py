@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from e2e.conftest import ASKED_ELSEWHERE
+from e2e.conftest import control_plane_of_file
 from e2e.support.api import ApiRefusedError
 from e2e.support.cluster import Cluster
-from e2e.support.controlplane import ControlPlane, Options
+from e2e.support.controlplane import Options
 from e2e.support.objects import Json, make_node, make_pod
+from e2e.support.pod_groups import SCHEDULER_GATES
 from e2e.support.processes import Program
 from e2e.support.rights import scheduler_kubeconfig
 from e2e.support.scraping import fetch, total
@@ -25,7 +26,6 @@ LET_DOWN = (
     "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, one or "
     "more plugins asked to wait and no plugin rejected pod"
 )
-GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true"
 ARGUMENTS = (
     "--feature-gates=GenericWorkload=true",
     "--runtime-config=scheduling.k8s.io/v1alpha2=true",
@@ -45,14 +45,10 @@ def cluster_with_groups(
     tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
 ) -> Iterator[Cluster]:
     """An API server of 1.36 that knows pod groups, and one node of four CPUs."""
-    directory = tmp_path_factory.mktemp("groups")
-    with (
-        ControlPlane(Options(api_server_arguments=ARGUMENTS)) as own,
-        Cluster("own control plane", own.kubeconfig, directory, control_plane=own) as cluster,
-    ):
+    options = Options(api_server_arguments=ARGUMENTS)
+    with control_plane_of_file(options, tmp_path_factory, pytestconfig) as cluster:
         cluster.create_nodes([make_node("n")])
         yield cluster
-        pytestconfig.stash.setdefault(ASKED_ELSEWHERE, []).extend(cluster.audit_events())
 
 
 @contextmanager
@@ -133,7 +129,7 @@ def test_a_member_of_a_group_waits_without_the_gates(
 def test_a_gang_runs_whole_or_waits(cluster_with_groups: Cluster, tmp_path: Path) -> None:
     """First too few pods, then too little room, then all at once; conditions say so."""
     cluster = cluster_with_groups
-    with running(cluster, tmp_path, GATES) as daemon:
+    with running(cluster, tmp_path, *SCHEDULER_GATES) as daemon:
         create_group(cluster, "gang", 3)
         cluster.create_pods(members("gang", "a", "b"))
         wait_for(lambda: gated(daemon) == 2, "the gang to lack a pod")
@@ -172,7 +168,9 @@ def test_a_gang_of_another_api_is_a_gang(
     cluster, (version, metadata) = cluster_with_groups, FOREIGN[api]
     namespace = api.replace(".", "-")
     cluster.create_namespace(namespace)
-    with running(cluster, tmp_path, GATES, f"--pod-group-apis={api}", rights=False) as daemon:
+    with running(
+        cluster, tmp_path, *SCHEDULER_GATES, f"--pod-group-apis={api}", rights=False
+    ) as daemon:
         wait_for(lambda: "Not served" in daemon.log.read_text(), "a line about the lack")
     define(cluster, api, version)
     groups = f"/apis/{api}/{version}/namespaces/{namespace}/podgroups"
@@ -183,7 +181,9 @@ def test_a_gang_of_another_api_is_a_gang(
         "spec": {"minMember": 2},
     }
     cluster.run(cluster.api.post(groups, group))
-    with running(cluster, tmp_path, GATES, f"--pod-group-apis={api}", rights=False) as daemon:
+    with running(
+        cluster, tmp_path, *SCHEDULER_GATES, f"--pod-group-apis={api}", rights=False
+    ) as daemon:
         pods = [make_pod(name, namespace=namespace) for name in "ab"]
         for pod in pods:
             pod["metadata"] |= metadata
