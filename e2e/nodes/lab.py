@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any, Self
@@ -43,6 +44,7 @@ class Lab:
         nodes: how many.
         kube_scheduler: whether the default scheduler runs, which places Stowage itself.
         kubelet: fields of KubeletConfiguration that win over the lab's own, for every node.
+        options: of the control plane; controllers, address and directory are the lab's own.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class Lab:
         *,
         kube_scheduler: bool = True,
         kubelet: Mapping[str, Any] | None = None,
+        options: Options | None = None,
     ) -> None:
         world = Path(os.environ[VARIABLE])
         number = next(_NUMBERS)
@@ -63,7 +66,8 @@ class Lab:
         self._has_kube_scheduler = kube_scheduler
         self._kubelet = dict(kubelet or {})
         self._stack = ExitStack()
-        options = Options(
+        options = replace(
+            options or Options(),
             controller_manager=True,
             address=self.network.gateway,
             directory=self.directory / "control-plane",
