@@ -7,7 +7,8 @@ place them.
 Source: kubernetes pkg/scheduler/backend/cache/podgroupstate.go v1.36; the texts: pkg/scheduler/
 framework/plugins/gangscheduling/gangscheduling.go v1.36.
 Differs: upstream wakes gated members when a pod or the PodGroup is added. Here they are woken when
-the reason changes for which they are gated, whatever changes it.
+the reason changes for which they are gated, whatever changes it. So are members that were tried in
+vain, and when a member is bound by another scheduler: fewer places are needed then.
 """
 
 from collections import Counter
@@ -61,6 +62,7 @@ class GroupMembers:
     """
 
     __slots__ = (
+        "_bound_by_others",
         "_of_profile",
         "_released",
         "assigned",
@@ -80,8 +82,10 @@ class GroupMembers:
         self.told: tuple[str, str, str, str] | None = None
         self._of_profile: Counter[str] = Counter()
         """How many of `pending` name each scheduler."""
-        self._released: tuple[str, int | None] = ("", None)
-        """Why members were held, and how many were needed, when they were woken last."""
+        self._bound_by_others = 0
+        """How many bindings came that were not of a member assumed here: fewer are needed now."""
+        self._released: tuple[str, int | None, int] = ("", None, 0)
+        """Why members were held, how many were needed, and `_bound_by_others`, when woken last."""
 
     @property
     def scheduled(self) -> int:
@@ -111,6 +115,7 @@ class GroupMembers:
         """A pod is a member, or is now like this."""
         uid = pod.uid
         if pod.node_name:
+            self._bound_by_others += uid not in self.assumed and uid not in self.assigned
             self._drop_pending(uid)
             self.assigned.add(uid)
             return
@@ -125,7 +130,8 @@ class GroupMembers:
 
     def released(self, held: str) -> bool:
         """Whether members are to be woken, now that this holds them; to be asked at each change."""
-        now = held, None if self.group is None else self.group.min_count
+        least = None if self.group is None else self.group.min_count
+        now = held, least, self._bound_by_others
         before, self._released = self._released, now
         return now != before
 
@@ -135,7 +141,7 @@ class GroupMembers:
         copy.group, copy.last, copy.told = self.group, self.last, self.told
         copy.pending, copy.assumed = self.pending.copy(), self.assumed.copy()
         copy.assigned, copy._of_profile = self.assigned.copy(), self._of_profile.copy()
-        copy._released = self._released
+        copy._bound_by_others, copy._released = self._bound_by_others, self._released
         return copy
 
     def _drop_pending(self, uid: str) -> None:

@@ -88,6 +88,24 @@ def test_pods_that_run_count_whoever_bound_them() -> None:
     assert driven.bound() == [pod.name]
 
 
+def test_a_gang_that_waits_goes_on_when_another_scheduler_binds_a_member() -> None:
+    """One place is left, two members need one each; the other one is bound where nothing is free.
+
+    No other event follows: nothing ends, no node changes, and the flush is far away.
+    """
+    driven = Gangs(1)
+    driven.group(least=2)
+    driven.members(2)
+    driven.run()
+    before = driven.bound()
+
+    driven.set(make_pod_info("other", group="g", node_name="elsewhere", scheduler_name="another"))
+    driven.tick(11.0)
+    driven.run()
+
+    assert (before, len(driven.bound())) == ([], 1)
+
+
 def test_pods_that_another_scheduler_is_to_place_do_not_count() -> None:
     """Nobody knows whether it will."""
     driven = Gangs(3)
