@@ -101,7 +101,7 @@ class Explainer:
         self._tells_devices = tells_devices
         self._unserved = unserved
         self._asked: _Asked | None = None
-        self._whys = Whys(partial(supposed_devices, engine))
+        self._whys = Whys(partial(supposed_devices, engine), lambda: engine.core.frameworks)
         self._nodes = NodeNames()
 
     def explain(self, pod: PodInfo, depth: Depth = Depth.VERDICTS) -> PodAnswer:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from scheduler.kernel.answers.edits import Edit
-from scheduler.kernel.framework.obstacles import Obstacle
+from scheduler.kernel.framework.obstacles import Obstacle, PodOnNode
 from scheduler.kernel.volumes.obstacles import ClaimObstacle
 
 
@@ -269,6 +269,25 @@ class Assumed(Wire, frozen=True):
     requests: dict[str, str]
 
 
+class ForeignPods(Wire, frozen=True):
+    """Pods of another scheduler on nodes of this one, without which the pod would find room.
+
+    Attributes:
+        scheduler_name: the other scheduler.
+        pods: how many of its pods there are, and on how many nodes.
+        nodes: of the profile's own.
+        requests: what they take of what the pod asks for, by resource. Units: those of
+            `scheduler.api.resources`.
+        examples: some of them.
+    """
+
+    scheduler_name: str
+    pods: int
+    nodes: int
+    requests: dict[str, int]
+    examples: tuple[PodOnNode, ...]
+
+
 class NearNode(Wire, frozen=True):
     """A node that fails few checks: how many, and what each says."""
 
@@ -354,6 +373,7 @@ class PodAnswer(Wire, frozen=True):
     pod from which nodes. `permit` is there only where a Permit plugin would not let the pod go.
     `preemption` is there with `--preempt` only, for pods that fit nowhere. `schedulingState` is
     there only when a daemon answers, `assumed` when it has other pods on their way to nodes.
+    `foreign` is there only where pods of other schedulers took the room on nodes of its own.
     `error` is there only when a plugin failed.
     """
 
@@ -373,6 +393,7 @@ class PodAnswer(Wire, frozen=True):
     counts: NodeCounts | UnsetType = UNSET
     checks: tuple[Check, ...] | UnsetType = UNSET
     nearest: tuple[NearNode, ...] | UnsetType = UNSET
+    foreign: tuple[ForeignPods, ...] | UnsetType = UNSET
     changes: tuple[SuggestedChange, ...] | UnsetType = UNSET
     guesses: tuple[Guess, ...] | UnsetType = UNSET
     error: str | UnsetType = UNSET

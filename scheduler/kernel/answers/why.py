@@ -3,11 +3,12 @@
 Judged beside the decisions, on the snapshot as it is: nothing is changed, remembered or counted.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from enum import Enum
 from typing import Final, TypeAlias
 from weakref import ref
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from scheduler.api.pods import PodInfo
@@ -22,6 +23,7 @@ from scheduler.kernel.answers.device_changes import (
     lower_counts,
     lower_extended_resources,
 )
+from scheduler.kernel.answers.foreign import foreign_pods
 from scheduler.kernel.answers.model import Guess, PodAnswer, SuggestedChange
 from scheduler.kernel.answers.smallest import add_tolerations, drop_rules, lower_requests, several
 from scheduler.kernel.answers.spelling import guesses
@@ -62,9 +64,19 @@ class Depth(Enum):
 class Whys:
     """Find out why pods fit nowhere; once for pods that are alike, while nothing changes."""
 
-    def __init__(self, supposed: Callable[[], SupposedDevices | None] = lambda: None) -> None:
-        """Know nothing yet; `supposed` gives what a trial may suppose of devices."""
+    def __init__(
+        self,
+        supposed: Callable[[], SupposedDevices | None] = lambda: None,
+        own_names: Callable[[], Collection[str]] = lambda: (),
+    ) -> None:
+        """Know nothing yet.
+
+        Args:
+            supposed: gives what a trial may suppose of devices.
+            own_names: gives the names of the profiles of this scheduler.
+        """
         self._supposed = supposed
+        self._own_names = own_names
         self._state: object = None
         self._known: dict[object, PodAnswer] = {}
 
@@ -94,7 +106,14 @@ class Whys:
         if known is None or likeness is None:
             try:
                 known = explained(
-                    depth, framework, pod, snapshot, nominated, found, self._supposed()
+                    depth,
+                    framework,
+                    pod,
+                    snapshot,
+                    nominated,
+                    found,
+                    self._supposed(),
+                    own_names=self._own_names(),
                 )
             except PluginError:
                 return answer
@@ -104,12 +123,13 @@ class Whys:
             answer,
             checks=known.checks,
             nearest=known.nearest,
+            foreign=known.foreign,
             changes=known.changes,
             guesses=known.guesses,
         )
 
 
-def explained(
+def explained(  # noqa: PLR0913 - what a pod is judged on, and what is known of it already
     depth: Depth,
     framework: Framework,
     pod: PodInfo,
@@ -117,6 +137,8 @@ def explained(
     nominated: NominatedPods | None = None,
     found: Feasibility | None = None,
     supposed: SupposedDevices | None = None,
+    *,
+    own_names: Collection[str] = (),
 ) -> PodAnswer:
     """Why a pod fits nowhere, and what would help.
 
@@ -129,7 +151,12 @@ def explained(
     every = every_check(framework, pod, snapshot, nominated, found)
     answer = PodAnswer(pod.key, framework.profile_name)
     checks = checks_of(every)
-    answer = replace(answer, checks=checks, nearest=nearest_nodes(every))
+    answer = replace(
+        answer,
+        checks=checks,
+        nearest=nearest_nodes(every),
+        foreign=foreign_pods(framework, every, own_names) or UNSET,
+    )
     if depth is not Depth.CHANGES:
         return answer
     trials = Trials(framework, pod, snapshot, nominated, supposed, checks)

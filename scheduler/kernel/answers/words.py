@@ -22,7 +22,13 @@ from scheduler.kernel.answers.edits import (
     SetLabel,
     Uncordon,
 )
-from scheduler.kernel.answers.model import Guess, NearNode, PodAnswer, SuggestedChange
+from scheduler.kernel.answers.model import (
+    ForeignPods,
+    Guess,
+    NearNode,
+    PodAnswer,
+    SuggestedChange,
+)
 from scheduler.kernel.answers.report import amount_for_people
 from scheduler.kernel.answers.requests import amount_of
 from scheduler.kernel.framework.obstacles import (
@@ -120,6 +126,17 @@ def near_text(near: NearNode) -> str:
         for each in near.rejections
     )
     return f"{near.node}: {reasons}"
+
+
+def foreign_text(found: ForeignPods) -> str:
+    """Which scheduler took how much room on nodes that do not belong to it."""
+    pods = "1 pod" if found.pods == 1 else f"{found.pods} pods"
+    amounts = [f"{amount_for_people(name, n)} {name}" for name, n in found.requests.items()]
+    room = f" with {', '.join(amounts)}" if amounts else ""
+    return (
+        f"Scheduler {found.scheduler_name} has {pods}{room} on {nodes_text(found.nodes)} that "
+        f"would have room otherwise{_examples(found.examples, found.pods)}"
+    )
 
 
 def nodes_text(count: int) -> str:

@@ -82,7 +82,7 @@ class ForeignBindings(SharedState):
         is_ours = new.uid in self._assumed
         self._assumed.discard(new.uid)
         is_binding = old is not None and not old.node_name
-        if is_binding and not is_ours and not _is_of_daemon_set(new):
+        if is_binding and not is_ours and not has_a_node_of_its_own(new):
             self.count += 1
             self._last.append((self.count, new))
 
@@ -197,5 +197,7 @@ class NodeOwnership(FilterPlugin, ReservePlugin, EnqueueExtensions, SignPlugin):
             self._handle.tell(foreign, "Warning", FOREIGN_BINDING, note)
 
 
-def _is_of_daemon_set(pod: PodInfo) -> bool:
-    return any(owner.controller and owner.kind == "DaemonSet" for owner in pod.kind.owners)
+def has_a_node_of_its_own(pod: PodInfo) -> bool:
+    """Whether no scheduler chose the pod's node: pods of DaemonSets, and static ones."""
+    kinds = (owner.kind for owner in pod.kind.owners if owner.controller)
+    return any(kind in {"DaemonSet", "Node"} for kind in kinds)

@@ -21,7 +21,13 @@ from scheduler.kernel.answers.model import (
     Unserved,
 )
 from scheduler.kernel.answers.report import Group, Miss, Reasons, best_nodes, groups_of
-from scheduler.kernel.answers.words import device_advice, edit_text, lead_text, nodes_text
+from scheduler.kernel.answers.words import (
+    device_advice,
+    edit_text,
+    foreign_text,
+    lead_text,
+    nodes_text,
+)
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.volumes.obstacles import ClaimObstacle
 from scheduler.tools.cli.tables import fits, plugin_header, print_table, terminal_width
@@ -203,6 +209,7 @@ def remarks(report: PodReport) -> Iterator[str]:
             yield f"No room can be made: {preempting.message}"
     for found in report.answer.claims or ():
         yield _claim(found)
+    yield from map(foreign_text, report.answer.foreign or ())
 
 
 def _together(placements: tuple[Placement, ...]) -> str:

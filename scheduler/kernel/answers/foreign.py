@@ -1,0 +1,91 @@
+"""Room on nodes of a profile's own that pods of other schedulers take."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final
+
+from scheduler.api.pods import PodInfo
+from scheduler.api.resources import PODS
+from scheduler.kernel.answers.checks import EveryCheck
+from scheduler.kernel.answers.model import ForeignPods
+from scheduler.kernel.framework.obstacles import EXAMPLES, PodOnNode
+from scheduler.kernel.framework.runtime import Framework
+from scheduler.kernel.plugins.node_ownership import NodeOwnership, has_a_node_of_its_own
+from scheduler.kernel.plugins.node_resources_fit import NodeResourcesFit
+from scheduler.kernel.snapshot import Snapshot
+
+_PLACES: Final = {PODS: 1}
+
+
+def foreign_pods(
+    framework: Framework, every: EveryCheck, own_names: Collection[str]
+) -> tuple[ForeignPods, ...]:
+    """By scheduler, the pods without which a pod that fits nowhere would find room.
+
+    Nothing for a profile without NodeOwnership. Looked at are nodes that only NodeResourcesFit
+    rejects; those count on which all pods of other schedulers together hold what is missing.
+
+    Args:
+        framework: the profile.
+        every: all checks about the pod.
+        own_names: the names of the profiles of this scheduler.
+
+    Cost: O(pods on these nodes).
+    """
+    if NodeOwnership.NAME not in framework.plugins.by_name:
+        return ()
+    snapshot, wanted = every.world, every.pod.shape.requests
+    taken: dict[str, list[PodInfo]] = {}
+    for row in every.rejected_by_none_but(NodeResourcesFit.NAME).tolist():
+        foreign = [pod for pod in _movable(snapshot, row) if _is_foreign(pod, own_names)]
+        if foreign and _would_do(every.pod, snapshot, row, _sum(foreign)):
+            for pod in foreign:
+                taken.setdefault(pod.spec.scheduler_name, []).append(pod)
+    told = [_told(name, pods, wanted) for name, pods in taken.items()]
+    return tuple(sorted(told, key=lambda each: (-each.nodes, each.scheduler_name)))
+
+
+def _movable(snapshot: Snapshot, row: int) -> Iterator[PodInfo]:
+    """The pods on a node that could have been placed elsewhere."""
+    pods = snapshot.info(row).pods.values()
+    return (pod for pod in pods if not has_a_node_of_its_own(pod))
+
+
+def _is_foreign(pod: PodInfo, own_names: Collection[str]) -> bool:
+    return pod.spec.scheduler_name not in own_names
+
+
+def _sum(pods: Iterable[PodInfo]) -> Counter[str]:
+    """What pods take, their places included."""
+    total: Counter[str] = Counter()
+    for pod in pods:
+        total.update(pod.shape.occupied)
+        total.update(_PLACES)
+    return total
+
+
+def _would_do(pod: PodInfo, snapshot: Snapshot, row: int, more: Counter[str]) -> bool:
+    """Whether a node with so much more room has all that a pod asks for."""
+    table = snapshot.table
+    if table.max_pods[row] - table.pod_count[row] + more[PODS] < 1:
+        return False
+    for name, amount in pod.shape.requests.items():
+        column = table.resources.get(name)
+        free = 0.0
+        if column is not None:
+            free = table.allocatable[column, row] - table.requested[column, row]
+        if amount > 0 and free + more[name] < amount:
+            return False
+    return True
+
+
+def _told(name: str, pods: list[PodInfo], wanted: Collection[str]) -> ForeignPods:
+    """One scheduler's share; of resources those that the waiting pod asks for."""
+    total = _sum(pods)
+    return ForeignPods(
+        name,
+        len(pods),
+        len({pod.node_name for pod in pods}),
+        {each: total[each] for each in wanted if total[each]},
+        tuple(PodOnNode(pod.key, pod.node_name) for pod in pods[:EXAMPLES]),
+    )
