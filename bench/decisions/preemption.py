@@ -116,7 +116,7 @@ def _time(
 def _preempt(
     framework: Framework, pod: PodInfo, snapshot: Any
 ) -> tuple[PostFilterResult | None, str]:
-    found = framework.find_nodes_that_fit(pod, snapshot)
+    found = framework.filtering.find_nodes_that_fit(pod, snapshot)
     diagnosis = found.diagnosis(snapshot)
     result, status = framework.run_post_filter_plugins(found.state, pod, snapshot, diagnosis)
     return (result if result is not None and result.victims else None), status.message
@@ -141,8 +141,8 @@ def _waiting(nodes: int, nominated: int, cpu: str, decisions: int) -> Iterator[f
     for pod in waiting:
         start = thread_time_ns()
         cluster.engine.core.cache.update_snapshot(cluster.snapshot)
-        found = framework.find_nodes_that_fit(pod, cluster.snapshot, cluster.nominator)
-        best = framework.best_nodes(found, pod, cluster.snapshot)
+        found = framework.filtering.find_nodes_that_fit(pod, cluster.snapshot, cluster.nominator)
+        best = framework.scoring.best_nodes(found, pod, cluster.snapshot)
         row = int(best.rows[int(random.random() * len(best.rows))])
         cluster.engine.core.cache.assume_pod(pod.on_node(cluster.snapshot.table.names[row]))
         yield (thread_time_ns() - start) / 1e3

@@ -109,8 +109,8 @@ def _chosen(
             return 0, []
         if decision.suggested_host == pod.pod.status.nominated_node_name:
             return 1, [decision.suggested_host]
-        found = framework.find_nodes_that_fit(pod, snapshot, nominator)
-        best = framework.best_nodes(found, pod, snapshot)
+        found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominator)
+        best = framework.scoring.best_nodes(found, pod, snapshot)
     except PluginError:
         return ERROR
     assert decision.suggested_host in names[best.rows]

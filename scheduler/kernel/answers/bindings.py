@@ -67,13 +67,13 @@ def look_at(
     row = snapshot.table.row_of.get(node)
     if row is None:
         return Look(Result.UNFIT)
-    found = framework.find_nodes_that_fit(pod, snapshot, nominated)
+    found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated)
     fitting = found.feasible_rows()
     if row not in fitting:
         return Look(Result.UNFIT)
     if len(fitting) == 1:
         return Look(Result.ONLY, 1)
-    totals = framework.totals(found, pod, snapshot, fitting)
+    totals = framework.scoring.totals(found, pod, snapshot, fitting)
     rank = 1 + int((totals > totals[fitting == row]).sum())
     alone = nominated_row(found, pod, snapshot)
     is_ours = rank == 1 if alone is None else row == alone[0]

@@ -110,7 +110,7 @@ def every_check(
             outright.update(dict.fromkeys(names_of_it, rejection))
         found = framework.aside(aside).find_nodes_that_fit(pod, snapshot, nominated)
     with framework.calls.unmeasured():
-        said_by_all = framework.every_verdict(found, pod, snapshot, nominated)
+        said_by_all = framework.filtering.every_verdict(found, pod, snapshot, nominated)
     alive = snapshot.table.alive
     columns: dict[str, NDArray[np.bool_]] = {name: alive.copy() for name in outright}
     verdicts: dict[str, Verdicts] = {}

@@ -184,10 +184,10 @@ class Explainer:
         if not snapshot.table.count:
             return Judgement(replace(summary, message=NoNodesAvailable().message))
         nominated = self._core.queue.nominator
-        found = framework.find_nodes_that_fit(pod, snapshot, nominated)
+        found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated)
         every = None
         if self._all_reasons and found.verdicts is not None:
-            every = framework.every_verdict(found, pod, snapshot, nominated)
+            every = framework.filtering.every_verdict(found, pod, snapshot, nominated)
         self._asked = _Asked(snapshot, found, every)
         results = self._extender_results(pod, found, snapshot)
         rows = results.rows_of(found, snapshot)
@@ -314,10 +314,10 @@ def _scored(
 ) -> Scored:
     if not len(rows):
         return Scored()
-    table = framework.score_table(found, pod, snapshot, rows)
+    table = framework.scoring.score_table(found, pod, snapshot, rows)
     # What plugins gave may be theirs to change.
     columns = [(name, weight, column.copy()) for name, weight, column in table]
-    return Scored(rows, columns, framework.totals(found, pod, snapshot, rows))
+    return Scored(rows, columns, framework.scoring.totals(found, pod, snapshot, rows))
 
 
 def _placed(judgement: Judgement, node_name: str) -> Placed:

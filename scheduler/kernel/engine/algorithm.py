@@ -109,14 +109,14 @@ class SchedulingAlgorithm:
         """
         if not snapshot.table.count:
             return NoNodesAvailable()
-        found = framework.find_nodes_that_fit(pod, snapshot, nominated)
+        found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated)
         percentage = self._percentage_in(framework)
         rows = None
         if percentage or pod.pod.status.nominated_node_name:
             rows = nominated_row(found, pod, snapshot)
             if rows is None:
                 rows = self._sampled(found, snapshot, percentage)
-        best = framework.best_nodes(found, pod, snapshot, rows)
+        best = framework.scoring.best_nodes(found, pod, snapshot, rows)
         if not best.feasible:
             return Unschedulable(found.state, found.diagnosis(snapshot))
         result = self._pick(found.state, best, snapshot, found)
@@ -137,7 +137,7 @@ class SchedulingAlgorithm:
             None where no node fits any more.
         """
         framework.classes.hits += 1
-        best = framework.best_of_class(found.pod_class, snapshot)
+        best = framework.scoring.best_of_class(found.pod_class, snapshot)
         if not best.feasible:
             return None
         return self._pick(CycleState(found.state), best, snapshot, found)
@@ -157,13 +157,13 @@ class SchedulingAlgorithm:
             framework: the profile.
             pod: the pod.
             snapshot: the cluster.
-            nominated: see `Framework.find_nodes_that_fit`.
+            nominated: see `Filtering.find_nodes_that_fit`.
             tries_nominated: whether the nominated node is looked at alone, if it fits.
 
         Raises:
             PluginError: a plugin failed.
         """
-        found = framework.find_nodes_that_fit(pod, snapshot, nominated)
+        found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated)
         rows = nominated_row(found, pod, snapshot) if tries_nominated else None
         is_alone = rows is not None
         if rows is None:
@@ -188,10 +188,10 @@ class SchedulingAlgorithm:
         table = snapshot.table
         if not table.count:
             return NoNodesAvailable()
-        found = framework.find_nodes_that_fit(pod, snapshot, nominated)
+        found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated)
         feasible = found.feasible_rows()
         rows = advice.allowed(feasible, table)
-        best = framework.best_nodes(found, pod, snapshot, rows, advice.bonus(rows, table))
+        best = framework.scoring.best_nodes(found, pod, snapshot, rows, advice.bonus(rows, table))
         if best.feasible:
             return self._pick(found.state, best, snapshot, found)
         unasked = sum(table.names[row] not in advice.asked for row in feasible.tolist())

@@ -50,7 +50,6 @@ from scheduler.kernel.engine.instructions import Configured, Instruction, Record
 from scheduler.kernel.engine.outcome import TakeOutcome
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 from scheduler.kernel.engine.profiles import (
-    EngineProfiles,
     ProfilesOf,
     build_queue,
     no_other_profiles,
@@ -216,8 +215,7 @@ class Engine:
 
     def _introduce(self, backing: Backing, random: Random) -> None:
         """Show plugins what they may see."""
-        backing.frameworks = self.core.frameworks
-        self._tell_groups()
+        self._show_profiles()
         backing.snapshot = self.core.snapshot
         backing.nominator = self.core.queue.nominator
         backing.waiting = self.core.waiting
@@ -352,23 +350,20 @@ class Engine:
         gone = core.frameworks.keys() - rules.frameworks.keys()
         self._pods.profiles_gone(gone)
         self._preemption_executor.drop_all()
-        self._decide_by(rules)
+        core.frameworks = rules.frameworks
+        core.algorithm.percentage_of_nodes_to_score = rules.percentage_of_nodes_to_score
+        self._show_profiles()
         first = next(iter(rules.frameworks.values()))
         core.queue.configure(first.sort_key, profiles, rules.backoff)
         self.attempts.extender_calls.sort_anew()
         core.out.append(Configured())
 
-    def _decide_by(self, rules: EngineProfiles) -> None:
-        core = self.core
-        core.frameworks = self.backing.frameworks = rules.frameworks
-        core.algorithm.percentage_of_nodes_to_score = rules.percentage_of_nodes_to_score
-        self._tell_groups()
-
-    def _tell_groups(self) -> None:
-        """Pods that name these schedulers count as members."""
-        groups = self.core.groups
+    def _show_profiles(self) -> None:
+        """Plugins may ask the filters of these profiles; pods that name them count as members."""
+        frameworks, groups = self.core.frameworks, self.core.groups
+        self.backing.filters = {name: each.filtering for name, each in frameworks.items()}
         if groups is not None:
-            groups.profiles = frozenset(self.core.frameworks)
+            groups.profiles = frozenset(frameworks)
 
     def _tick(self) -> None:
         """Let back-off and patience end; take over what changed, so that the next attempt need not.

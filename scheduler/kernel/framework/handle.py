@@ -172,7 +172,7 @@ class States(Protocol):
 
 
 class FiltersOnFork(Protocol):
-    """A profile's filters; see `Framework.run_filters`."""
+    """A profile's filters; see `Filtering.run_filters`."""
 
     def run_filters(
         self,
@@ -195,8 +195,8 @@ class Backing:
         metrics: where plugins may declare metrics of their own; there from the start.
         now: monotonic seconds; there from the start.
         epoch: the time of day at which `now` was 0, in seconds since 1970; there from the start.
-        frameworks: by profile name; filled in by the builder.
         snapshot: what the present cycle decides on; filled in by the engine, as what follows.
+        filters: by profile name.
         nominator: which pods are nominated where.
         waiting: pods that Permit holds.
         activate: makes waiting pods active.
@@ -206,6 +206,7 @@ class Backing:
     """
 
     snapshot: Snapshot
+    filters: Mapping[str, FiltersOnFork]
     nominator: Nominations
     waiting: HeldPods
     activate: Callable[[Iterable[PodInfo]], None]
@@ -224,7 +225,6 @@ class Backing:
         self.metrics = metrics
         self.now = now
         self.epoch = epoch
-        self.frameworks: Mapping[str, FiltersOnFork] = {}
 
     if not TYPE_CHECKING:
 
@@ -294,8 +294,8 @@ class Handle:
         Raises:
             SchedulerError: a plugin failed.
         """
-        framework = self._backing.frameworks[self._profile]
-        return framework.run_filters(pod, self.snapshot, node_names, add=add, remove=remove)
+        filters = self._backing.filters[self._profile]
+        return filters.run_filters(pod, self.snapshot, node_names, add=add, remove=remove)
 
     @property
     def nominator(self) -> Nominations:

@@ -77,7 +77,7 @@ def capacity_of(
     copies = _Copies(engine)
     unused = fragmentation(framework, [pod, *pods], core.snapshot, copies.of)
     kind = copies.of(pod, _NAME)
-    found = framework.find_nodes_that_fit(kind, core.snapshot, core.queue.nominator)
+    found = framework.filtering.find_nodes_that_fit(kind, core.snapshot, core.queue.nominator)
     is_at_least = False
     if found.is_row_local:
         taken, last = _each_node_alone(framework, kind, core.snapshot, progress)
@@ -85,7 +85,7 @@ def capacity_of(
         taken, is_at_least = _one_by_one(engine, kind, copies, progress)
         core.catch_up()
         names = list(core.snapshot.table.row_of)
-        last = framework.run_filters(kind, core.snapshot, names)
+        last = framework.filtering.run_filters(kind, core.snapshot, names)
     return Capacity(taken.total(), dict(sorted(taken.items())), _limits(last), unused, is_at_least)
 
 
@@ -99,7 +99,7 @@ def _each_node_alone(
     every = max(1, len(names))
     for number in count():
         progress(1 - len(names) / every)
-        said = framework.run_filters(kind, snapshot, names)
+        said = framework.filtering.run_filters(kind, snapshot, names)
         last.update((name, status) for name, status in said.items() if not status.is_success)
         names = [name for name, status in said.items() if status.is_success]
         if not names or taken.total() > MAX_PODS * len(snapshot.table.row_of):
@@ -183,7 +183,7 @@ def fragmentation(
     table = snapshot.table
     usable = np.zeros(table.size, np.bool_)
     for pod in _kinds(pods):
-        found = framework.find_nodes_that_fit(copy(pod, _NAME), snapshot)
+        found = framework.filtering.find_nodes_that_fit(copy(pod, _NAME), snapshot)
         usable[found.feasible_rows()] = True
     rows = table.live_rows()
     free = np.maximum(table.allocatable[:, rows] - table.requested[:, rows], 0)

@@ -67,9 +67,11 @@ def test_what_would_fit_without_a_check(seed: int) -> None:
 
     expected = {
         name: len(
-            framework_without(name).find_nodes_that_fit(pod, snapshot, nominated).feasible_rows()
+            framework_without(name)
+            .filtering.find_nodes_that_fit(pod, snapshot, nominated)
+            .feasible_rows()
         )
-        - len(FRAMEWORK.find_nodes_that_fit(pod, snapshot, nominated).feasible_rows())
+        - len(FRAMEWORK.filtering.find_nodes_that_fit(pod, snapshot, nominated).feasible_rows())
         for name in every.names
     }
 
@@ -81,7 +83,7 @@ def test_what_each_check_rejects(seed: int) -> None:
     """All that speaks against a node is known, and every number of an obstacle is bounded by it."""
     snapshot, nominated, pod = random_world(seed).built()
     every = every_check(FRAMEWORK, pod, snapshot, nominated)
-    found = FRAMEWORK.find_nodes_that_fit(pod, snapshot, nominated)
+    found = FRAMEWORK.filtering.find_nodes_that_fit(pod, snapshot, nominated)
     fitting = set(found.feasible_rows().tolist())
 
     assert {row for row, fails in enumerate(every.fails.tolist()) if not fails} == fitting
@@ -112,11 +114,11 @@ def test_every_filter_is_heard_about_every_node(seed: int) -> None:
     """What is taken from the first rejections is what the filter says when it is asked alone."""
     snapshot, nominated, pod = random_world(seed, most_nodes=12).built()
     for others in (None, nominated):
-        found = FRAMEWORK.find_nodes_that_fit(pod, snapshot, others)
+        found = FRAMEWORK.filtering.find_nodes_that_fit(pod, snapshot, others)
         assert found.verdicts is not None
         assert found.attempt is not None
 
-        every = FRAMEWORK.every_verdict(found, pod, snapshot, others)
+        every = FRAMEWORK.filtering.every_verdict(found, pod, snapshot, others)
 
         filters = sorted(found.attempt.filters, key=lambda each: each.index)
         assert len(every) == len(filters)
@@ -134,7 +136,7 @@ def test_what_is_known_of_filtering_changes_nothing() -> None:
     """Whether nodes were judged before or are judged for this, the answer is one."""
     for seed in range(40):
         snapshot, nominated, pod = random_world(seed).built()
-        found = FRAMEWORK.find_nodes_that_fit(pod, snapshot, nominated)
+        found = FRAMEWORK.filtering.find_nodes_that_fit(pod, snapshot, nominated)
 
         given = every_check(FRAMEWORK, pod, snapshot, nominated, found)
 

@@ -115,7 +115,7 @@ def told(
 ) -> dict[str, tuple[object, ...]]:
     """By node, the data of what NodeResourcesFit and TaintToleration say."""
     framework = make_framework(TaintToleration(), NodeResourcesFit())
-    verdicts = framework.find_nodes_that_fit(pod, snapshot, nominated).verdicts
+    verdicts = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated).verdicts
     assert verdicts is not None
     return {
         name: tuple(r.data for r in verdicts.reasons(row) if r.data is not None)

@@ -50,7 +50,7 @@ def added(
 ) -> PodAnswer:
     blank = PodAnswer("default/p", "stowage")
     pod = pod or make_pod_info("p")
-    found = framework.find_nodes_that_fit(pod, snapshot, NOBODY)
+    found = framework.filtering.find_nodes_that_fit(pod, snapshot, NOBODY)
     return whys.add(blank, depth, framework, pod, found, snapshot, NOBODY)
 
 

@@ -69,7 +69,7 @@ class World(NamedTuple):
     def fitting(self) -> set[str]:
         """The nodes on which the pod fits."""
         snapshot, nominated, pod = self.built()
-        found = FRAMEWORK.find_nodes_that_fit(pod, snapshot, nominated)
+        found = FRAMEWORK.filtering.find_nodes_that_fit(pod, snapshot, nominated)
         return {snapshot.table.names[row] for row in found.feasible_rows().tolist()}
 
     def after(self, edits: Iterable[Edit]) -> "World":

@@ -95,6 +95,8 @@ class AnsweredCluster:
         for pod in self.pods.values():
             if not pod.node_name:
                 framework = self.profiles.framework_of(pod)
-                found = framework.find_nodes_that_fit(pod, core.snapshot, core.queue.nominator)
+                found = framework.filtering.find_nodes_that_fit(
+                    pod, core.snapshot, core.queue.nominator
+                )
                 if len(found.feasible_rows()):
                     yield pod.name

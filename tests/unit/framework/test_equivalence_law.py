@@ -210,7 +210,7 @@ def judgement(
     framework: Framework, pod: PodInfo, snapshot: Snapshot, nominator: Nominator
 ) -> dict[str, Any]:
     """Everything a framework says about a pod, in terms that do not depend on row numbers."""
-    found = framework.find_nodes_that_fit(pod, snapshot, nominator)
+    found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominator)
     diagnosis = found.diagnosis(snapshot)
     answer: dict[str, Any] = {
         "pre_filter": found.pre_filter,
@@ -223,13 +223,13 @@ def judgement(
     names = snapshot.table.names
     feasible = {names[row] for row in rows.tolist()}
     answer["statuses"] = {n: diagnosis.status_of(n) for n in names if n and n not in feasible}
-    totals = framework.totals(found, pod, snapshot, rows)
+    totals = framework.scoring.totals(found, pod, snapshot, rows)
     answer["totals"] = dict(zip([names[row] for row in rows], totals.tolist(), strict=True))
     # The shortcut must name the nodes that the long way names.
-    best = framework.best_nodes(found, pod, snapshot)
+    best = framework.scoring.best_nodes(found, pod, snapshot)
     longway = rows[totals == totals.max(initial=-1.0)]
     assert (best.rows.tolist(), best.feasible) == (longway.tolist(), len(rows))
-    table = framework.score_table(found, pod, snapshot, rows)
+    table = framework.scoring.score_table(found, pod, snapshot, rows)
     sums = sum((c * w for _, w, c in table), np.zeros(len(rows)))
     assert sums.tolist() == totals.tolist()
     return answer

@@ -46,7 +46,7 @@ def nominated_pods(**names: str) -> NominatedPods:
 
 def verdicts(framework: Framework, snapshot: Snapshot, **how: Any) -> dict[str, Any]:
     """Per node the first rejecting plugin and its reasons; None for a node that fits."""
-    found = framework.find_nodes_that_fit(how.pop("pod", POD), snapshot, **how)
+    found = framework.filtering.find_nodes_that_fit(how.pop("pod", POD), snapshot, **how)
     assert found.verdicts is not None
     diagnosis = found.diagnosis(snapshot)
     feasible = {snapshot.table.names[row] for row in found.feasible_rows()}
@@ -58,7 +58,7 @@ def verdicts(framework: Framework, snapshot: Snapshot, **how: Any) -> dict[str, 
 
 
 def message(framework: Framework, snapshot: Snapshot, **how: Any) -> str:
-    found = framework.find_nodes_that_fit(how.pop("pod", POD), snapshot, **how)
+    found = framework.filtering.find_nodes_that_fit(how.pop("pod", POD), snapshot, **how)
     return found.diagnosis(snapshot).message()
 
 
@@ -121,7 +121,7 @@ def test_the_worst_reason_decides_the_code() -> None:
     framework = make_framework(ColumnFilter("F", {"a": 1, "b": 3}, reasons=reasons))
     snapshot = make_snapshot("a", "b")
 
-    diagnosis = framework.find_nodes_that_fit(POD, snapshot).diagnosis(snapshot)
+    diagnosis = framework.filtering.find_nodes_that_fit(POD, snapshot).diagnosis(snapshot)
 
     assert diagnosis.status_of("a") == Status(Code.UNSCHEDULABLE, ("short",), "F")
     assert diagnosis.status_of("b") == Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("short",), "F")
@@ -136,7 +136,7 @@ def test_rows_of_deleted_nodes_are_no_candidates() -> None:
     snapshot.update([NodeRemoved("a"), NodeRemoved("c")])
 
     assert message(framework, snapshot) == "0/1 nodes are available: 1 F says no."
-    assert list(framework.find_nodes_that_fit(POD, snapshot).feasible_rows()) == []
+    assert list(framework.filtering.find_nodes_that_fit(POD, snapshot).feasible_rows()) == []
 
 
 # --- messages -------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ def test_the_diagnosis_knows_who_rejected() -> None:
     )
     snapshot = make_snapshot("a", "b", "c")
 
-    diagnosis = framework.find_nodes_that_fit(POD, snapshot).diagnosis(snapshot)
+    diagnosis = framework.filtering.find_nodes_that_fit(POD, snapshot).diagnosis(snapshot)
 
     assert diagnosis.unschedulable_plugins == {"Set", "F"}
     assert diagnosis.pending_plugins == {"Pending"}
@@ -186,7 +186,7 @@ def test_unresolvable_ends_prefilter() -> None:
         PreFilter("Maybe", unschedulable("perhaps")), PreFilter("No", unresolvable("no")), after
     )
 
-    found = framework.find_nodes_that_fit(POD, make_snapshot("a"))
+    found = framework.filtering.find_nodes_that_fit(POD, make_snapshot("a"))
 
     assert found.verdicts is None
     assert found.pre_filter == unresolvable("no").by("No")
@@ -200,7 +200,7 @@ def test_the_last_unschedulable_counts() -> None:
         PreFilter("First", unschedulable("one")), PreFilter("Last", unschedulable("two")), after
     )
 
-    found = framework.find_nodes_that_fit(POD, make_snapshot("a"))
+    found = framework.filtering.find_nodes_that_fit(POD, make_snapshot("a"))
 
     assert found.pre_filter == unschedulable("two").by("Last")
     assert after.calls == 1
@@ -212,7 +212,7 @@ def test_any_other_answer_of_prefilter_is_a_failure(status: Status) -> None:
     framework = make_framework(PreFilter("P", status))
 
     with pytest.raises(PluginError, match=r'running PreFilter plugin "P": (Error|Wait): boom'):
-        framework.find_nodes_that_fit(POD, make_snapshot("a"))
+        framework.filtering.find_nodes_that_fit(POD, make_snapshot("a"))
 
 
 class SkippingFilter(PreFilter, ColumnFilter):
@@ -281,7 +281,7 @@ def test_an_empty_intersection_rejects_the_pod(sets: dict[str, Any], said: str) 
     framework = make_framework(*(PreFilter(n, nodes=s) for n, s in sets.items()), after)
     snapshot = make_snapshot("a", "b")
 
-    found = framework.find_nodes_that_fit(POD, snapshot)
+    found = framework.filtering.find_nodes_that_fit(POD, snapshot)
 
     assert found.pre_filter == unresolvable(said)
     assert found.diagnosis(snapshot).message() == f"0/2 nodes are available: {said}."
@@ -384,7 +384,7 @@ def test_extensions_hear_of_pods_that_go() -> None:
     victim = make_pod_info("victim", node_name="b")
     snapshot = make_snapshot("a", "b")
     snapshot.info(1).pods[victim.uid] = victim
-    attempt = framework.find_nodes_that_fit(POD, snapshot).attempt
+    attempt = framework.filtering.find_nodes_that_fit(POD, snapshot).attempt
     assert attempt is not None
     number = np.array([snapshot.kinds.number_of(victim)])
     rows = ChangedRows(attempt, snapshot, np.array([0, 1]), OtherPods(snapshot.kinds, number))
@@ -417,7 +417,7 @@ def test_a_filter_that_follows_single_pods_is_asked_about_one_row_at_a_time() ->
     snapshot = make_snapshot("a", "b")
     for row, victim in enumerate(victims):
         snapshot.info(row).pods[victim.uid] = victim
-    attempt = framework.find_nodes_that_fit(POD, snapshot).attempt
+    attempt = framework.filtering.find_nodes_that_fit(POD, snapshot).attempt
     assert attempt is not None
     numbers = np.array([snapshot.kinds.number_of(victim) for victim in victims])
     kinds, of_victim = np.unique(numbers, return_inverse=True)
@@ -441,9 +441,9 @@ def test_every_verdict_asks_beyond_the_first_rejection() -> None:
     )
     snapshot = make_snapshot("a", "b")
     nominated = nominated_pods(a="n")
-    found = framework.find_nodes_that_fit(POD, snapshot, nominated)
+    found = framework.filtering.find_nodes_that_fit(POD, snapshot, nominated)
 
-    every = framework.every_verdict(found, POD, snapshot, nominated)
+    every = framework.filtering.every_verdict(found, POD, snapshot, nominated)
 
     row_of = snapshot.table.row_of
     told = {
@@ -472,7 +472,7 @@ def test_a_node_form_filter_that_fails_is_named(answer: object, said: str) -> No
     framework = make_framework(NodeFilter("Mine", lambda node: answer))
 
     with pytest.raises(PluginError) as raised:
-        framework.find_nodes_that_fit(POD, make_snapshot("a"))
+        framework.filtering.find_nodes_that_fit(POD, make_snapshot("a"))
 
     assert str(raised.value) == f'running Filter plugin "Mine": {said}'
     assert raised.value.plugin == "Mine"
@@ -505,7 +505,7 @@ def test_a_column_filter_that_fails_is_named(
 
     for _ in range(2):
         with pytest.raises(PluginError, match=f'running Filter plugin "Bad": .*{said}'):
-            framework.find_nodes_that_fit(POD, make_snapshot("a", "b"))
+            framework.filtering.find_nodes_that_fit(POD, make_snapshot("a", "b"))
 
 
 @pytest.mark.parametrize("reads", [Reads.NODE, Reads.PODS, Reads.CLUSTER], ids=str)
@@ -518,7 +518,7 @@ def test_a_filter_that_fails_matters_only_where_it_is_reached(reads: Reads) -> N
         "0/2 nodes are available: 2 Before says no."
     )
     with pytest.raises(PluginError, match="Bad"):
-        make_framework(before, Raising("Bad", {}, reads=reads)).find_nodes_that_fit(
+        make_framework(before, Raising("Bad", {}, reads=reads)).filtering.find_nodes_that_fit(
             POD, make_snapshot("a", "b", "c")
         )
 
@@ -548,7 +548,7 @@ def test_a_failure_is_not_remembered(reads: Reads) -> None:
     snapshot = make_snapshot("a")
 
     with pytest.raises(PluginError, match="not yet"):
-        framework.find_nodes_that_fit(POD, snapshot)
+        framework.filtering.find_nodes_that_fit(POD, snapshot)
 
     assert verdicts(framework, snapshot) == {"a": None}
 
@@ -572,7 +572,7 @@ def test_a_failure_beside_nominated_pods_is_not_remembered() -> None:
     snapshot, nominated = make_snapshot("a"), nominated_pods(a="n")
 
     with pytest.raises(PluginError, match="not yet"):
-        framework.find_nodes_that_fit(POD, snapshot, nominated)
+        framework.filtering.find_nodes_that_fit(POD, snapshot, nominated)
 
     found = verdicts(framework, snapshot, nominated=nominated)
     assert found == {"a": ("PodLimit", ("full",))}

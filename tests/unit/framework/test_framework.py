@@ -164,7 +164,7 @@ def test_post_filter(answers: list[Any], expected: Any) -> None:
     """The first plugin that helps, or fails, ends it; rejections are collected."""
     framework = make_framework(*(Post(f"P{i}", answer) for i, answer in enumerate(answers)))
     snapshot = make_snapshot("a")
-    diagnosis = framework.find_nodes_that_fit(POD, snapshot).diagnosis(snapshot)
+    diagnosis = framework.filtering.find_nodes_that_fit(POD, snapshot).diagnosis(snapshot)
 
     assert framework.run_post_filter_plugins(STATE, POD, snapshot, diagnosis) == expected
 
@@ -319,8 +319,8 @@ def test_every_extension_point_is_reported_in_every_cycle() -> None:
     )
     snapshot = make_snapshot("a", "b")
 
-    found = framework.find_nodes_that_fit(POD, snapshot)
-    framework.best_nodes(found, POD, snapshot)
+    found = framework.filtering.find_nodes_that_fit(POD, snapshot)
+    framework.scoring.best_nodes(found, POD, snapshot)
     framework.run_reserve_plugins(STATE, POD, "n")
     framework.run_permit_plugins(STATE, POD, "n")
     run(framework.run_bind_plugins(STATE, POD, "n"))

@@ -272,7 +272,7 @@ def test_filters_run_on_a_fork() -> None:
     pod = make_pod_info("p", requests={"cpu": "2"})
     snapshot = make_snapshot("a", "b", pods=[resident])
     framework = make_framework(NodeResourcesFit())
-    backing = make_backing(snapshot=snapshot, frameworks={"test": framework})
+    backing = make_backing(snapshot=snapshot, filters={"test": framework.filtering})
     run = Handle(backing, profile="test").run_filters
 
     present = dict(walk(run(pod, ["a", "b", "gone"])))

@@ -60,8 +60,10 @@ def decide(trial: Trial, snapshot: Snapshot, pods: Iterator[Any]) -> None:
     resident = next(iter(snapshot.info(0).pods.values()))
     nominated = NominatedPods()
     nominated.nominate(guest, "b")
-    found = ask(framework.find_nodes_that_fit, pod, snapshot, nominated)
-    filtered = ask(framework.run_filters, pod, snapshot, NODES, add=[guest], remove=[resident])
+    found = ask(framework.filtering.find_nodes_that_fit, pod, snapshot, nominated)
+    filtered = ask(
+        framework.filtering.run_filters, pod, snapshot, NODES, add=[guest], remove=[resident]
+    )
     if filtered is not None:
         assert set(filtered) == set(NODES)
         assert all(type(status) is Status for status in filtered.values())
@@ -77,13 +79,13 @@ def decide(trial: Trial, snapshot: Snapshot, pods: Iterator[Any]) -> None:
         assert answer is None or type(answer[1]) is Status
     if found.verdicts is None:
         return
-    ask(framework.every_verdict, found, pod, snapshot)
-    best = ask(framework.best_nodes, found, pod, snapshot)
+    ask(framework.filtering.every_verdict, found, pod, snapshot)
+    best = ask(framework.scoring.best_nodes, found, pod, snapshot)
     if best is not None:
         rows = found.feasible_rows().tolist()
         assert best.feasible == len(rows)
         assert set(best.rows.tolist()) <= set(rows)
-    table = ask(framework.score_table, found, pod, snapshot, found.feasible_rows())
+    table = ask(framework.scoring.score_table, found, pod, snapshot, found.feasible_rows())
     for _, _, column in table or ():
         assert ((column >= 0) & (column <= 100)).all()
 

@@ -40,7 +40,7 @@ class Signing(ColumnFilter):
 def hits(framework: Framework, snapshot: Snapshot, *pods: PodInfo) -> int:
     """How many of the pods, one after the other, belong to a class that is known."""
     for pod in pods:
-        framework.find_nodes_that_fit(pod, snapshot)
+        framework.filtering.find_nodes_that_fit(pod, snapshot)
     classes = framework.classes
     assert classes.hits + classes.misses == len(pods)
     return classes.hits
@@ -110,7 +110,7 @@ def test_a_signature_that_cannot_be_compared_names_its_plugin() -> None:
     framework = make_framework(Signing("Mine", lambda pod: []))
 
     with pytest.raises(PluginError, match='running Sign plugin "Mine": TypeError: unhashable'):
-        framework.find_nodes_that_fit(make_pod_info("p"), make_snapshot("n"))
+        framework.filtering.find_nodes_that_fit(make_pod_info("p"), make_snapshot("n"))
 
 
 def test_only_changed_rows_are_looked_at_again() -> None:
@@ -124,7 +124,7 @@ def test_only_changed_rows_are_looked_at_again() -> None:
     def asked_for() -> list[list[list[int]]]:
         for plugin in (reads_node, reads_pods):
             plugin.rows_asked.clear()
-        framework.find_nodes_that_fit(pod, snapshot)
+        framework.filtering.find_nodes_that_fit(pod, snapshot)
         return [
             [list(range(20))[rows] if isinstance(rows, slice) else rows.tolist() for rows in asked]
             for asked in (reads_node.rows_asked, reads_pods.rows_asked)
@@ -151,10 +151,10 @@ def test_an_image_matters_to_its_holders() -> None:
         node = make_node(name, images=[ContainerImage((f"{image}:latest",), 9) for image in images])
         snapshot.update([NodeSet(make_node_info(node), node)])
         plugin.rows_asked.clear()
-        framework.find_nodes_that_fit(pod, snapshot)
+        framework.filtering.find_nodes_that_fit(pod, snapshot)
         return [row_indices(rows).tolist() for rows in plugin.rows_asked]
 
-    framework.find_nodes_that_fit(pod, snapshot)
+    framework.filtering.find_nodes_that_fit(pod, snapshot)
     assert asked_after_pull("n3", "mine") == [[3]]
     assert asked_after_pull("n7", "other") == [[7]]
     assert asked_after_pull("n8", "mine", "other") == [[3, 8]]
@@ -177,7 +177,7 @@ def test_memory_is_bounded() -> None:
     assert hits(framework, snapshot, *(pods[c] for c in "aba")) == 1
     for c, known in (("c", False), ("a", True), ("b", False)):
         before = framework.classes.hits
-        framework.find_nodes_that_fit(pods[c], snapshot)
+        framework.filtering.find_nodes_that_fit(pods[c], snapshot)
         assert (framework.classes.hits > before) is known
 
 
@@ -195,7 +195,7 @@ def test_a_class_goes_with_the_last_pod_of_it() -> None:
 
     for number in range(100):
         pod = make_pod_info("p", node_selector={"key": str(number)}, labels={"c": str(number)})
-        framework.find_nodes_that_fit(pod, snapshot)
+        framework.filtering.find_nodes_that_fit(pod, snapshot)
         shapes.append(ref(pod.shape))
         kinds.append(ref(pod.kind))
         del pod
@@ -217,10 +217,10 @@ def test_a_kind_is_signed_once() -> None:
     named = make_pod_info("d", node_name="n")
 
     for asked, pod in ((framework, pods[0]), (framework, pods[1]), (other, pods[2])):
-        asked.find_nodes_that_fit(pod, snapshot)
+        asked.filtering.find_nodes_that_fit(pod, snapshot)
     assert signed == ["S", "T"]
     for pod in (named, pods[0], pods[1], named):
-        framework.find_nodes_that_fit(pod, snapshot)
+        framework.filtering.find_nodes_that_fit(pod, snapshot)
 
     assert signed == ["S", "T", "S", "S", "S"]
     assert framework.classes.hits == 2

@@ -116,10 +116,10 @@ class History:
 
 def is_as_the_long_way(framework: Framework, pod: PodInfo, snapshot: Snapshot) -> bool:
     """Whether the short way was taken; its choice must be that of the long way."""
-    found = framework.find_nodes_that_fit(pod, snapshot)
-    best = framework.best_nodes(found, pod, snapshot)
+    found = framework.filtering.find_nodes_that_fit(pod, snapshot)
+    best = framework.scoring.best_nodes(found, pod, snapshot)
     rows = found.feasible_rows()
-    totals = framework.totals(found, pod, snapshot, rows)
+    totals = framework.scoring.totals(found, pod, snapshot, rows)
 
     assert best.feasible == len(rows)
     assert best.rows.tolist() == rows[totals == totals.max(initial=-1.0)].tolist()
@@ -219,7 +219,7 @@ def test_a_plugin_without_its_pre_score_fails_by_domain_too(plugin: str, kind: i
     )
     framework = FrameworkBuilder(lambda: 0.0).build(config)["bench"]
     pod = history.pod(kind)
-    found = framework.find_nodes_that_fit(pod, history.snapshot)
+    found = framework.filtering.find_nodes_that_fit(pod, history.snapshot)
 
     with pytest.raises(PluginError, match=plugin):
-        framework.best_nodes(found, pod, history.snapshot)
+        framework.scoring.best_nodes(found, pod, history.snapshot)

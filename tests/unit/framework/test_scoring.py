@@ -44,11 +44,11 @@ READS = [Reads.NODE, Reads.PODS, Reads.IMAGES, Reads.CLUSTER]
 
 def totals(framework: Framework, snapshot: Snapshot) -> dict[str, float]:
     """Totals by name of the nodes that fit; the score table must add up to them."""
-    found = framework.find_nodes_that_fit(POD, snapshot)
+    found = framework.filtering.find_nodes_that_fit(POD, snapshot)
     rows = found.feasible_rows()
-    sums = framework.totals(found, POD, snapshot, rows)
+    sums = framework.scoring.totals(found, POD, snapshot, rows)
     if framework.plugins.score:
-        table = framework.score_table(found, POD, snapshot, rows)
+        table = framework.scoring.score_table(found, POD, snapshot, rows)
         assert sum((c * w for _, w, c in table), np.zeros(len(rows))).tolist() == sums.tolist()
     names = [snapshot.table.names[row] for row in rows]
     return dict(zip(names, sums.tolist(), strict=True))
@@ -98,9 +98,9 @@ def test_who_skips_gives_no_score(reads: Reads) -> None:
         ColumnScore("S", {"a": 9}, reads=reads, skips=True, log=log), ColumnScore("T", {"a": 1})
     )
     snapshot = make_snapshot("a")
-    found = framework.find_nodes_that_fit(POD, snapshot)
+    found = framework.filtering.find_nodes_that_fit(POD, snapshot)
 
-    table = framework.score_table(found, POD, snapshot, found.feasible_rows())
+    table = framework.scoring.score_table(found, POD, snapshot, found.feasible_rows())
 
     assert [name for name, _, _ in table] == ["T"]
     assert totals(framework, snapshot) == {"a": 1}
@@ -126,9 +126,9 @@ def test_all_are_prepared_before_the_first_scores() -> None:
         ColumnScore("B", {}, reads=Reads.CLUSTER, log=log),
     )
     snapshot = make_snapshot("a")
-    found = framework.find_nodes_that_fit(POD, snapshot)
+    found = framework.filtering.find_nodes_that_fit(POD, snapshot)
 
-    framework.totals(found, POD, snapshot, found.feasible_rows())
+    framework.scoring.totals(found, POD, snapshot, found.feasible_rows())
 
     assert log == ["A.pre_score", "B.pre_score", "A.score", "B.score"]
 
@@ -154,9 +154,9 @@ def test_a_plugin_may_only_prepare() -> None:
     plugin = OnlyPrepares(SUCCESS)
     framework = make_framework(plugin, ColumnFilter("F", {"a": 1}), ColumnScore("S", {}))
     snapshot = make_snapshot("a", "b")
-    found = framework.find_nodes_that_fit(POD, snapshot)
+    found = framework.filtering.find_nodes_that_fit(POD, snapshot)
 
-    framework.totals(found, POD, snapshot, found.feasible_rows())
+    framework.scoring.totals(found, POD, snapshot, found.feasible_rows())
 
     assert plugin.rows == [[1]]
     assert not is_total_cached(framework, found, POD, snapshot)
@@ -219,9 +219,9 @@ def test_a_score_that_fails_matters_only_when_nodes_are_scored(reads: Reads) -> 
     framework = make_framework(ColumnFilter("F", {"a": 1}), plugin)
     snapshot = make_snapshot("a", "b")
 
-    found = framework.find_nodes_that_fit(POD, snapshot)
+    found = framework.filtering.find_nodes_that_fit(POD, snapshot)
     with pytest.raises(PluginError, match='running Score plugin "Bad": ValueError: boom'):
-        framework.totals(found, POD, snapshot, found.feasible_rows())
+        framework.scoring.totals(found, POD, snapshot, found.feasible_rows())
     plugin.scores = {}
 
     assert totals(framework, snapshot) == {"b": 0}
@@ -230,7 +230,7 @@ def test_a_score_that_fails_matters_only_when_nodes_are_scored(reads: Reads) -> 
 
 
 def totals_of_nothing(framework: Framework) -> list[int]:
-    return framework.find_nodes_that_fit(POD, make_snapshot("a")).feasible_rows().tolist()
+    return framework.filtering.find_nodes_that_fit(POD, make_snapshot("a")).feasible_rows().tolist()
 
 
 def test_rows_without_a_node_may_have_any_score() -> None:
@@ -263,7 +263,7 @@ def test_totals_are_remembered_only_where_they_rank_all_rows() -> None:
 
     def cached(*plugins: Any) -> bool:
         framework = make_framework(*plugins)
-        found = framework.find_nodes_that_fit(POD, snapshot)
+        found = framework.filtering.find_nodes_that_fit(POD, snapshot)
         return is_total_cached(framework, found, POD, snapshot)
 
     assert cached(ColumnFilter("F", {"a": 1}), ColumnScore("S", {"a": 1}))
@@ -284,9 +284,9 @@ def test_the_best_node_is_one_that_fits_whoever_rejects_the_others(reads: Reads)
     )
     snapshot = make_snapshot("best", "a", "b", "c")
 
-    found = framework.find_nodes_that_fit(POD, snapshot)
-    best = framework.best_nodes(found, POD, snapshot)
-    one_by_one = framework.best_nodes(found, POD, snapshot, found.feasible_rows())
+    found = framework.filtering.find_nodes_that_fit(POD, snapshot)
+    best = framework.scoring.best_nodes(found, POD, snapshot)
+    one_by_one = framework.scoring.best_nodes(found, POD, snapshot, found.feasible_rows())
 
     assert [snapshot.table.names[row] for row in best.rows] == ["b", "c"]
     assert best.feasible == 3
@@ -300,6 +300,8 @@ def test_no_node_is_best_where_a_cluster_filter_rejects_all() -> None:
     )
     snapshot = make_snapshot("a", "b")
 
-    best = framework.best_nodes(framework.find_nodes_that_fit(POD, snapshot), POD, snapshot)
+    best = framework.scoring.best_nodes(
+        framework.filtering.find_nodes_that_fit(POD, snapshot), POD, snapshot
+    )
 
     assert (best.feasible, len(best.rows)) == (0, 0)

@@ -151,7 +151,7 @@ def test_a_daemon_set_has_a_pod_per_node_that_it_may_use() -> None:
     cluster = Profiles(None).load(objects)
     framework = Profiles(None).framework_of(objects.pods[0])
     for pod, row in zip(objects.pods, ("a", "d", "e"), strict=True):
-        found = framework.find_nodes_that_fit(pod, cluster.snapshot)
+        found = framework.filtering.find_nodes_that_fit(pod, cluster.snapshot)
         names = [cluster.snapshot.table.names[i] for i in found.feasible_rows().tolist()]
         assert names == [row]
 

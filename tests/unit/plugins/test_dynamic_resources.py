@@ -268,9 +268,9 @@ def test_pods_without_claims_are_not_filtered_and_score_nothing() -> None:
     world = World()
     framework = make_framework(world.plugin)
     pod = make_pod_info("p", requests={"cpu": 1})
-    found = framework.find_nodes_that_fit(pod, world.snapshot)
+    found = framework.filtering.find_nodes_that_fit(pod, world.snapshot)
 
-    table = framework.score_table(found, pod, world.snapshot, found.feasible_rows())
+    table = framework.scoring.score_table(found, pod, world.snapshot, found.feasible_rows())
 
     assert world.attempt(pod)[1] == SKIP
     assert [(name, column.tolist()) for name, _, column in table] == [
@@ -311,8 +311,8 @@ def test_pods_that_need_no_devices_are_not_asked_about() -> None:
 
     def go(pod: PodInfo) -> list[str]:
         calls.clear()
-        found = framework.find_nodes_that_fit(pod, world.snapshot)
-        framework.best_nodes(found, pod, world.snapshot)
+        found = framework.filtering.find_nodes_that_fit(pod, world.snapshot)
+        framework.scoring.best_nodes(found, pod, world.snapshot)
         framework.run_reserve_plugins(found.state, pod, "a")
         framework.needs_pre_bind(found.state, pod, "a")
         return [*calls]
@@ -438,7 +438,7 @@ def test_a_fault_of_a_claim_ends_the_attempt() -> None:
     framework = make_framework(world.plugin)
 
     with pytest.raises(PluginError, match="number of requested devices 33 exceeds the claim limit"):
-        framework.find_nodes_that_fit(pod_of("c"), world.snapshot)
+        framework.filtering.find_nodes_that_fit(pod_of("c"), world.snapshot)
 
 
 @pytest.mark.parametrize("point", ["Filter", "Score"])
@@ -453,8 +453,8 @@ def test_without_prefilter_it_fails_as_upstream(point: str) -> None:
     pod = make_pod_info("p")
 
     def attempt() -> None:
-        found = framework.find_nodes_that_fit(pod, world.snapshot)
-        framework.totals(found, pod, world.snapshot, found.feasible_rows())
+        found = framework.filtering.find_nodes_that_fit(pod, world.snapshot)
+        framework.scoring.totals(found, pod, world.snapshot, found.feasible_rows())
 
     with pytest.raises(PluginError, match=rf'running {point} plugin "DynamicRes.*PreFilter'):
         attempt()
@@ -471,9 +471,9 @@ def test_earlier_alternatives_score_more() -> None:
     ]
     world.claim("c", requests=[{"name": "r", "firstAvailable": alternatives}])
     framework = make_framework(world.plugin)
-    found = framework.find_nodes_that_fit(pod_of("c"), world.snapshot)
+    found = framework.filtering.find_nodes_that_fit(pod_of("c"), world.snapshot)
 
-    [(_, _, scores)] = framework.score_table(
+    [(_, _, scores)] = framework.scoring.score_table(
         found, pod_of("c"), world.snapshot, found.feasible_rows()
     )
 
@@ -819,7 +819,7 @@ def test_a_claim_that_is_in_the_way_is_freed(users: tuple[str, ...], reason: str
     world.claim("c", on="gone", users=users)
     pod = pod_of("c")
     framework = make_framework(world.plugin)
-    found = framework.find_nodes_that_fit(pod, world.snapshot)
+    found = framework.filtering.find_nodes_that_fit(pod, world.snapshot)
 
     result, status = framework.run_post_filter_plugins(
         found.state, pod, world.snapshot, found.diagnosis(world.snapshot)
@@ -926,7 +926,7 @@ def test_a_claim_of_an_earlier_attempt_is_deleted() -> None:
     requests = [{"name": "r", "exactly": gone}]
     world.claim("old", owner=pod.uid, annotations=annotations, requests=requests)
     framework = make_framework(world.plugin)
-    found = framework.find_nodes_that_fit(pod, world.snapshot)
+    found = framework.filtering.find_nodes_that_fit(pod, world.snapshot)
     diagnosis = found.diagnosis(world.snapshot)
 
     result, status = framework.run_post_filter_plugins(found.state, pod, world.snapshot, diagnosis)

@@ -15,8 +15,8 @@ def test_members_are_rejected_as_a_whole_and_others_pass() -> None:
     spec = PodSpec(containers=pod.spec.containers, scheduling_group=group)
     member = pod_info(type(pod)(pod.metadata, spec, pod.status))
 
-    single = framework.find_nodes_that_fit(make_pod_info("single"), snapshot)
-    found = framework.find_nodes_that_fit(member, snapshot)
+    single = framework.filtering.find_nodes_that_fit(make_pod_info("single"), snapshot)
+    found = framework.filtering.find_nodes_that_fit(member, snapshot)
 
     assert [*single.feasible_rows()] == [0]
     assert found.pre_filter == unresolvable(REASON).by("GangScheduling")

@@ -265,8 +265,8 @@ def test_plugins_about_volumes_are_not_even_asked_about_pods_without() -> None:
     disk = make_pod_info("disk", volumes=[EBS])
     framework, snapshot = profiles.frameworks["default-scheduler"], cluster_of([make_node("n")])
 
-    found = framework.find_nodes_that_fit(make_pod_info("plain"), snapshot)
-    framework.find_nodes_that_fit(disk, snapshot)
+    found = framework.filtering.find_nodes_that_fit(make_pod_info("plain"), snapshot)
+    framework.filtering.find_nodes_that_fit(disk, snapshot)
 
     assert all(plugin.NEEDS == VOLUMES for plugin in plugins)
     assert len(found.feasible_rows()) == 1
@@ -307,7 +307,7 @@ def test_plugins_about_volumes_are_reported_in_a_sampled_cycle_though_they_are_n
     snapshot, plain, state = cluster_of([make_node("n")]), make_pod_info("plain"), CycleState()
     framework.calls.begin_cycle(sampled=True)
 
-    framework.find_nodes_that_fit(plain, snapshot)
+    framework.filtering.find_nodes_that_fit(plain, snapshot)
     framework.run_reserve_plugins(state, plain, "n")
     assert not framework.needs_pre_bind(state, plain, "n")
 

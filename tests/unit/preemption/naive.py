@@ -46,7 +46,7 @@ def placed(nodes: Iterable[Node], pods: Iterable[PodInfo]) -> tuple[Cache, Snaps
 def verdict(world: World, pods: Iterable[PodInfo], pod: PodInfo, node: str) -> Status:
     """What the filters say about one node if exactly these pods ran."""
     _, snapshot = placed(world.nodes, pods)
-    found = _FRAMEWORK.find_nodes_that_fit(pod, snapshot)
+    found = _FRAMEWORK.filtering.find_nodes_that_fit(pod, snapshot)
     if snapshot.table.row_of[node] in found.feasible_rows():
         return SUCCESS
     return found.diagnosis(snapshot).status_of(node)

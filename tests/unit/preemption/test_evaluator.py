@@ -42,7 +42,7 @@ def preempt(
 ) -> tuple[PostFilterResult | None, Status]:
     framework = FrameworkBuilder(lambda: 0.0).build(default_configuration("stowage"))["stowage"]
     _, snapshot = placed(nodes, pods)
-    found = framework.find_nodes_that_fit(pod, snapshot)
+    found = framework.filtering.find_nodes_that_fit(pod, snapshot)
     diagnosis = found.diagnosis(snapshot)
     diagnosis.places_together = places_together
     return (evaluator or Evaluator(10, 100)).preempt(

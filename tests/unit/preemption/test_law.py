@@ -33,7 +33,7 @@ def preempted(
 ) -> tuple[PostFilterResult | None, Status] | None:
     """What preemption in columns decides; None for a pod that fits somewhere."""
     nominated = nominated_in(world)
-    found = FRAMEWORK.find_nodes_that_fit(pod, snapshot, nominated)
+    found = FRAMEWORK.filtering.find_nodes_that_fit(pod, snapshot, nominated)
     if len(found.feasible_rows()):
         return None
     budgets: list[DisruptionBudget] = list(world.budgets)

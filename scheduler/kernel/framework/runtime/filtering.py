@@ -67,7 +67,7 @@ class Filtering:
         if found.pre_filter.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return found
         pod_class, cluster_filters = found.pod_class, self._active_cluster_filters(found.state)
-        filters = (*pod_class.filters, *cluster_filters)
+        filters = (*pod_class.plugins.filters, *cluster_filters)
         attempt = found.attempt = FilterAttempt(filters, found.state, pod, snapshot)
         if not found.pre_filter.is_success:
             return found
@@ -118,7 +118,7 @@ class Filtering:
         found = self._pre_filtered(pod, fork, self._classes.class_of(pod, snapshot))
         if not found.pre_filter.is_success:
             return dict.fromkeys(names, found.pre_filter)
-        filters = (*found.pod_class.filters, *self._active_cluster_filters(found.state))
+        filters = (*found.pod_class.plugins.filters, *self._active_cluster_filters(found.state))
         attempt = FilterAttempt(filters, found.state, pod, fork)
         rows = np.array([row_of[name] for name in names], np.intp)
         verdicts = blank_verdicts(fork, rows, attempt)
@@ -178,19 +178,20 @@ class Filtering:
         Raises:
             PluginError: a plugin failed.
         """
-        state = CycleState(pod_class.state)
+        of_class = pod_class.plugins
+        state = CycleState(of_class.state)
         needs = pod.needs
         found = Feasibility(state, pod_class)
         skipped = self._spared[needs].copy()
         if self._calls.sampled:
             for name in skipped:
                 self._calls.spared(name, "PreFilter", Code.SKIP)
-        for plugin in pod_class.asked[needs]:
+        for plugin in of_class.asked[needs]:
             if plugin.has_no_say(pod, snapshot):
                 found.silent.append(plugin.name)
                 self._calls.spared(plugin.name, "PreFilter", Code.SKIP)
                 continue
-            known = pod_class.pre_filter.get(plugin.name)
+            known = of_class.pre_filter.get(plugin.name)
             result, status = known or plugin.call(state, pod, snapshot)
             if status.code is Code.SKIP:
                 skipped.append(plugin.name)
@@ -207,7 +208,7 @@ class Filtering:
             found.restrict(plugin.name, result.node_names)
             if not found.node_names:
                 return self._ended(found, plugin.name, _nothing_left(found.restricting))
-        state.write(SKIPPED, pod_class.skipped.union(skipped, found.silent))
+        state.write(SKIPPED, of_class.skipped.union(skipped, found.silent))
         return found
 
     def _ended(self, found: Feasibility, last: str, rejection: Status) -> Feasibility:

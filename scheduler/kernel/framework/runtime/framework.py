@@ -32,13 +32,13 @@ DEFAULT_CLASS_CACHE_BYTES: Final = 256 * 1024 * 1024
 class Framework:
     """The plugins of one profile. No method raises anything but `PluginError`.
 
-    What filters and scores is bound here from `Filtering` and `Scoring`.
-
     Attributes:
         profile_name: the profile's schedulerName.
         plugins: its plugins by extension point.
         percentage_of_nodes_to_score: of this profile; None leaves it to the configuration.
         classes: the pod classes seen, with their columns.
+        filtering: from PreFilter to the verdict on every node.
+        scoring: from feasible nodes to their totals.
         calls: how plugins are called.
     """
 
@@ -56,15 +56,8 @@ class Framework:
         self.plugins = plugins
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         self.classes = PodClasses(plugins, class_cache_bytes)
-        filtering = Filtering(plugins, self.classes)
-        self.find_nodes_that_fit = filtering.find_nodes_that_fit
-        self.run_filters = filtering.run_filters
-        self.every_verdict = filtering.every_verdict
-        scoring = Scoring(plugins, has_extenders=has_extenders)
-        self.best_nodes = scoring.best_nodes
-        self.best_of_class = scoring.best_of_class
-        self.totals = scoring.totals
-        self.score_table = scoring.score_table
+        self.filtering = Filtering(plugins, self.classes)
+        self.scoring = Scoring(plugins, has_extenders=has_extenders)
 
     def aside(self, without: Container[str] = ()) -> Filtering:
         """The same filters, but for some, to be asked beside the decisions.

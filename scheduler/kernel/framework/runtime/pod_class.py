@@ -8,20 +8,19 @@ Invariant: after `refresh`, the columns equal those of a class made anew (a test
 histories and compares).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.images import image_names
-from scheduler.api.pods import EVERY_NEED, PodInfo, PodShape
-from scheduler.kernel.framework.cycle_state import CycleState
-from scheduler.kernel.framework.interface import PreFilterResult, Reads, Scores
+from scheduler.api.pods import PodInfo, PodShape
+from scheduler.kernel.framework.interface import Reads, Scores
 from scheduler.kernel.framework.runtime import row_answers
-from scheduler.kernel.framework.runtime.bound import BoundFilter, BoundScore
-from scheduler.kernel.framework.runtime.judging import as_view, judge
-from scheduler.kernel.framework.runtime.plugin_calls import PluginError
+from scheduler.kernel.framework.runtime.bound import BoundScore
+from scheduler.kernel.framework.runtime.class_plugins import ClassPlugins
+from scheduler.kernel.framework.runtime.judging import as_view
 from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
 from scheduler.kernel.framework.runtime.ranking import BYTES_PER_ROW, INFEASIBLE_TOTAL, Ranking
 from scheduler.kernel.framework.runtime.row_answers import Answer, Key, RowAnswers
@@ -32,7 +31,6 @@ from scheduler.kernel.framework.runtime.verdicts import (
     Verdicts,
     blank_verdicts,
 )
-from scheduler.kernel.framework.status import Code, Status
 from scheduler.kernel.snapshot import Rows, Snapshot
 from scheduler.kernel.snapshot.resource_sums import Load, ResourceSums
 from scheduler.kernel.snapshot.row_log import RowLog
@@ -55,6 +53,7 @@ class RawScore:
     """A row-local score that is only comparable after normalisation.
 
     Attributes:
+        scored: the plugin.
         column: the score before normalisation, by row.
         varies: whether any row may differ from 0.
         constant: what the normalised and weighted score is on every node while none does.
@@ -73,97 +72,48 @@ class PodClass:
     """The row-local answers for all pods of one signature.
 
     Attributes:
-        state: what row-local plugins remember about the class.
-        pre_filter: their PreFilter answers by plugin name.
-        asked: the PreFilter plugins to run for a pod: all but the row-local ones that skip the
-            class or allow every node for it; by `PodInfo.needs`.
-        skipped: the row-local PreFilter plugins that skip.
-        filters: the row-local filters that take part for this class, in order.
+        plugins: those that are asked.
         first: by row, the index of the first row-local filter that rejects it, FEASIBLE or DEAD.
         bits: by row, that filter's reasons.
         total: by row, the weighted sum of row-local scores that need no normalisation;
             INFEASIBLE_TOTAL where `first` rejects.
         raw_scores: the scores that do need it.
-        score_failure: a score plugin that failed; matters as soon as a node is to be scored.
         nominated_layer: where nominated pods are in the way of the class; its module keeps it here.
     """
 
     __slots__ = (
         "__weakref__",
-        "_calls",
-        "_can_foresee",
-        "_failures",
         "_fitting",
         "_image_names",
         "_images_changed_at",
         "_known",
         "_node_bits",
-        "_node_filters",
         "_node_first",
         "_node_position",
         "_node_raw",
-        "_node_scores",
         "_node_total",
-        "_pod_filters",
         "_pod_position",
         "_pod_raw",
-        "_pod_scores",
         "_rankings",
-        "_reads_sums",
-        "asked",
         "bits",
-        "filters",
         "first",
         "nominated_layer",
-        "pre_filter",
+        "plugins",
         "raw_scores",
-        "representative",
-        "score_failure",
-        "skipped",
-        "state",
         "total",
     )
 
-    def __init__(self, pod: PodInfo, plugins: ProfilePlugins, snapshot: Snapshot) -> None:
-        self.representative = pod
-        self._calls = plugins.calls
-        self.state = CycleState()
-        self.pre_filter: dict[str, tuple[PreFilterResult | None, Status]] = {}
-        self._node_filters: list[BoundFilter] = []
-        self._pod_filters: list[BoundFilter] = []
-        self._node_scores: list[BoundScore] = []
-        self._pod_scores: list[BoundScore] = []
-        self.raw_scores: list[RawScore] = []
-        self.nominated_layer: object = None
-        self._failures: dict[int, PluginError] = {}
-        self.score_failure: PluginError | None = None
-        for each in plugins.pre_filter:
-            if each.is_row_local:
-                self.pre_filter[each.name] = each.call(self.state, pod, snapshot)
-        asked = [p for p in plugins.pre_filter if not self._says_nothing(p.name)]
-        self.asked = [[p for p in asked if not p.needs & ~needs] for needs in range(EVERY_NEED + 1)]
-        self.skipped = frozenset(filter(self._skips, self.pre_filter))
-        self._sort_filters(plugins)
-        both = (*self._node_filters, *self._pod_filters)
-        self.filters = tuple(sorted(both, key=lambda f: f.index))
-        self._sort_scores(plugins, snapshot)
+    def __init__(self, pod: PodInfo, profile: ProfilePlugins, snapshot: Snapshot) -> None:
+        self.plugins = plugins = ClassPlugins(pod, profile, snapshot)
+        self.raw_scores = [RawScore(each, plugins.constant(each)) for each in plugins.raw_scores]
         self._pod_raw = [r for r in self.raw_scores if r.scored.reads & Reads.PODS]
         self._node_raw = [r for r in self.raw_scores if r not in self._pod_raw]
-        of_pods: tuple[BoundFilter | BoundScore, ...] = (
-            *self._pod_filters,
-            *self._pod_scores,
-            *(raw.scored for raw in self._pod_raw),
-        )
-        self._reads_sums = all(Reads.PODS not in each.reads for each in of_pods)
-        self._can_foresee = (
-            self._reads_sums and not self._pod_raw and all(each.is_trusted for each in of_pods)
-        )
+        self._image_names = image_names(pod.spec) if plugins.reads_images else ()
+        self.nominated_layer: object = None
         self._known = RowAnswers()
         self._rankings = [Ranking()]
         """That of all rows, and those by domain, oldest first."""
         self._fitting: tuple[Topology, NDArray[np.bool_]] | None = None
-        reads_images = any(each.reads & Reads.IMAGES for each in self._plugins())
-        self._image_names = image_names(pod.spec) if reads_images else ()
         self._node_position = self._pod_position = self._images_changed_at = -1
         self._node_first = np.zeros(0, np.int16)
         self._node_bits = np.zeros(0, np.uint64)
@@ -177,16 +127,7 @@ class PodClass:
         columns = (self._node_first, self._node_bits, self._node_total)
         per_row = 3 * sum(c.itemsize for c in columns) + 8 * len(self.raw_scores)
         per_row += np.dtype(np.bool_).itemsize + _MAX_TOPOLOGIES * BYTES_PER_ROW
-        return per_row * capacity + (row_answers.BYTES if self._can_foresee else 0)
-
-    @property
-    def node_names(self) -> frozenset[str] | None:
-        """The nodes row-local PreFilter plugins narrow the search to."""
-        found: frozenset[str] | None = None
-        for result, status in self.pre_filter.values():
-            if status.is_success and result is not None and result.node_names is not None:
-                found = result.node_names if found is None else found & result.node_names
-        return found
+        return per_row * capacity + (row_answers.BYTES if self.plugins.can_foresee else 0)
 
     def counted(self, snapshot: Snapshot, pods: int) -> None:
         """Take note that all that is new in the snapshot are pods which the columns have already.
@@ -207,7 +148,7 @@ class PodClass:
             row: which.
             load: what more pods on it would add.
         """
-        if not self._can_foresee or sums.has_oversized:
+        if not self.plugins.can_foresee or sums.has_oversized:
             return None
         return self._known.get(sums.layout, self._key(sums, row, load))
 
@@ -226,16 +167,17 @@ class PodClass:
             rows: which, each any number of times.
             times: how many more pods, for each of these.
         """
-        if not self._can_foresee or self._failures or self.score_failure is not None:
+        plugins = self.plugins
+        if not plugins.can_foresee or plugins.have_failed():
             return
         after = snapshot.picked(rows, shape, times)
         if after is None:
             return
-        with self._calls.unmeasured():
+        with plugins.unmeasured():
             judged = self._judged(after, after.table.all_rows, rows)
-        if self._failures or self.score_failure:
+        if plugins.have_failed():
             # The failure is about pods to come: it must not fail the pod at hand.
-            self._failures, self.score_failure = {}, None
+            plugins.forget_failures()
             return
         node = (self._node_first[rows], self._node_bits[rows], self._node_total[rows])
         keys = zip(_listed(*node), after.table.sums.contents(), strict=True)
@@ -243,13 +185,13 @@ class PodClass:
 
     def _log_of(self, snapshot: Snapshot) -> RowLog:
         """The rows on which pods have changed as far as the class is concerned."""
-        return snapshot.sum_log if self._reads_sums else snapshot.pod_log
+        return snapshot.sum_log if self.plugins.reads_sums else snapshot.pod_log
 
     def refresh(self, snapshot: Snapshot) -> None:
         """Judge the rows that have changed."""
-        if self._failures or self.score_failure:
+        if self.plugins.have_failed():
             # Maybe it works now: look at everything again.
-            self._failures, self.score_failure = {}, None
+            self.plugins.forget_failures()
             self._node_position = -1
         self._fit_capacity(snapshot.table.capacity)
         size = snapshot.table.size
@@ -281,14 +223,20 @@ class PodClass:
         """
         self.refresh(snapshot)
         size = snapshot.table.size
-        first, bits, failures = self.first[:size], self.bits[:size], self._failures.copy()
+        first, bits, failures = self.first[:size], self.bits[:size], self.plugins.failures.copy()
         return Verdicts(first, bits, None, table, failures, is_shared=True)
 
     def score(self, snapshot: Snapshot, rows: Rows) -> tuple[Scores, list[tuple[RawScore, Scores]]]:
-        """The total and the raw scores on some rows, kept nowhere."""
-        self.score_failure = None
-        total = self._sum(snapshot, (*self._node_scores, *self._pod_scores), rows)
-        raw = [(raw, self._score(snapshot, raw.scored, rows)) for raw in self.raw_scores]
+        """The total and the raw scores on some rows, kept nowhere.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        plugins = self.plugins
+        plugins.score_failure = None
+        total = plugins.total((*plugins.node_scores, *plugins.pod_scores), snapshot, rows)
+        raw = [(raw, plugins.score(raw.scored, snapshot, rows)) for raw in self.raw_scores]
+        plugins.raise_score_failure()
         return total, raw
 
     def best_rows(self, size: int) -> tuple[NDArray[np.intp], int]:
@@ -330,61 +278,6 @@ class PodClass:
             self._fitting = None
         self.first[row], self.bits[row], self.total[row] = first, bits, total
 
-    def raise_score_failure(self) -> None:
-        """Fail the attempt when a row-local score plugin failed.
-
-        Raises:
-            PluginError: it did.
-        """
-        if self.score_failure is not None:
-            raise self.score_failure
-
-    # --- set-up ---------------------------------------------------------------------------------
-
-    def _sort_filters(self, plugins: ProfilePlugins) -> None:
-        for each in plugins.filter:
-            if each.is_row_local and not self._skips(each.name):
-                target = self._pod_filters if each.reads & Reads.PODS else self._node_filters
-                target.append(each)
-
-    def _skips(self, name: str) -> bool:
-        answer = self.pre_filter.get(name)
-        return answer is not None and answer[1].code is Code.SKIP
-
-    def _says_nothing(self, name: str) -> bool:
-        result, status = self.pre_filter.get(name, (None, None))
-        return status is not None and (
-            status.code is Code.SKIP
-            or (status.is_success and (result is None or result.node_names is None))
-        )
-
-    def _sort_scores(self, plugins: ProfilePlugins, snapshot: Snapshot) -> None:
-        for scored in plugins.score:
-            if not scored.is_row_local or self._skips_score(scored, snapshot):
-                continue
-            if scored.normalize is not None:
-                self.raw_scores.append(RawScore(scored, self._constant(scored)))
-            elif scored.reads & Reads.PODS:
-                self._pod_scores.append(scored)
-            else:
-                self._node_scores.append(scored)
-
-    def _skips_score(self, scored: BoundScore, snapshot: Snapshot) -> bool:
-        if scored.pre_score is None:
-            return False
-        status = scored.pre_score(self.state, self.representative, snapshot, slice(0, 0))
-        return status.code is Code.SKIP
-
-    def _constant(self, scored: BoundScore) -> float:
-        """What the normalised score adds to every node while all scores are 0."""
-        normalized = scored.normalized(self.state, self.representative, np.zeros(1))
-        return float(normalized[0]) * scored.weight
-
-    def _plugins(self) -> Iterator[BoundFilter | BoundScore]:
-        yield from self.filters
-        yield from (*self._node_scores, *self._pod_scores)
-        yield from (raw.scored for raw in self.raw_scores)
-
     # --- evaluation -----------------------------------------------------------------------------
 
     def _changed(self, rows: NDArray[np.intp] | None, size: int) -> Rows | None:
@@ -395,10 +288,10 @@ class PodClass:
 
     def _evaluate_nodes(self, snapshot: Snapshot, rows: Rows) -> None:
         verdicts = blank_verdicts(snapshot, None if isinstance(rows, slice) else rows)
-        self._judge(self._node_filters, snapshot, verdicts)
+        self.plugins.judge(self.plugins.node_filters, snapshot, verdicts)
         self._node_first[rows] = verdicts.first
         self._node_bits[rows] = verdicts.bits
-        self._node_total[rows] = self._sum(snapshot, self._node_scores, rows)
+        self._node_total[rows] = self.plugins.total(self.plugins.node_scores, snapshot, rows)
         self._evaluate_raw(snapshot, rows, self._node_raw)
 
     def _evaluate_pods(self, snapshot: Snapshot, rows: Rows) -> None:
@@ -433,7 +326,7 @@ class PodClass:
 
     def _remember(self, sums: ResourceSums, rows: NDArray[np.intp], judged: Judged) -> None:
         """Keep what was said of a few rows."""
-        if self._can_foresee and not (sums.has_oversized or self._failures or self.score_failure):
+        if self.plugins.can_foresee and not (sums.has_oversized or self.plugins.have_failed()):
             keys = [self._key(sums, row) for row in rows.tolist()]
             self._known.put(sums.layout, keys, _listed(*judged))
 
@@ -457,44 +350,18 @@ class PodClass:
         view = as_view(rows) if own is None else own
         first, bits = self._node_first[view].copy(), self._node_bits[view].copy()
         verdicts = Verdicts(first, bits, None if isinstance(rows, slice) else rows)
-        self._judge(self._pod_filters, snapshot, verdicts)
-        total = self._sum(snapshot, self._pod_scores, rows)
+        self.plugins.judge(self.plugins.pod_filters, snapshot, verdicts)
+        total = self.plugins.total(self.plugins.pod_scores, snapshot, rows)
         total += self._node_total[view]
         total[first != FEASIBLE] = INFEASIBLE_TOTAL
         return first, bits, total
 
-    def _judge(
-        self,
-        filters: Sequence[BoundFilter],
-        snapshot: Snapshot,
-        verdicts: Verdicts,
-    ) -> None:
-        judge(filters, self.state, self.representative, snapshot, verdicts)
-        if verdicts.failures:
-            self._failures.update(verdicts.failures)
-
     def _evaluate_raw(self, snapshot: Snapshot, rows: Rows, raw_scores: Sequence[RawScore]) -> None:
         for raw in raw_scores:
-            scores = self._score(snapshot, raw.scored, rows)
+            scores = self.plugins.score(raw.scored, snapshot, rows)
             raw.column[rows] = scores
             varies = bool(scores.any())
             raw.varies = varies if isinstance(rows, slice) else raw.varies or varies
-
-    def _sum(self, snapshot: Snapshot, scores: Sequence[BoundScore], rows: Rows) -> Scores:
-        total = np.zeros(snapshot.table.size if isinstance(rows, slice) else len(rows))
-        rows = as_view(rows)
-        for scored in scores:
-            column = self._score(snapshot, scored, rows)
-            total += column if scored.weight == 1 else column * scored.weight
-        return total
-
-    def _score(self, snapshot: Snapshot, scored: BoundScore, rows: Rows) -> Scores:
-        """The scores of one plugin; of one that fails nothing, and the failure is kept."""
-        try:
-            return scored.score(self.state, self.representative, snapshot, rows)
-        except PluginError as problem:
-            self.score_failure = problem
-            return np.zeros(len(snapshot.table.alive[rows]))
 
     def _fit_capacity(self, capacity: int) -> None:
         if capacity == len(self.first):

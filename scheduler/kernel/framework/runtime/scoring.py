@@ -176,7 +176,7 @@ class Scoring:
         pod_class, verdicts = found.pod_class, found.verdicts
         if verdicts is None or verdicts.rows is not None or self._only_preparing:
             return False
-        if pod_class.score_failure is not None:
+        if pod_class.plugins.score_failure is not None:
             return False
         return not any(raw.varies for raw in pod_class.raw_scores)
 
@@ -256,11 +256,10 @@ class Scoring:
         if found.verdicts is not None and found.verdicts.rows is not None:
             # Only some nodes were looked at: the class's columns are not up to date.
             total, raw_columns = pod_class.score(snapshot, rows)
-            pod_class.raise_score_failure()
             for raw, column in raw_columns:
                 total += raw.scored.normalized(found.state, pod, column) * raw.scored.weight
             return total
-        pod_class.raise_score_failure()
+        pod_class.plugins.raise_score_failure()
         total, constant = pod_class.total[rows], 0.0
         for raw in pod_class.raw_scores:
             if raw.varies:

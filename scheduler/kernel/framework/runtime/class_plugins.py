@@ -1,0 +1,158 @@
+"""The row-local plugins that have a say about the pods of one class.
+
+They are sorted once, when the class is made: by PreFilter and PreScore, which hold for all its
+pods, and by what their answers depend on. What fails is kept here until it matters to a pod.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from scheduler.api.pods import EVERY_NEED, PodInfo
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.interface import PreFilterResult, Reads, Scores
+from scheduler.kernel.framework.runtime.bound import BoundFilter, BoundScore
+from scheduler.kernel.framework.runtime.judging import as_view, judge
+from scheduler.kernel.framework.runtime.plugin_calls import PluginError
+from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
+from scheduler.kernel.framework.runtime.verdicts import Verdicts
+from scheduler.kernel.framework.status import Code, Status
+from scheduler.kernel.snapshot import Rows, Snapshot
+
+
+class ClassPlugins:
+    """What is asked about a class, and asking it.
+
+    Attributes:
+        unmeasured: asks without that metrics count it.
+        state: what row-local plugins remember about the class.
+        pre_filter: their PreFilter answers by plugin name.
+        node_names: the nodes to which they narrow the search; None for all.
+        asked: the PreFilter plugins to run for a pod: all but the row-local ones that skip the
+            class or allow every node for it; by `PodInfo.needs`.
+        skipped: the row-local PreFilter plugins that skip.
+        filters: the row-local filters that take part, in order.
+        node_filters: those of them that read the node alone.
+        pod_filters: those that read what runs on it.
+        node_scores: the scores that need no normalisation and read the node alone.
+        pod_scores: those that read what runs on it.
+        raw_scores: the scores that do need normalisation.
+        reads_images: whether any reads which images a node has.
+        reads_sums: whether no more than sums are read of what runs on a node.
+        can_foresee: whether they may be asked about pods to come.
+        failures: the filters that failed, by index.
+        score_failure: a score plugin that failed; matters as soon as a node is to be scored.
+    """
+
+    __slots__ = (
+        "_pod",
+        "asked",
+        "can_foresee",
+        "failures",
+        "filters",
+        "node_filters",
+        "node_names",
+        "node_scores",
+        "pod_filters",
+        "pod_scores",
+        "pre_filter",
+        "raw_scores",
+        "reads_images",
+        "reads_sums",
+        "score_failure",
+        "skipped",
+        "state",
+        "unmeasured",
+    )
+
+    def __init__(self, pod: PodInfo, plugins: ProfilePlugins, snapshot: Snapshot) -> None:
+        self._pod = pod
+        self.unmeasured = plugins.calls.unmeasured
+        self.state = CycleState()
+        self.failures: dict[int, PluginError] = {}
+        self.score_failure: PluginError | None = None
+        self.pre_filter: dict[str, tuple[PreFilterResult | None, Status]] = {
+            each.name: each.call(self.state, pod, snapshot)
+            for each in plugins.pre_filter
+            if each.is_row_local
+        }
+        self.skipped = frozenset(
+            name for name, (_, status) in self.pre_filter.items() if status.code is Code.SKIP
+        )
+        narrowing: list[frozenset[str]] = []
+        silent = set(self.skipped)
+        for name, (result, status) in self.pre_filter.items():
+            if status.is_success:
+                if result is None or result.node_names is None:
+                    silent.add(name)
+                else:
+                    narrowing.append(result.node_names)
+        self.node_names = frozenset.intersection(*narrowing) if narrowing else None
+        asked = [each for each in plugins.pre_filter if each.name not in silent]
+        self.asked = [[p for p in asked if not p.needs & ~needs] for needs in range(EVERY_NEED + 1)]
+        filters = [p for p in plugins.filter if p.is_row_local and p.name not in self.skipped]
+        self.filters = tuple(sorted(filters, key=lambda each: each.index))
+        self.pod_filters = [each for each in filters if each.reads & Reads.PODS]
+        self.node_filters = [each for each in filters if not each.reads & Reads.PODS]
+        scores = [p for p in plugins.score if p.is_row_local and not self._skips(p, snapshot)]
+        self.raw_scores = [each for each in scores if each.normalize is not None]
+        self.pod_scores = [p for p in scores if p.normalize is None and p.reads & Reads.PODS]
+        self.node_scores = [p for p in scores if p.normalize is None and not p.reads & Reads.PODS]
+        everything: tuple[BoundFilter | BoundScore, ...] = (*filters, *scores)
+        self.reads_images = any(each.reads & Reads.IMAGES for each in everything)
+        of_pods = [each for each in everything if each.reads & Reads.PODS]
+        self.reads_sums = all(Reads.PODS not in each.reads for each in of_pods)
+        self.can_foresee = self.reads_sums and all(
+            each.is_trusted and each not in self.raw_scores for each in of_pods
+        )
+
+    def constant(self, scored: BoundScore) -> float:
+        """What a score adds to every node while it is 0 on all, normalised and weighted."""
+        return float(scored.normalized(self.state, self._pod, np.zeros(1))[0]) * scored.weight
+
+    def have_failed(self) -> bool:
+        """Whether what is known lacks the answer of a plugin."""
+        return bool(self.failures) or self.score_failure is not None
+
+    def forget_failures(self) -> None:
+        """What failed is asked again, or was about pods to come: it must not fail this one."""
+        self.failures, self.score_failure = {}, None
+
+    def raise_score_failure(self) -> None:
+        """Fail the attempt when a row-local score plugin failed.
+
+        Raises:
+            PluginError: it did.
+        """
+        if self.score_failure is not None:
+            raise self.score_failure
+
+    def judge(self, filters: Sequence[BoundFilter], snapshot: Snapshot, verdicts: Verdicts) -> None:
+        """Let filters reject rows; see `judging.judge`."""
+        judge(filters, self.state, self._pod, snapshot, verdicts)
+        if verdicts.failures:
+            self.failures.update(verdicts.failures)
+
+    def total(self, scores: Iterable[BoundScore], snapshot: Snapshot, rows: Rows) -> Scores:
+        """The weighted sum of some scores."""
+        total = np.zeros(snapshot.table.size if isinstance(rows, slice) else len(rows))
+        rows = as_view(rows)
+        for scored in scores:
+            column = self.score(scored, snapshot, rows)
+            total += column if scored.weight == 1 else column * scored.weight
+        return total
+
+    def score(self, scored: BoundScore, snapshot: Snapshot, rows: Rows) -> Scores:
+        """The scores of one plugin; of one that fails nothing, and the failure is kept."""
+        try:
+            return scored.score(self.state, self._pod, snapshot, rows)
+        except PluginError as problem:
+            self.score_failure = problem
+            return np.zeros(len(snapshot.table.alive[rows]))
+
+    def _skips(self, scored: BoundScore, snapshot: Snapshot) -> bool:
+        """Whether a score plugin skips the class."""
+        prepare: Callable[..., Status] | None = scored.pre_score
+        if prepare is None:
+            return False
+        return prepare(self.state, self._pod, snapshot, slice(0, 0)).code is Code.SKIP
