@@ -54,9 +54,25 @@ def controller_of(meta: ObjectMeta) -> OwnerReference | None:
 
 
 class AnnotatedMeta(ObjectMeta, frozen=True):
-    """Metadata of the kinds whose annotations scheduling reads (not pods: they can be large)."""
+    """Metadata of the kinds all of whose annotations scheduling reads."""
 
     annotations: dict[str, str] = {}
+
+
+class PodAnnotations(ApiStruct, frozen=True):
+    """The annotations of pods that scheduling reads: those that say when a pod will end."""
+
+    expected_duration: str = msgspec.field(name="stowage.dev/expected-duration", default="")
+    expected_end: str = msgspec.field(name="stowage.dev/expected-end", default="")
+
+
+NO_ANNOTATIONS: Final = PodAnnotations()
+
+
+class PodMeta(ObjectMeta, frozen=True):
+    """Metadata of pods. Of their annotations, which can be large, only a few are kept."""
+
+    annotations: PodAnnotations = NO_ANNOTATIONS
 
 
 # --- selectors ----------------------------------------------------------------------------------
@@ -389,7 +405,7 @@ class PodStatus(ApiStruct, frozen=True):
 class Pod(ApiStruct, frozen=True):
     """A pod. `spec` and `metadata.labels` are shared between equal pods."""
 
-    metadata: ObjectMeta
+    metadata: PodMeta
     spec: PodSpec
     status: PodStatus = PodStatus()
     node_name: str = ""

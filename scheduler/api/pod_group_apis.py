@@ -13,7 +13,14 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec.structs import force_setattr
 
-from scheduler.api.objects import ApiStruct, ObjectMeta, Pod, PodSchedulingGroup
+from scheduler.api.objects import (
+    ApiStruct,
+    ObjectMeta,
+    Pod,
+    PodAnnotations,
+    PodMeta,
+    PodSchedulingGroup,
+)
 from scheduler.api.pod_groups import (
     MODE_POD,
     MODE_POD_GROUP,
@@ -122,14 +129,14 @@ GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
 GROUP_ANNOTATIONS: Final = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
 
 
-class _Annotations(ApiStruct, frozen=True):
+class _Annotations(PodAnnotations, frozen=True):
     """The annotations by which Volcano reads the group of a pod; the first one counts."""
 
     group_name: str = msgspec.field(name=GROUP_ANNOTATIONS[0], default="")
     own_group_name: str = msgspec.field(name=GROUP_ANNOTATIONS[1], default="")
 
 
-class _AnnotatedMeta(ObjectMeta, frozen=True):
+class _AnnotatedMeta(PodMeta, frozen=True):
     annotations: _Annotations = _Annotations()
 
 
@@ -145,8 +152,10 @@ _META: Final = ObjectMeta.__struct_fields__
 def without_annotations(pod: AnnotatedPod) -> Pod:
     """The pod as it is kept, in the group that its annotations name, unless its field names one."""
     written = pod.metadata
-    meta = ObjectMeta(*(getattr(written, field) for field in _META))
-    name = written.annotations.group_name or written.annotations.own_group_name
+    read = written.annotations
+    kept = PodAnnotations(read.expected_duration, read.expected_end)
+    meta = PodMeta(*(*(getattr(written, field) for field in _META), kept))
+    name = read.group_name or read.own_group_name
     return with_group(Pod(meta, pod.spec, pod.status), name)
 
 

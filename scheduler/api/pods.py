@@ -15,7 +15,15 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from scheduler.api.affinity import AffinityTerms, affinity_terms_of
-from scheduler.api.objects import ObjectMeta, OwnerReference, Pod, PodSpec, PodStatus, Volume
+from scheduler.api.objects import (
+    NO_ANNOTATIONS,
+    OwnerReference,
+    Pod,
+    PodMeta,
+    PodSpec,
+    PodStatus,
+    Volume,
+)
 from scheduler.api.quantity import QuantityError
 from scheduler.api.resources import (
     PODS,
@@ -269,7 +277,7 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
 
 def pod_of(kind: PodKind) -> PodInfo:
     """A pod of a kind, without a name."""
-    meta = ObjectMeta(namespace=kind.namespace, labels=kind.labels, owner_references=kind.owners)
+    meta = PodMeta(namespace=kind.namespace, labels=kind.labels, owner_references=kind.owners)
     return PodInfo(Pod(meta, kind.shape.spec), kind)
 
 
@@ -315,6 +323,9 @@ def pod_info(pod: Pod) -> PodInfo:
 def _share(pod: Pod, kind: PodKind) -> None:
     """Replace what the pod has in common with its kind, and with the last pod of it."""
     meta = pod.metadata
+    if meta.annotations is not NO_ANNOTATIONS and meta.annotations == NO_ANNOTATIONS:
+        # Most pods have annotations, and few have one that is read.
+        force_setattr(meta, "annotations", NO_ANNOTATIONS)
     if meta.creation_timestamp != kind.created:
         kind.created = meta.creation_timestamp
     if pod.status != kind.status:

@@ -17,10 +17,11 @@ from scheduler.api.objects import (
     NodeCondition,
     NodeSpec,
     NodeStatus,
-    ObjectMeta,
     OwnerReference,
     Pod,
+    PodAnnotations,
     PodCondition,
+    PodMeta,
     PodSchedulingGate,
     PodSchedulingGroup,
     PodSpec,
@@ -70,6 +71,8 @@ def make_pod(
     host_network: bool = False,
     host_users: bool | None = None,
     active_deadline_seconds: int | None = None,
+    expected_duration: str = "",
+    expected_end: str = "",
     group: str = "",
     phase: str = "",
     nominated_node_name: str = "",
@@ -88,7 +91,7 @@ def make_pod(
             ports=ports,
         )
         containers = (container,)
-    metadata = ObjectMeta(
+    metadata = PodMeta(
         name=name,
         namespace=namespace,
         uid=uid or f"{namespace}/{name}",
@@ -97,6 +100,7 @@ def make_pod(
         creation_timestamp="2026-01-01T00:00:00Z",
         deletion_timestamp=deletion_timestamp,
         owner_references=tuple(owner_references),
+        annotations=PodAnnotations(expected_duration, expected_end),
     )
     spec = PodSpec(
         containers=tuple(containers),

@@ -4,8 +4,9 @@ A line is an array that says first what it is: `at` an event, `pod` a pod that i
 `spec` what many pods share.
 
 Objects are written as the engine has them, which is only what scheduling reads: no environment, no
-annotations of pods, no data of Secrets. Annotations of nodes become a digest, because a change of
-them may wake pods. A specification that many pods share is written once per file.
+data of Secrets, and of the annotations of pods those that say when they end. Annotations of nodes
+become a digest, because a change of them may wake pods. A specification that many pods share is
+written once per file.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from scheduler.api.disruption_budgets import DisruptionBudget
-from scheduler.api.objects import Node, ObjectMeta, Pod, PodSpec, PodStatus, Volume
+from scheduler.api.objects import Node, Pod, PodMeta, PodSpec, PodStatus, Volume
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo, PodShape, pod_info
 from scheduler.api.storage import (
@@ -109,7 +110,7 @@ class _PodLine(msgspec.Struct, Generic[AnswerT], frozen=True, gc=False, array_li
 
     time: float
     answer: AnswerT
-    metadata: ObjectMeta
+    metadata: PodMeta
     spec: int
     status: PodStatus
     node_name: str

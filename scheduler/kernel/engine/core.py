@@ -9,6 +9,7 @@ import msgspec
 from scheduler.api.pods import PodInfo
 from scheduler.errors import SchedulerError, encodable, in_words
 from scheduler.kernel.cache import Cache, Rebuilt, compare_rows
+from scheduler.kernel.ends import RunDurations
 from scheduler.kernel.engine.algorithm import SchedulingAlgorithm
 from scheduler.kernel.engine.events import Event
 from scheduler.kernel.engine.held import WaitingPods
@@ -75,7 +76,9 @@ class Core(msgspec.Struct):
         take_outcome: receives a row for each attempt that ends; None without a consumer.
         stopwatch: seconds of a running clock; for measuring only, nothing depends on it.
         time: the time of the event at hand.
+        wall: the same as the time of day, in seconds since 1970.
         story: what happened to each pod.
+        durations: how long the pods of each controller ran before they ended.
         out: the instructions of the event at hand.
         inbox: what plugins want, to be taken up after the event at hand.
         next_audited: the row at which the next audit begins.
@@ -95,7 +98,9 @@ class Core(msgspec.Struct):
     take_outcome: TakeOutcome | None
     stopwatch: Callable[[], float]
     time: EventTime
+    wall: Callable[[], float]
     story: Story
+    durations: RunDurations
     out: list[Instruction]
     inbox: deque[Event]
     next_audited: int = 0

@@ -12,6 +12,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.config.types import Extender
 from scheduler.errors import SchedulerError, encodable
 from scheduler.kernel.cache import Cache
+from scheduler.kernel.ends import RunDurations
 from scheduler.kernel.engine.algorithm import SchedulingAlgorithm
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.binding_cycle import BindingCycle
@@ -168,7 +169,9 @@ class Engine:
             take_outcome=take_outcome,
             stopwatch=stopwatch,
             time=time,
+            wall=lambda: backing.epoch + time.now,
             story=Story(),
+            durations=RunDurations(),
             out=[],
             inbox=self._inbox,
         )

@@ -118,6 +118,7 @@ class PodEventHandlers:
             self._failures.abandon(attempt, "deleted")
         elif assigned is not None:
             core.cache.remove_pod(assigned)
+            core.durations.note_end(assigned, core.wall())
             wake(self._core, ASSIGNED_POD_DELETE, assigned, None)
         else:
             waiting = core.queue.get(uid)

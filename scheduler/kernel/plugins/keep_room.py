@@ -86,7 +86,7 @@ class KeepRoom(PostFilterPlugin, ReservePlugin, EnqueueExtensions):
             rows = np.array([row], np.intp)
         elif len(rows) > NODES_TRIED:
             rows = np.roll(rows, -int(self._handle.random.random() * len(rows)))[:NODES_TRIED]
-        start = soonest_start(found, snapshot, self._importance, rows)
+        start = soonest_start(found, snapshot, self._importance, rows, self._handle.wall())
         if start is None:
             self._waits.pop(pod.kind, None)
             return None, unschedulable()

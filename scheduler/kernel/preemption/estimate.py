@@ -1,16 +1,18 @@
 """The node on which a pod could start first if no other pod came there, as far as ends are known.
 
-A pod that is being deleted ends when its grace period is over. A pod with a deadline ends at the
-deadline at the latest. Pods of DaemonSets do not end. The end of any other pod is unknown.
+What is known of ends is in `kernel.ends`. Pods of DaemonSets do not end.
 """
 
-from datetime import UTC, datetime, timedelta
+from math import inf
+from sys import float_info
 from typing import Final
 
 import msgspec
 import numpy as np
 
 from scheduler.api.pods import PodInfo
+from scheduler.kernel.ends import RunDurations, expected_end, never_ends
+from scheduler.kernel.ends.times import text_of
 from scheduler.kernel.framework.runtime.changed_rows import ChangedRows
 from scheduler.kernel.framework.runtime.diagnosis import AttemptDiagnosis
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
@@ -18,9 +20,9 @@ from scheduler.kernel.preemption.importance import Importance, Indices, PodsAt
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.kernel.snapshot.pod_kinds import OtherPods, kinds_used
 
-NEVER: Final = "~never"
-UNKNOWN: Final = "~"
-"""Texts that sort after all times."""
+NEVER: Final = inf
+UNKNOWN: Final = float_info.max
+"""These come after all times."""
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -37,29 +39,25 @@ class Start(msgspec.Struct, frozen=True):
     unknown: int
 
 
-def end_of(pod: PodInfo) -> str:
-    """When a pod ends, as a text that sorts by time."""
-    meta, status = pod.pod.metadata, pod.pod.status
-    if meta.deletion_timestamp is not None:
-        return meta.deletion_timestamp
-    if any(owner.controller and owner.kind == "DaemonSet" for owner in meta.owner_references):
+def end_of(pod: PodInfo, now: float, durations: RunDurations | None = None) -> float:
+    """When a pod ends, in seconds since 1970; see `expected_end`."""
+    if never_ends(pod):
         return NEVER
-    seconds = pod.spec.active_deadline_seconds
-    if seconds is None or status.start_time is None:
-        return UNKNOWN
-    try:
-        end = datetime.fromisoformat(status.start_time) + timedelta(seconds=seconds)
-    except (OverflowError, ValueError):
-        return UNKNOWN
-    return end.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    end = expected_end(pod, now, durations)
+    return UNKNOWN if end is None else end.time
 
 
 def soonest_start(
-    diagnosis: AttemptDiagnosis, snapshot: Snapshot, importance: Importance, rows: Indices
+    diagnosis: AttemptDiagnosis,
+    snapshot: Snapshot,
+    importance: Importance,
+    rows: Indices,
+    now: float,
 ) -> Start | None:
     """The node of `rows` on which the pod could start first; None when it could start on none.
 
     The node with the fewest pods of unknown end; then the earliest time; then the fewest pods.
+    `now` is the time of day, in seconds since 1970.
 
     Raises:
         PluginError: a plugin failed.
@@ -67,7 +65,7 @@ def soonest_start(
     if diagnosis.attempt is None or not len(rows):
         return None
     ranked = importance.ranked(snapshot, rows).by_node()
-    ends = np.array([end_of(pod) for pod in ranked.pods()], np.str_)
+    ends = np.array([end_of(pod, now) for pod in ranked.pods()], np.float64)
     stays = ends == NEVER
     ranked, ends = ranked.take(~stays), ends[~stays]
     order = np.lexsort((ends, ranked.at))
@@ -77,20 +75,20 @@ def soonest_start(
         diagnosis.attempt, snapshot, rows, OtherPods(snapshot.kinds, distinct), None
     )
     starts = _leave(changed, ranked, kinds)
-    best: tuple[int, str, int] | None = None
+    best: tuple[int, float, int] | None = None
     place = -1
     for row, last in starts.items():
         first = int(np.searchsorted(ranked.at, row))
         gone = ends[first : last + 1].tolist()
         known = [end for end in gone if end != UNKNOWN]
         unknown = len(gone) - len(known)
-        found = (unknown, max(known, default=""), len(gone))
+        found = (unknown, max(known, default=0.0), len(gone))
         if best is None or found < best:
             best, place = found, row
     if best is None:
         return None
     unknown, time, _ = best
-    return Start(snapshot.table.names[int(rows[place])], "" if unknown else time, unknown)
+    return Start(snapshot.table.names[int(rows[place])], "" if unknown else text_of(time), unknown)
 
 
 def _leave(changed: ChangedRows, pods: PodsAt, kinds: Indices) -> dict[int, int]:

@@ -167,7 +167,7 @@ class ClusterScene(Scene):
 
     def __init__(self, profiles: Profiles, clock: Clock) -> None:
         self.profiles = profiles
-        self.engine = profiles.engine(0)
+        self.engine = profiles.engine(0, epoch=clock.wall().timestamp() - clock.monotonic())
         self.rates = Rates()
         self._server = ""
         self._unsynced: Callable[[], list[str]] = lambda: ["everything"]

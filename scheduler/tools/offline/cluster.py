@@ -153,7 +153,8 @@ class Profiles:
         Raises:
             SchedulerError: an extender's address, or a certificate, cannot be used.
         """
-        engine = self.engine(seed, with_extenders=with_extenders)
+        engine = self.engine(seed, with_extenders=with_extenders, epoch=objects.time)
+        engine.core.durations = objects.durations.copy()
         count = max(1, len(objects.nodes) + len(objects.pods))
         declared = {watched_kind(kind).name for kind in kinds_to_watch(self.frameworks.values())}
         for number, event in enumerate(events_of(objects)):

@@ -16,6 +16,7 @@ from scheduler.api.objects import (
     ObjectMeta,
     OwnerReference,
     Pod,
+    PodMeta,
     PodStatus,
     controller_of as controller_of_object,
 )
@@ -264,7 +265,7 @@ def _come(
     add_claims(objects, made)
 
 
-def _info(pod: PodInfo, metadata: ObjectMeta) -> PodInfo:
+def _info(pod: PodInfo, metadata: PodMeta) -> PodInfo:
     fresh = Pod(metadata, pod.pod.spec, PodStatus(phase="Pending"), "", pod.pod.volumes)
     return PodInfo(fresh, pod.kind)
 

@@ -23,6 +23,8 @@ from scheduler.daemon.informers.kinds import (
     Kind,
     watched_kind,
 )
+from scheduler.kernel.ends import RunDurations
+from scheduler.kernel.ends.times import seconds_of
 from scheduler.kernel.framework.events import POD_GROUP_KIND, ObjectKind
 from scheduler.tools.offline import input_errors
 from scheduler.tools.offline.admission import KINDS, Admission, is_complete
@@ -88,6 +90,8 @@ class ClusterObjects:
         written_pods: pods by UID as they were written.
         warnings: what looks like a slip: it is read all the same, or left out.
         left_out: those of the warnings that are about objects which are not read.
+        durations: how long pods ran that have ended.
+        time: the time of day at which the cluster was so, in seconds since 1970; None for now.
         admission: what submitted pods and claims are completed from.
     """
 
@@ -100,6 +104,8 @@ class ClusterObjects:
         self.written_pods: dict[str, Written] = {}
         self.warnings: list[str] = []
         self.left_out: list[str] = []
+        self.durations = RunDurations()
+        self.time: float | None = None
         self.admission = Admission()
 
 
@@ -137,6 +143,7 @@ class _Collector:
         self._left_out: dict[str, str] = {}
         self._nodes: dict[str, Node] = {}
         self._pods: dict[tuple[str, str], PodInfo] = {}
+        self._durations = RunDurations()
         self._namespaces: dict[str, Namespace] = {}
         self._watched: dict[tuple[str, str, str], Any] = {}
         self._written_nodes: dict[str, Written] = {}
@@ -243,6 +250,7 @@ class _Collector:
         ]
         objects.written_nodes = self._written_nodes
         objects.written_pods = self._written_pods
+        objects.durations = self._durations
         objects.warnings = list(self._warnings)
         objects.left_out = [f"{place}: {problem}" for problem, place in self._left_out.items()]
         objects.admission = self._admission or objects.admission
@@ -298,6 +306,9 @@ class _Collector:
         key = (pod.metadata.namespace, pod.metadata.name)
         if is_terminal(pod):
             self._pods.pop(key, None)
+            end = _end_of_run(completed)
+            if end is not None:
+                self._durations.note_end(pod_info(pod), end)
         else:
             self._pods[key] = pod_info(pod)
 
@@ -348,6 +359,16 @@ def objects_from_documents(
     if is_whole:
         objects.warnings += missing_nodes(objects.nodes, objects.pods)
     return objects
+
+
+def _end_of_run(pod: Mapping[str, Any]) -> float | None:
+    """When the last container of a pod ended, in seconds since 1970; None if that is not told."""
+    try:
+        states = [each["state"]["terminated"] for each in pod["status"]["containerStatuses"]]
+        ends = [seconds_of(state["finishedAt"]) for state in states]
+    except (KeyError, TypeError):
+        return None
+    return max((end for end in ends if end is not None), default=None)
 
 
 def _is_core(api_version: str) -> bool:

@@ -14,6 +14,7 @@ from scheduler.daemon.informers.kinds import watched_kind
 from scheduler.daemon.recording.records import Header, Record
 from scheduler.kernel.answers.assumed import assumed_on
 from scheduler.kernel.answers.model import Assumed
+from scheduler.kernel.ends import RunDurations
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import BindFailed, Bound, Configure, ObjectGone, ObjectSet
 from scheduler.kernel.engine.instructions import Bind, Configured, Instruction
@@ -91,15 +92,20 @@ class RecordedCluster(msgspec.Struct, frozen=True):
         header: of the recording, with the configuration that was in force at the end.
         objects: by kind, namespace and name; a pod that was sent to a node is on it.
         assumed: the pods of which the API server had not said yet that they are there.
+        durations: how long pods ran that ended meanwhile.
+        time: the time of day at the end, in seconds since 1970.
     """
 
     header: Header
     objects: dict[Place, Any]
     assumed: tuple[PodInfo, ...] = ()
+    durations: RunDurations = msgspec.field(default_factory=RunDurations)
+    time: float | None = None
 
     def read_for(self, profiles: Profiles) -> ClusterObjects:
         """The same for commands that read clusters; kinds that no plugin watches are left out."""
         read = objects_for(profiles, self.objects)
+        read.durations, read.time = self.durations, self.time
         read.warnings.extend(map(_assumed_text, assumed_on(self.assumed)))
         return read
 
@@ -131,12 +137,13 @@ def cluster_of(header: Header, records: Iterable[Record]) -> RecordedCluster:
     """
     objects: dict[Place, Any] = {}
     sent: dict[int, tuple[Place, PodInfo]] = {}
+    durations, epoch, time = RunDurations(), header.started - header.clock, header.started
     for record in records:
-        event = record.event
+        event, time = record.event, epoch + record.time
         if isinstance(event, ObjectSet):
             objects[event.kind, *place_of(event.object)] = event.object
         elif isinstance(event, ObjectGone):
-            objects.pop((event.kind, event.namespace, event.name), None)
+            _forget(objects, event, durations, time)
         elif isinstance(event, Configure) and Configured() in _decoded(record.answer):
             header = replace(header, configuration=event.configuration)
         elif isinstance(event, Bound):
@@ -154,7 +161,16 @@ def cluster_of(header: Header, records: Iterable[Record]) -> RecordedCluster:
         for place, _ in sent.values()
         if isinstance(found := objects.get(place), PodInfo) and found.node_name
     )
-    return RecordedCluster(header, objects, assumed)
+    return RecordedCluster(header, objects, assumed, durations, time)
+
+
+def _forget(
+    objects: dict[Place, Any], gone: ObjectGone, durations: RunDurations, time: float
+) -> None:
+    """An object is gone; of a pod it is learned how long it ran."""
+    known = objects.pop((gone.kind, gone.namespace, gone.name), None)
+    if isinstance(known, PodInfo):
+        durations.note_end(known, time)
 
 
 def _assumed_text(found: Assumed) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from scheduler.api.objects import ObjectMeta, PodSchedulingGroup
+from scheduler.api.objects import NO_ANNOTATIONS, ObjectMeta, PodMeta, PodSchedulingGroup
 from scheduler.api.pod_group_apis import SCHEDULER_PLUGINS, V1ALPHA3, V1BETA1, VOLCANO
 from scheduler.api.pod_groups import POD_GROUP_SCHEDULED, GroupCondition, PodGroup
 from scheduler.api.pods import PodInfo
@@ -165,7 +165,8 @@ def test_a_pod_is_a_member_by_the_apis_that_are_read(
     found = pod(pods_kind(apis), **metadata)
 
     assert found.group_name == group
-    assert type(found.pod.metadata) is ObjectMeta
+    assert type(found.pod.metadata) is PodMeta
+    assert found.pod.metadata.annotations is NO_ANNOTATIONS
     assert type(found.pod) is type(pod(PODS).pod)
 
 

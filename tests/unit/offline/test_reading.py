@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from scheduler.api.objects import OwnerReference
 from scheduler.kernel.framework.events import POD_GROUP_KIND, ObjectKind
 from scheduler.tools.offline.reading import (
     ClusterObjects,
@@ -12,6 +13,7 @@ from scheduler.tools.offline.reading import (
     documents_from_text,
     objects_from_documents,
 )
+from tests.support.builders import make_pod_info
 
 
 def read(*texts: str) -> ClusterObjects:
@@ -244,3 +246,29 @@ def test_pod_groups_of_every_version_are_read_as_one_kind() -> None:
         "f0: PodGroup v1alpha2: spec.schedulingPolicy: expected exactly one of `basic` and `gang`, "
         "got neither"
     )
+
+
+def test_pods_that_have_ended_tell_how_long_they_ran() -> None:
+    """As their containers say; of pods that do not say it nothing is learned."""
+
+    def run(name: str, *ended: str) -> dict[str, Any]:
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j"}
+        states = [{"name": "c", "state": {"terminated": {"finishedAt": end}}} for end in ended]
+        return {
+            "kind": "Pod",
+            "metadata": {"name": name, "ownerReferences": [{**owner, "controller": True}]},
+            "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]},
+            "status": {
+                "phase": "Succeeded",
+                "startTime": "2026-01-01T00:00:00Z",
+                **({"containerStatuses": states} if states else {}),
+            },
+        }
+
+    ends = ["2026-01-01T00:01:00Z", "2026-01-01T00:02:00Z", "2026-01-01T00:03:00Z"]
+    pods = [run(f"p-{i}", "2026-01-01T00:00:01Z", end) for i, end in enumerate(ends)]
+    found = objects_from_documents([("f", each) for each in (*pods, run("untold"))])
+
+    owner = OwnerReference(kind="Job", name="j", uid="j", controller=True)
+    assert found.pods == []
+    assert found.durations.of(make_pod_info(owner_references=(owner,))) == (180.0, 3)

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from scheduler.api.objects import Namespace, ObjectMeta, Service, ServiceSpec
+from scheduler.api.objects import Namespace, ObjectMeta, OwnerReference, Service, ServiceSpec
 from scheduler.config.load import default_configuration
 from scheduler.config.write import to_object
 from scheduler.daemon.recording.records import Record, encode_answer
+from scheduler.kernel.ends.times import text_of
 from scheduler.kernel.engine.events import (
     BindFailed,
     Bound,
@@ -95,3 +96,19 @@ def test_the_configuration_that_was_taken_over_counts() -> None:
     )
 
     assert list(recorded_profiles(found.header).frameworks) == ["other"]
+
+
+def test_runs_that_ended_are_known() -> None:
+    """With the time of day at the end, so that what is asked then is answered for then."""
+    owner = OwnerReference(kind="Job", name="j", uid="j", controller=True)
+    began = text_of(HEADER.started - HEADER.clock)
+    pods = [
+        make_pod_info(f"p-{i}", node_name="n", start_time=began, owner_references=(owner,))
+        for i in range(3)
+    ]
+    came = [ObjectSet("pods", pod) for pod in pods]
+    went = [ObjectGone("pods", "default", pod.name, pod.uid) for pod in pods]
+    cluster = cluster_of(HEADER, records(*came, *went)).read_for(recorded_profiles(HEADER))
+
+    assert cluster.durations.of(pods[0]) == (105.0, 3)
+    assert cluster.time == HEADER.started - HEADER.clock + 105.0

@@ -1,5 +1,6 @@
 """KeepRoom: a big pod that has waited long gets a node for itself at last."""
 
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -136,10 +137,9 @@ def test_ends_are_known_by_deletion_and_deadline() -> None:
     """And not at all otherwise."""
     owner = OwnerReference(kind="DaemonSet", name="d", uid="d", controller=True)
 
-    assert end_of(make_pod_info(deletion_timestamp=START)) == START
-    assert end_of(make_pod_info(owner_references=(owner,))) == NEVER
-    assert end_of(make_pod_info(start_time=START)) == UNKNOWN
-    assert (
-        end_of(make_pod_info(start_time=START, active_deadline_seconds=90))
-        == "2026-01-01T00:01:30Z"
-    )
+    start = datetime.fromisoformat(START).timestamp()
+    assert end_of(make_pod_info(deletion_timestamp=START), start) == start
+    assert end_of(make_pod_info(owner_references=(owner,)), start) == NEVER
+    assert end_of(make_pod_info(start_time=START), start) == UNKNOWN
+    limited = make_pod_info(start_time=START, active_deadline_seconds=90)
+    assert end_of(limited, start) == start + 90

@@ -107,7 +107,10 @@ def full_pod() -> PodInfo:
 
 
 EVENTS: list[Event] = [
-    ObjectSet("pods", make_pod_info("p", labels={"a": "b"}, nominated_node_name="n")),
+    ObjectSet(
+        "pods",
+        make_pod_info("p", labels={"a": "b"}, nominated_node_name="n", expected_duration="1h"),
+    ),
     ObjectSet("pods", full_pod()),
     ObjectSet("nodes", make_node("n", zone="z", taints=(Taint("k", "v", "NoSchedule"),))),
     ObjectSet("widgets", {"metadata": {"name": "w"}, "spec": {"size": [1, None, "x"]}}),
