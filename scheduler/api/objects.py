@@ -197,10 +197,16 @@ class Toleration(ApiStruct, frozen=True):
 # --- pods ---------------------------------------------------------------------------------------
 
 
-class ResourceRequirements(ApiStruct, frozen=True):
-    """Requests of a container or of a pod; scheduling does not read limits."""
+class ResourceAmounts(ApiStruct, frozen=True):
+    """What a claim asks for, or a kubelet says it gave; of that no limits are read."""
 
     requests: ResourceList = {}
+
+
+class ResourceRequirements(ResourceAmounts, frozen=True):
+    """Requests and limits of a container or of a pod; limits are for metrics only."""
+
+    limits: ResourceList = {}
 
 
 class ContainerPort(ApiStruct, frozen=True):
@@ -384,7 +390,7 @@ class ContainerStatus(ApiStruct, frozen=True):
     """What the kubelet says it gave to a container (in-place resize)."""
 
     name: str = ""
-    resources: ResourceRequirements | None = None
+    resources: ResourceAmounts | None = None
     allocated_resources: ResourceList | None = None
 
 
@@ -397,7 +403,7 @@ class PodStatus(ApiStruct, frozen=True):
     conditions: tuple[PodCondition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
-    resources: ResourceRequirements | None = None
+    resources: ResourceAmounts | None = None
     allocated_resources: ResourceList | None = None
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
 

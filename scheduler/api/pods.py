@@ -29,6 +29,7 @@ from scheduler.api.resources import (
     PODS,
     may_be_devices,
     non_zero_requests,
+    pod_limits,
     pod_requests,
     quantity,
     scoring_requests,
@@ -81,11 +82,13 @@ class PodShape:
         affinity: its pod (anti-)affinity terms, without namespace defaults applied.
         exceeded_limit: what `scheduler.api.limits` says of it; None until it is computed.
         needs: DEVICES if such a pod may need devices.
+        limits: what its containers may use at most; empty where that cannot be read.
         is_resized: whether an in-place resize makes `occupied` differ from `requests`.
     """
 
     __slots__ = (
         "__weakref__",
+        "_limits",
         "affinity",
         "exceeded_limit",
         "host_ports",
@@ -113,10 +116,21 @@ class PodShape:
         self.spec: PodSpec = pod.spec
         self.affinity: AffinityTerms | None = affinity_terms_of(pod.spec)
         self.exceeded_limit: str | None = None
+        self._limits: dict[str, int] | None = None
         if alike is None:
             self._add_up(pod)
         else:
             self._share_with(alike)
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """Worked out when it is first asked for: only metrics tell it."""
+        if self._limits is None:
+            try:
+                self._limits = pod_limits(self.spec)
+            except QuantityError:
+                self._limits = {}
+        return self._limits
 
     def _share_with(self, alike: "PodShape") -> None:
         for field in _OFTEN_ALIKE:

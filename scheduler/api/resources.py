@@ -2,16 +2,16 @@
 
 Units: cpu in thousandths of a core, memory and ephemeral storage in bytes, others in units.
 
-Source: k8s.io/component-helpers resource/helpers.go (PodRequests); kubernetes
+Source: k8s.io/component-helpers resource/helpers.go (PodRequests, PodLimits); kubernetes
 pkg/scheduler/framework/types.go (calculateResource, getNonMissingContainerRequests) v1.36.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from scheduler.api.objects import Container, Pod, Quantity, ResourceList
+from scheduler.api.objects import Container, Pod, PodSpec, Quantity, ResourceList
 from scheduler.api.quantity import MILLI, ceil, parse
 
 CPU: Final = "cpu"
@@ -116,6 +116,25 @@ def non_zero_requests(pod: Pod, *, use_status: bool) -> tuple[int, int]:
     return rounded.get(CPU, 0), rounded.get(MEMORY, 0)
 
 
+def pod_limits(spec: PodSpec) -> dict[str, int]:
+    """What a pod may use at most, by resource; a resource without any limit is not there.
+
+    The overhead counts where there is a limit other than zero. A container without a limit counts
+    nothing, though it may use anything.
+
+    Raises:
+        QuantityError: a quantity does not parse.
+    """
+    limits = _over_containers(spec, lambda container, _: _exact(container.resources.limits))
+    if spec.resources is not None:
+        of_pod = _exact(spec.resources.limits)
+        limits.update((n, amount) for n, amount in of_pod.items() if _is_pod_level_resource(n))
+    for name, amount in _exact(spec.overhead).items():
+        if limits.get(name):
+            limits[name] += amount
+    return _rounded(limits)
+
+
 def scoring_requests(pod: Pod) -> dict[str, int]:
     """What NodeResourcesFit takes an incoming pod for when it scores nodes.
 
@@ -152,27 +171,34 @@ def _pod_requests(pod: Pod, *, use_status: bool, non_missing: Mapping[str, Decim
 def _container_requests(
     pod: Pod, *, use_status: bool, non_missing: Mapping[str, Decimal]
 ) -> _Exact:
-    """The larger of: all long-running containers together, any step of initialisation."""
     statuses = {}
     if use_status:
         statuses = {s.name: s for s in pod.status.container_statuses}
         statuses.update((s.name, s) for s in pod.status.init_container_statuses)
 
-    def requests_of(container: Container, *, resizable: bool) -> _Exact:
+    def requests_of(container: Container, resizable: bool) -> _Exact:  # noqa: FBT001 - a callback
         spec = _exact(container.resources.requests)
         status = statuses.get(container.name) if resizable else None
         if status is not None and status.resources is not None:
             spec = _effective(pod, spec, status.resources.requests, status.allocated_resources)
         return {**non_missing, **spec}
 
+    return _over_containers(pod.spec, requests_of)
+
+
+def _over_containers(spec: PodSpec, amounts: Callable[[Container, bool], _Exact]) -> _Exact:
+    """The larger of: all long-running containers together, any step of initialisation.
+
+    `amounts` gives those of a container, of which it is told whether it is long-running.
+    """
     total: _Exact = {}
-    for container in pod.spec.containers:
-        _add(total, requests_of(container, resizable=True))
+    for container in spec.containers:
+        _add(total, amounts(container, True))  # noqa: FBT003 - a callback
     sidecars: _Exact = {}
     initialisation: _Exact = {}
-    for container in pod.spec.init_containers:
+    for container in spec.init_containers:
         is_sidecar = container.restart_policy == "Always"
-        step = requests_of(container, resizable=is_sidecar)
+        step = amounts(container, is_sidecar)
         if is_sidecar:
             _add(total, step)
             _add(sidecars, step)

@@ -25,8 +25,8 @@ from scheduler.api.objects import (
     NodeSelector,
     ObjectMeta,
     Quantity,
+    ResourceAmounts,
     ResourceList,
-    ResourceRequirements,
     UnreadVolumeSource,
 )
 from scheduler.api.quantity import QuantityError, parse
@@ -76,7 +76,7 @@ class MigratableSources(ApiStruct, frozen=True):
 
 class _ClaimSpec(ApiStruct, frozen=True):
     access_modes: tuple[str, ...] = ()
-    resources: ResourceRequirements = ResourceRequirements()
+    resources: ResourceAmounts = ResourceAmounts()
     selector: LabelSelector | None = None
     storage_class_name: str = ""
     volume_name: str = ""

@@ -1,8 +1,7 @@
-"""What every pod of the cluster requests, as metrics: /metrics/resources.
+"""What every pod of the cluster requests, and may use, as metrics: /metrics/resources.
 
-Source: pkg/scheduler/metrics/resources/resources.go v1.36 (name, labels, units). Differs: amounts
-are those that scheduling counts, so a fraction of a thousandth of a core counts as a whole one; and
-there is no kube_pod_resource_limit, since limits are not decoded.
+Source: pkg/scheduler/metrics/resources/resources.go v1.36 (names, labels, units). Differs: amounts
+are those that scheduling counts, so a fraction of a thousandth of a core counts as a whole one.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,13 +10,14 @@ from typing import Final
 from scheduler.api.pods import PodInfo
 from scheduler.api.resources import CPU, EPHEMERAL_STORAGE, HUGEPAGES_PREFIX, MEMORY
 
-_NAME: Final = "kube_pod_resource_request"
-_HEADER: Final = (
-    f"# HELP {_NAME} What a pod requests, by resource, with the unit if there is one.\n"
-    f"# TYPE {_NAME} gauge\n"
-)
+LIMIT: Final = "kube_pod_resource_limit"
+REQUEST: Final = "kube_pod_resource_request"
+_FAMILIES: Final = ((LIMIT, "may use at most"), (REQUEST, "requests"))
+"""Names, and what their amounts are."""
 _SLICE_BYTES: Final = 2**15
 """About a millisecond of work."""
+_POD_BYTES: Final = 16
+"""For a pod without series, which takes time all the same."""
 
 _MILLI: Final = 1000
 
@@ -27,32 +27,40 @@ def pod_resource_slices(pods: Mapping[str, PodInfo]) -> Iterator[bytes]:
 
     `pods` are those that the API server has, by any key, without those that have ended.
     """
-    slice_, size = [_HEADER], 0
-    for key in list(pods):
-        pod = pods.get(key)
-        if pod is None:
-            continue
-        for line in _lines(pod):
-            slice_.append(line)
-            size += len(line)
-        if size >= _SLICE_BYTES:
-            yield "".join(slice_).encode()
-            slice_, size = [], 0
-    yield "".join(slice_).encode()
+    for name, what in _FAMILIES:
+        header = (
+            f"# HELP {name} What a pod {what}, by resource, with the unit if there is one.\n"
+            f"# TYPE {name} gauge\n"
+        )
+        slice_, size = [header], 0
+        for key in list(pods):
+            pod = pods.get(key)
+            if pod is None:
+                continue
+            size += _POD_BYTES
+            for line in _lines(name, pod):
+                slice_.append(line)
+                size += len(line)
+            if size >= _SLICE_BYTES:
+                yield "".join(slice_).encode()
+                slice_, size = [], 0
+        yield "".join(slice_).encode()
 
 
-def _lines(pod: PodInfo) -> Iterator[str]:
+def _lines(name: str, pod: PodInfo) -> Iterator[str]:
+    shape = pod.shape
+    amounts = shape.limits if name == LIMIT else shape.requests
     priority = pod.spec.priority
     labels = (
         f'namespace="{_escaped(pod.namespace)}",node="{_escaped(pod.node_name)}",'
         f'pod="{_escaped(pod.name)}",priority="{"" if priority is None else priority}"'
     )
     scheduler = _escaped(pod.spec.scheduler_name)
-    for resource, amount in pod.shape.requests.items():
+    for resource, amount in amounts.items():
         if amount:
             value = amount / _MILLI if resource == CPU else float(amount)
             yield (
-                f'{_NAME}{{{labels},resource="{_escaped(resource)}",scheduler="{scheduler}",'
+                f'{name}{{{labels},resource="{_escaped(resource)}",scheduler="{scheduler}",'
                 f'unit="{_unit(resource)}"}} {value!r}\n'
             )
 

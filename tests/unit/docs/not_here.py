@@ -34,7 +34,6 @@ _DISPATCHER: Final = "The outbox has `workqueue_*` of its own."
 
 METRICS: Final = {
     **{name: f"{reason[0].upper()}{reason[1:]}." for name, reason in METRICS_AFTER_WORK.items()},
-    "kube_pod_resource_limit": "Limits are not decoded: no decision reads them.",
     "scheduler_async_api_call_execution_duration_seconds": _DISPATCHER,
     "scheduler_async_api_call_execution_total": _DISPATCHER,
     "scheduler_pending_async_api_calls": _DISPATCHER,

@@ -1,22 +1,32 @@
-"""/metrics/resources: what every pod requests, in the words of kube-scheduler."""
+"""/metrics/resources: what every pod requests and may use, in the words of kube-scheduler."""
 
+import pytest
 import uvloop
 from prometheus_client.parser import text_string_to_metric_families
 
+from scheduler.api.objects import Container, ResourceRequirements
 from scheduler.api.pods import PodInfo
-from scheduler.daemon.serving.pod_resources import pod_resource_slices
+from scheduler.daemon.serving.pod_resources import LIMIT, REQUEST, pod_resource_slices
 from tests.support.builders import make_pod_info
 from tests.unit.serving.harness import serving
 
 BIG = {"cpu": "1500m", "memory": "1Gi", "hugepages-2Mi": "4Mi", "example.com/gpu": "2"}
 
 
-def samples(pods: dict[str, PodInfo]) -> list[tuple[dict[str, str], float]]:
-    """The labels and the value of every series."""
+def samples(pods: dict[str, PodInfo], name: str = REQUEST) -> list[tuple[dict[str, str], float]]:
+    """The labels and the value of every series of a family."""
     text = b"".join(pod_resource_slices(pods)).decode()
-    (family,) = text_string_to_metric_families(text)
-    assert (family.name, family.type) == ("kube_pod_resource_request", "gauge")
-    return [(sample.labels, sample.value) for sample in family.samples]
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    assert {name: family.type for name, family in families.items()} == {
+        LIMIT: "gauge",
+        REQUEST: "gauge",
+    }
+    return [(sample.labels, sample.value) for sample in families[name].samples]
+
+
+def limited(name: str = "main", restart: str | None = None, **limits: str) -> Container:
+    resources = ResourceRequirements(requests={"cpu": "1m"}, limits=dict(limits))
+    return Container(name=name, resources=resources, restart_policy=restart)
 
 
 def test_each_resource_of_each_pod_is_a_series() -> None:
@@ -46,6 +56,54 @@ def test_each_resource_of_each_pod_is_a_series() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        pytest.param({"requests": {"cpu": "1"}}, {}, id="no limits"),
+        pytest.param(
+            {"containers": (limited(cpu="250m", memory="1Ki"), limited("b", cpu="1"))},
+            {"cpu": 1.25, "memory": 1024.0},
+            id="containers add up",
+        ),
+        pytest.param(
+            {
+                "containers": (limited(cpu="1"),),
+                "init_containers": (
+                    limited("i", cpu="3"),
+                    limited("s", restart="Always", cpu="1", memory="10"),
+                    limited("j", cpu="1500m"),
+                ),
+            },
+            {"cpu": 3.0, "memory": 10.0},
+            id="the largest step of initialisation, sidecars before it included",
+        ),
+        pytest.param(
+            {
+                "containers": (limited(cpu="1", memory="10"),),
+                "resources": ResourceRequirements(limits={"cpu": "4", "example.com/gpu": "1"}),
+            },
+            {"cpu": 4.0, "memory": 10.0},
+            id="limits of the pod replace those of its containers",
+        ),
+        pytest.param(
+            {"containers": (limited(cpu="1", memory="0"),), "overhead": {"cpu": 1, "memory": 5}},
+            {"cpu": 2.0},
+            id="the overhead counts beside a limit",
+        ),
+        pytest.param({"containers": (limited(cpu="many"),)}, {}, id="unreadable limits"),
+    ],
+)
+def test_limits_are_summed_as_kube_scheduler_sums_them(
+    fields: dict[str, object], expected: dict[str, float]
+) -> None:
+    """Source: component-helpers resource/helpers.go (PodLimits)."""
+    pod = make_pod_info("p", **fields)
+
+    found = samples({pod.key: pod}, LIMIT)
+
+    assert {labels["resource"]: value for labels, value in found} == expected
+
+
 def test_pods_may_go_while_others_are_written() -> None:
     """Slices leave the loop room; a pod that is gone by then has no series."""
     pods = {f"{i}": make_pod_info(f"p{i}", requests={"cpu": "1"}) for i in range(2_000)}
@@ -55,7 +113,14 @@ def test_pods_may_go_while_others_are_written() -> None:
     pods.clear()
 
     assert len(first) < 2**16
-    assert b"".join(slices) == b""
+    assert b"cpu" not in b"".join(slices)
+
+
+def test_pods_without_series_take_time_as_well() -> None:
+    """A cluster without limits is not gone through in one step."""
+    pods = {f"{i}": make_pod_info(f"p{i}") for i in range(5_000)}
+
+    assert len(list(pod_resource_slices(pods))) > 4
 
 
 def test_the_port_serves_it() -> None:
