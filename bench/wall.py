@@ -26,7 +26,7 @@ from e2e.support.api import Api, Call, Credentials
 from e2e.support.devices import RESOURCE
 from e2e.support.objects import Json, make_binding
 from scheduler.clock import SystemClock
-from scheduler.daemon.driver.outbox import rest_for_ever
+from scheduler.daemon.driver.loop_rest import rest_for_ever
 
 _PODS = f"/api/v1/namespaces/{MEASURED}/pods"
 _WAITING = f"fieldSelector=spec.nodeName%3D,spec.schedulerName%3D{SCHEDULER_NAME}"

@@ -3,6 +3,8 @@
 Source of the names: kubernetes pkg/scheduler/framework/types.go (NodeInfo) v1.36.
 """
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec.structs import force_setattr
@@ -10,7 +12,7 @@ from msgspec.structs import force_setattr
 from scheduler.api.objects import ContainerImage, Node
 from scheduler.api.pods import PodInfo
 from scheduler.api.quantity import QuantityError
-from scheduler.api.resources import whole_units
+from scheduler.api.resources import PODS, quantity, whole_units
 
 
 class NodeInfo:
@@ -30,6 +32,14 @@ class NodeInfo:
         self.name = name
         self.node: Node | None = None
         self.pods: dict[str, PodInfo] = {}
+
+
+def occupied_by(pods: Iterable[PodInfo]) -> dict[str, str]:
+    """What pods take of their node, by resource, as people write it."""
+    total: Counter[str] = Counter({PODS: 0})
+    for pod in pods:
+        total.update({**pod.shape.occupied, PODS: 1})
+    return {name: quantity(name, amount) for name, amount in total.items() if amount}
 
 
 class InvalidNodeError(ValueError):

@@ -3,8 +3,6 @@
 Source of the names: kubernetes pkg/scheduler/framework/types.go (PodInfo) v1.36.
 """
 
-from collections import Counter
-from collections.abc import Iterable
 from hashlib import sha256
 from operator import attrgetter
 from sys import intern
@@ -15,6 +13,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from scheduler.api.affinity import AffinityTerms, affinity_terms_of
+from scheduler.api.host_ports import host_ports_of
 from scheduler.api.objects import (
     NO_ANNOTATIONS,
     OwnerReference,
@@ -26,12 +25,10 @@ from scheduler.api.objects import (
 )
 from scheduler.api.quantity import QuantityError
 from scheduler.api.resources import (
-    PODS,
     may_be_devices,
     non_zero_requests,
     pod_limits,
     pod_requests,
-    quantity,
     scoring_requests,
 )
 from scheduler.api.selectors import SelectorError
@@ -56,14 +53,6 @@ EVERY_NEED: Final = VOLUMES | DEVICES
 
 class InvalidPodError(ValueError):
     """A pod whose fields cannot be read; the message says which and why."""
-
-
-class HostPort(msgspec.Struct, frozen=True, gc=False):
-    """A port a pod takes on its node's own address."""
-
-    host_ip: str
-    protocol: str
-    port: int
 
 
 class PodShape:
@@ -148,7 +137,7 @@ class PodShape:
             self.occupied = pod_requests(pod, use_status=True)
             self.non_zero_occupied = non_zero_requests(pod, use_status=True)
         self.is_resized = (self.occupied, self.non_zero_occupied) != (self.requests, non_zero)
-        self.host_ports = _host_ports(pod.spec)
+        self.host_ports = host_ports_of(pod.spec)
         needs_devices = pod.spec.resource_claims or any(map(may_be_devices, self.requests))
         self.needs = DEVICES if needs_devices else 0
 
@@ -295,18 +284,11 @@ def pod_of(kind: PodKind) -> PodInfo:
     return PodInfo(Pod(meta, kind.shape.spec), kind)
 
 
-def occupied_by(pods: Iterable[PodInfo]) -> dict[str, str]:
-    """What pods take of their node, by resource, as people write it."""
-    total: Counter[str] = Counter({PODS: 0})
-    for pod in pods:
-        total.update({**pod.shape.occupied, PODS: 1})
-    return {name: quantity(name, amount) for name, amount in total.items() if amount}
-
-
 _shapes: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
 _alike: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
 """Shapes by all but what is `_SPECIFIC`."""
 _kinds: WeakValueDictionary[bytes, PodKind] = WeakValueDictionary()
+"""By digests: there may be as many kinds as pods, and their texts have many hundred bytes."""
 
 
 def pod_info(pod: Pod) -> PodInfo:
@@ -381,15 +363,15 @@ def _drop_unread_conditions(pod: Pod) -> None:
 
 def _shared_shape(pod: Pod) -> PodShape:
     text = _encoder.encode(pod.spec)
-    spec = key = _digest(text)
+    spec = key = sha256(text).digest()
     resized = _has_resize_state(pod)
     resize = _encoder.encode(_resize_state(pod.status)) if resized else b""
     if resized:
-        key = _digest(text + resize)
+        key = sha256(text + resize).digest()
     shape = _shapes.get(key)
     if shape is None:
         common = msgspec.structs.replace(pod.spec, **_SPECIFIC)
-        rest = _digest(_encoder.encode(common) + resize)
+        rest = sha256(_encoder.encode(common) + resize).digest()
         try:
             shape = PodShape(pod, _alike.get(rest))
         except (QuantityError, SelectorError) as problem:
@@ -408,15 +390,10 @@ def _shared_shape(pod: Pod) -> PodShape:
     return shape
 
 
-def _digest(text: bytes) -> bytes:
-    """Stands for a text of many hundred bytes, where as many are kept as there are pods."""
-    return sha256(text).digest()
-
-
 def _shared_kind(pod: Pod, shape: PodShape) -> PodKind:
     meta = pod.metadata
     own = _encoder.encode((id(shape), meta.namespace, meta.labels, meta.owner_references))
-    key = _digest(own)
+    key = sha256(own).digest()
     found = _kinds.get(key)
     if found is None:
         found = PodKind(shape, meta.namespace, meta.labels, meta.owner_references)
@@ -442,16 +419,4 @@ def _resize_state(status: PodStatus) -> PodStatus:
         init_container_statuses=status.init_container_statuses,
         resources=status.resources,
         allocated_resources=status.allocated_resources,
-    )
-
-
-def _host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
-    """Source: pkg/scheduler/framework/types.go; k8s.io/kubernetes util.GetHostPorts."""
-    containers = [c for c in spec.init_containers if c.restart_policy == "Always"]
-    containers.extend(spec.containers)
-    return tuple(
-        HostPort(port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)  # noqa: S104 - the wildcard address of the API
-        for container in containers
-        for port in container.ports
-        if port.host_port > 0
     )

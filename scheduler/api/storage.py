@@ -1,15 +1,9 @@
 """Storage objects as scheduling reads them: claims, volumes, classes, drivers, attachments.
 
-A cluster has as many claims and volumes as stateful pods, so these two are decoded and then taken
-apart: what is kept is flat, and equal texts exist once.
-
-Source: k8s.io/api core/v1, storage/v1 types.go (v0.36); k8s.io/component-helpers storage/volume
-(annotations, class of a claim).
+Source: k8s.io/api core/v1, storage/v1 types.go (v0.36).
 """
 
-from collections.abc import Mapping
 from decimal import Decimal
-from sys import intern
 from typing import Final
 
 import msgspec
@@ -25,23 +19,16 @@ from scheduler.api.objects import (
     NodeSelector,
     ObjectMeta,
     Quantity,
-    ResourceAmounts,
-    ResourceList,
     UnreadVolumeSource,
 )
 from scheduler.api.quantity import QuantityError, parse
 
-BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
-BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
-BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
 
 READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
-_FILESYSTEM: Final = "Filesystem"
-_AVAILABLE: Final = "Available"
-_LOST: Final = "Lost"
+FILESYSTEM: Final = "Filesystem"
 _ZERO: Final = Decimal(0)
 
 
@@ -74,28 +61,6 @@ class MigratableSources(ApiStruct, frozen=True):
 # --- claims ---------------------------------------------------------------------------------------
 
 
-class _ClaimSpec(ApiStruct, frozen=True):
-    access_modes: tuple[str, ...] = ()
-    resources: ResourceAmounts = ResourceAmounts()
-    selector: LabelSelector | None = None
-    storage_class_name: str = ""
-    volume_name: str = ""
-    volume_mode: str | None = None
-    volume_attributes_class_name: str | None = None
-
-
-class _Status(ApiStruct, frozen=True):
-    phase: str = ""
-
-
-class ClaimWire(ApiStruct, frozen=True):
-    """A PersistentVolumeClaim as the API server writes it."""
-
-    metadata: AnnotatedMeta
-    spec: _ClaimSpec = _ClaimSpec()
-    status: _Status = _Status()
-
-
 class PersistentVolumeClaim(msgspec.Struct, frozen=True, gc=False):
     """A claim to storage.
 
@@ -124,7 +89,7 @@ class PersistentVolumeClaim(msgspec.Struct, frozen=True, gc=False):
     is_lost: bool = False
     request: Decimal | None = None
     access_modes: tuple[str, ...] = ()
-    volume_mode: str = _FILESYSTEM
+    volume_mode: str = FILESYSTEM
     attributes_class: str = ""
     selector: LabelSelector | None = None
     controller_uid: str = ""
@@ -138,32 +103,6 @@ class PersistentVolumeClaim(msgspec.Struct, frozen=True, gc=False):
     def is_fully_bound(self) -> bool:
         """Whether the claim has its volume and the binding controller is done."""
         return self.is_bind_completed and bool(self.volume_name)
-
-
-def claim_from_wire(wire: ClaimWire) -> PersistentVolumeClaim:
-    """The claim, taken apart.
-
-    Raises:
-        InvalidStorageError: the request is no quantity.
-    """
-    meta, spec = wire.metadata, wire.spec
-    annotations = meta.annotations
-    owners = (owner.uid for owner in meta.owner_references if owner.controller)
-    return PersistentVolumeClaim(
-        metadata=_identity(meta),
-        class_name=intern(annotations.get(BETA_CLASS, spec.storage_class_name)),
-        volume_name=spec.volume_name,
-        selected_node=annotations.get(SELECTED_NODE),
-        is_annotated=bool(annotations),
-        is_bind_completed=BIND_COMPLETED in annotations,
-        is_lost=wire.status.phase == _LOST,
-        request=_storage(spec.resources.requests, "spec.resources.requests"),
-        access_modes=_shared(spec.access_modes),
-        volume_mode=intern(spec.volume_mode or _FILESYSTEM),
-        attributes_class=intern(spec.volume_attributes_class_name or ""),
-        selector=spec.selector,
-        controller_uid=next(owners, ""),
-    )
 
 
 # --- volumes --------------------------------------------------------------------------------------
@@ -180,29 +119,6 @@ class ClaimReference(ApiStruct, frozen=True):
     def key(self) -> str:
         """`namespace/name`."""
         return f"{self.namespace}/{self.name}"
-
-
-class _VolumeNodeAffinity(ApiStruct, frozen=True):
-    required: NodeSelector | None = None
-
-
-class _VolumeSpec(MigratableSources, frozen=True):
-    access_modes: tuple[str, ...] = ()
-    capacity: ResourceList = msgspec.field(default_factory=dict)
-    claim_ref: ClaimReference | None = None
-    csi: CSISource | None = None
-    node_affinity: _VolumeNodeAffinity | None = None
-    storage_class_name: str = ""
-    volume_mode: str | None = None
-    volume_attributes_class_name: str | None = None
-
-
-class VolumeWire(ApiStruct, frozen=True):
-    """A PersistentVolume as the API server writes it."""
-
-    metadata: AnnotatedMeta
-    spec: _VolumeSpec = _VolumeSpec()
-    status: _Status = _Status()
 
 
 class PersistentVolume(msgspec.Struct, frozen=True, gc=False):
@@ -229,7 +145,7 @@ class PersistentVolume(msgspec.Struct, frozen=True, gc=False):
     affinity: NodeSelector | None = None
     capacity: Decimal = _ZERO
     access_modes: tuple[str, ...] = ()
-    volume_mode: str = _FILESYSTEM
+    volume_mode: str = FILESYSTEM
     attributes_class: str = ""
     is_available: bool = False
     is_bound_by_controller: bool = False
@@ -249,29 +165,6 @@ class PersistentVolume(msgspec.Struct, frozen=True, gc=False):
             and (ref.name, ref.namespace) == (meta.name, meta.namespace)
             and ref.uid in ("", meta.uid)
         )
-
-
-def volume_from_wire(wire: VolumeWire) -> PersistentVolume:
-    """The volume, taken apart.
-
-    Raises:
-        InvalidStorageError: the capacity is no quantity.
-    """
-    meta, spec = wire.metadata, wire.spec
-    return PersistentVolume(
-        metadata=_identity(meta, meta.labels),
-        class_name=intern(meta.annotations.get(BETA_CLASS, spec.storage_class_name)),
-        claim=_reference(spec.claim_ref),
-        affinity=_affinity(spec.node_affinity),
-        capacity=_storage(spec.capacity, "spec.capacity") or _ZERO,
-        access_modes=_shared(spec.access_modes),
-        volume_mode=intern(spec.volume_mode or _FILESYSTEM),
-        attributes_class=intern(spec.volume_attributes_class_name or ""),
-        is_available=wire.status.phase == _AVAILABLE,
-        is_bound_by_controller=BOUND_BY_CONTROLLER in meta.annotations,
-        csi=_csi(spec.csi),
-        in_tree=_in_tree(spec),
-    )
 
 
 # --- classes, drivers and what they say of nodes --------------------------------------------------
@@ -397,63 +290,3 @@ def checked_capacity(capacity: CSIStorageCapacity) -> CSIStorageCapacity:
     except QuantityError as problem:
         raise InvalidStorageError(f"capacity: {problem}") from problem
     return capacity
-
-
-# --- keeping little -------------------------------------------------------------------------------
-
-_MODE_COUNT: Final = 4
-_MAX_AFFINITIES: Final = 20_000
-_NO_LABELS: Final[dict[str, str]] = {}
-_affinities: dict[NodeSelector, NodeSelector] = {}
-_modes: dict[tuple[str, ...], tuple[str, ...]] = {}
-
-
-def _identity(meta: AnnotatedMeta, labels: Mapping[str, str] | None = None) -> ObjectMeta:
-    """The metadata without annotations and owners."""
-    return ObjectMeta(
-        name=meta.name,
-        namespace=intern(meta.namespace),
-        uid=meta.uid,
-        resource_version=meta.resource_version,
-        labels=dict(labels) if labels else _NO_LABELS,
-        deletion_timestamp=meta.deletion_timestamp,
-    )
-
-
-def _storage(amounts: Mapping[str, Quantity], place: str) -> Decimal | None:
-    written = amounts.get("storage")
-    try:
-        return None if written is None else parse(written)
-    except QuantityError as problem:
-        raise InvalidStorageError(f"{place}.storage: {problem}") from problem
-
-
-def _shared(modes: tuple[str, ...]) -> tuple[str, ...]:
-    """There are four access modes, so there are few lists of them."""
-    return _modes.setdefault(modes, modes) if len(modes) <= _MODE_COUNT else modes
-
-
-def _reference(claim: ClaimReference | None) -> ClaimReference | None:
-    if claim is None:
-        return None
-    return ClaimReference(claim.name, intern(claim.namespace), claim.uid)
-
-
-def _affinity(written: _VolumeNodeAffinity | None) -> NodeSelector | None:
-    """Volumes of one zone share an affinity; those of one node do not."""
-    if written is None or written.required is None:
-        return None
-    if len(_affinities) > _MAX_AFFINITIES:
-        _affinities.clear()
-    return _affinities.setdefault(written.required, written.required)
-
-
-def _csi(source: CSISource | None) -> CSISource | None:
-    return None if source is None else CSISource(intern(source.driver), source.volume_handle)
-
-
-def _in_tree(spec: _VolumeSpec) -> MigratableSources | None:
-    sources = {name: getattr(spec, name) for name in MigratableSources.__struct_fields__}
-    if all(source is None for source in sources.values()):
-        return None
-    return MigratableSources(**sources)

@@ -605,7 +605,7 @@ FAULTS: Final = (
     ),
     NamedFault(
         "a quantity that was computed is equal to one that was written",
-        "kernel/cel/values",
+        "kernel/cel/comparing",
         "    if type(two) is not Quantity or two.computed:\n",
         "    if type(two) is not Quantity:\n",
         _EXPRESSIONS + "test_values",

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Iterator
 
+from scheduler.api.host_ports import HostPort
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import (
     Affinity,
@@ -15,7 +16,7 @@ from scheduler.api.objects import (
     Taint,
     WeightedPodAffinityTerm,
 )
-from scheduler.api.pods import HostPort, PodInfo
+from scheduler.api.pods import PodInfo
 from scheduler.kernel.snapshot import (
     Change,
     NamespaceChanged,

@@ -15,7 +15,6 @@ from typing import Any, Final
 import numpy.ma  # noqa: F401 - numpy.unique would import it, in the middle of a decision
 from prometheus_client import CollectorRegistry
 
-from scheduler.api.pods import PodInfo
 from scheduler.clock import Clock
 from scheduler.config.options import RunOptions
 from scheduler.config.types import KubeSchedulerConfiguration
@@ -55,7 +54,7 @@ from scheduler.daemon.informers.kinds import (
     pods_kind,
     watched_kind,
 )
-from scheduler.daemon.informers.whole_objects import KeptObjects
+from scheduler.daemon.informers.whole_objects import kept_for
 from scheduler.daemon.leader_election.campaign import CampaignThread
 from scheduler.daemon.leader_election.election import LeaderElectionSettings
 from scheduler.daemon.leader_election.elector import (
@@ -70,7 +69,6 @@ from scheduler.errors import SchedulerError
 from scheduler.kernel.cache import CacheComparer
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.instructions import RecordEvent
-from scheduler.kernel.extender import Verb
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.framework.runtime.shared_states import kinds_to_watch
 from scheduler.observability.logs import get_logger
@@ -148,7 +146,7 @@ class RunningDaemon:
         self.driver.plugin_api = PluginApi(writes, (RESOURCE_CLAIMS,), self.driver.submit)
         builder.backing.api = self.driver.plugin_api
         self._pods = pods_kind(options.pod_group_apis)
-        self._kept = _kept_objects(engine, self._pods)
+        self._kept = kept_for(engine.core.extenders, self._pods)
         if engine.core.extenders:
             self.driver.extenders = self._extenders = ExtenderClient(
                 engine.core.extenders.all,
@@ -381,24 +379,3 @@ class RunningDaemon:
             is_wanted=lambda pod: bool(pod.node_name or pod.spec.scheduler_name in core.frameworks),
             is_queued=lambda uid: core.queue.get(uid) is not None,
         )
-
-
-def _kept_objects(engine: Engine, pods: Kind[PodInfo]) -> KeptObjects:
-    """What is kept of objects for the extenders of an engine."""
-    extenders = engine.core.extenders
-    wants_victims = any(
-        each.config.preempt_verb and not each.config.node_cache_capable for each in extenders.all
-    )
-    keeps_nodes = any(
-        (each.config.filter_verb or each.config.prioritize_verb)
-        and not each.config.node_cache_capable
-        for each in extenders.all
-    )
-
-    def wants(pod: PodInfo) -> bool:
-        if pod.node_name:
-            return wants_victims
-        # Whatever its profile: the configuration may name that one later.
-        return bool(extenders.asked(pod, *Verb))
-
-    return KeptObjects(wants, keeps_nodes=keeps_nodes, pods=pods)

@@ -39,6 +39,7 @@ from scheduler.daemon.driver.lanes import (
     Share,
     Taken,
 )
+from scheduler.daemon.driver.loop_rest import rest_for_ever
 from scheduler.daemon.informers.kinds import PODS, Kind, MalformedObjectError
 from scheduler.kernel.engine.events import (
     BindFailed,
@@ -61,37 +62,10 @@ from scheduler.observability.logs import get_logger
 from scheduler.observability.loop_shares import LoopShares
 from scheduler.observability.work_queues import WorkQueueMetrics
 
-MANY: Final = 32
-"""While so many requests are under way, the loop rests: each takes the server longer than that."""
-REST_SECONDS: Final = 0.003
-BUSY_SECONDS: Final = 0.002
-"""No rest where this much was to do since the last one: two slices of decisions, many answers."""
-LOOK_SECONDS: Final = 0.1
 AHEAD: Final = 2
 """Binds that may wait for each request under way: further decisions would be on an old view."""
 
 log = get_logger(__name__)
-
-
-async def rest_for_ever(clock: Clock, under_way: Callable[[], int]) -> None:
-    """While many answers are on their way, let several come before any is looked at.
-
-    One at a time, each would find the processor's caches full of other things.
-
-    Args:
-        clock: holds the loop up.
-        under_way: how many requests are.
-    """
-    now = clock.monotonic
-    while True:
-        start = now()
-        # One turn of the loop receives what has come, the next one works through it.
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        if under_way() < MANY:
-            await asyncio.sleep(LOOK_SECONDS)
-        elif now() - start < BUSY_SECONDS:
-            clock.rest(REST_SECONDS)
 
 
 class Outbox:

@@ -40,7 +40,6 @@ from scheduler.api.pod_group_apis import (
 from scheduler.api.pod_groups import V1ALPHA2, PodGroup, PodGroupV1Alpha2, pod_group
 from scheduler.api.pods import PodInfo, pod_info
 from scheduler.api.storage import (
-    ClaimWire,
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
@@ -48,11 +47,9 @@ from scheduler.api.storage import (
     PersistentVolumeClaim,
     StorageClass,
     VolumeAttachment,
-    VolumeWire,
     checked_capacity,
-    claim_from_wire,
-    volume_from_wire,
 )
+from scheduler.api.storage_wire import ClaimWire, VolumeWire, claim_from_wire, volume_from_wire
 from scheduler.daemon.client.errors import cut
 from scheduler.daemon.informers.wire import CHANGES, DELETED
 from scheduler.kernel.framework.events import (

@@ -13,6 +13,7 @@ from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
 from scheduler.daemon.informers.kinds import NODES, PODS, Kind
 from scheduler.daemon.informers.store import Handler
+from scheduler.kernel.extender import Extenders, Verb
 from scheduler.kernel.extender.bodies import object_body
 
 T = TypeVar("T")
@@ -110,3 +111,23 @@ class _Gone(Generic[T]):
     def on_delete(self, obj: T) -> None:
         """See `Handler.on_delete`."""
         self._forget(obj)
+
+
+def kept_for(extenders: Extenders, pods: Kind[PodInfo]) -> KeptObjects:
+    """What is kept of objects for these extenders."""
+    wants_victims = any(
+        each.config.preempt_verb and not each.config.node_cache_capable for each in extenders.all
+    )
+    keeps_nodes = any(
+        (each.config.filter_verb or each.config.prioritize_verb)
+        and not each.config.node_cache_capable
+        for each in extenders.all
+    )
+
+    def wants(pod: PodInfo) -> bool:
+        if pod.node_name:
+            return wants_victims
+        # Whatever its profile: the configuration may name that one later.
+        return bool(extenders.asked(pod, *Verb))
+
+    return KeptObjects(wants, keeps_nodes=keeps_nodes, pods=pods)

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from scheduler.api.pods import PodInfo, occupied_by
+from scheduler.api.nodes import occupied_by
+from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.model import Assumed
 
 

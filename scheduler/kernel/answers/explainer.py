@@ -40,7 +40,7 @@ from scheduler.kernel.answers.supposed import supposed_devices
 from scheduler.kernel.answers.trials import Trials
 from scheduler.kernel.answers.why import Depth, Whys
 from scheduler.kernel.engine import Engine
-from scheduler.kernel.engine.algorithm import NoNodesAvailable
+from scheduler.kernel.engine.algorithm import NO_NODES
 from scheduler.kernel.extender import ExtenderError
 from scheduler.kernel.framework.interface import Reason
 from scheduler.kernel.framework.runtime import Feasibility, Framework, PluginError, Verdicts
@@ -182,7 +182,7 @@ class Explainer:
             return Judgement(_gated(summary, gate))
         snapshot = self._snapshot_without(pod)
         if not snapshot.table.count:
-            return Judgement(replace(summary, message=NoNodesAvailable().message))
+            return Judgement(replace(summary, message=NO_NODES.message))
         nominated = self._core.queue.nominator
         found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated)
         every = None

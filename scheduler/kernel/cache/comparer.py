@@ -8,8 +8,9 @@ from typing import Final
 
 import msgspec
 
+from scheduler.api.nodes import occupied_by
 from scheduler.api.objects import Node
-from scheduler.api.pods import PodInfo, occupied_by
+from scheduler.api.pods import PodInfo
 from scheduler.kernel.cache.cache import Cache
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.kernel.snapshot.recount import wrong_sums

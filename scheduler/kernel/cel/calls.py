@@ -9,6 +9,7 @@ from typing import Final
 
 from scheduler.kernel.cel import costs
 from scheduler.kernel.cel.checker import Resolved
+from scheduler.kernel.cel.comparing import equal
 from scheduler.kernel.cel.declarations import Cost
 from scheduler.kernel.cel.errors import (
     AbortedError,
@@ -17,7 +18,7 @@ from scheduler.kernel.cel.errors import (
     no_such_overload,
 )
 from scheduler.kernel.cel.reads import Frame, Run
-from scheduler.kernel.cel.values import LISTS, Value, equal, kind_of
+from scheduler.kernel.cel.values import LISTS, Value, kind_of
 
 _BINARY: Final = 2
 

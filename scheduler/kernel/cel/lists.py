@@ -9,11 +9,11 @@ from functools import cmp_to_key
 from typing import Final
 
 from scheduler.kernel.cel import costs
+from scheduler.kernel.cel.comparing import COMPARABLE, compare, contains, equal
 from scheduler.kernel.cel.declarations import Function, function
 from scheduler.kernel.cel.errors import CostLimitError, EvaluationError, no_such_overload
 from scheduler.kernel.cel.operators import add
 from scheduler.kernel.cel.values import (
-    COMPARABLE,
     LISTS,
     NONE,
     Duration,
@@ -23,9 +23,6 @@ from scheduler.kernel.cel.values import (
     Timestamp,
     Uint,
     Value,
-    compare,
-    contains,
-    equal,
     shown,
     size_of,
 )

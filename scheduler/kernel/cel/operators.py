@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from scheduler.kernel.cel import costs
+from scheduler.kernel.cel.comparing import COMPARABLE, compare, contains
 from scheduler.kernel.cel.conversions import CONVERSIONS, checked_int, checked_uint
 from scheduler.kernel.cel.declarations import Function, function
 from scheduler.kernel.cel.errors import CostLimitError, EvaluationError, no_such_overload
@@ -16,7 +17,6 @@ from scheduler.kernel.cel.times import (
     checked_timestamp,
 )
 from scheduler.kernel.cel.values import (
-    COMPARABLE,
     INT_MIN,
     LISTS,
     Duration,
@@ -26,8 +26,6 @@ from scheduler.kernel.cel.values import (
     TypeValue,
     Uint,
     Value,
-    compare,
-    contains,
     kind_of,
 )
 

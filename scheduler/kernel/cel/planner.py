@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 from scheduler.kernel.cel import costs
 from scheduler.kernel.cel.calls import RUNS, strict
 from scheduler.kernel.cel.checker import Checked, Resolved
+from scheduler.kernel.cel.comparing import contains
 from scheduler.kernel.cel.errors import CompileError, CostLimitError, EvaluationError
 from scheduler.kernel.cel.logic import conditional, list_of, logical, map_of, negated, otherwise
 from scheduler.kernel.cel.loops import LAZY, begun, loop
@@ -33,15 +34,7 @@ from scheduler.kernel.cel.syntax import (
     Select,
     children,
 )
-from scheduler.kernel.cel.values import (
-    NONE,
-    GrowingList,
-    Optional,
-    Uint,
-    Value,
-    check_hashable,
-    contains,
-)
+from scheduler.kernel.cel.values import NONE, GrowingList, Optional, Uint, Value, check_hashable
 
 _CONVERSIONS: Final = frozenset(
     ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"]

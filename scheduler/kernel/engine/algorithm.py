@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
+from scheduler.kernel.engine.failure import Failure
 from scheduler.kernel.extender import Advice
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.runtime import AttemptDiagnosis, Feasibility, Framework, Verdicts
@@ -23,6 +24,9 @@ from scheduler.kernel.snapshot import Snapshot
 
 MIN_FEASIBLE_NODES_TO_FIND: Final = 100
 """Sampling never stops before this many. Source: minFeasibleNodesToFind."""
+
+NO_NODES: Final = Failure("no nodes available to schedule pods", is_rejection=True)
+"""No plugin rejects a pod where there are no nodes: the queue tries it again after back-off."""
 
 _ALL_NODES: Final = 100
 """Percent."""
@@ -62,26 +66,6 @@ class Unschedulable(msgspec.Struct):
     unasked: int = 0
 
 
-class NodesToAskAbout(msgspec.Struct, frozen=True):
-    """What extenders are asked about.
-
-    Attributes:
-        names: the nodes.
-        is_alone: whether it is but the one that the pod is nominated to.
-        is_sample: whether there are others that fit, and that are not looked at.
-    """
-
-    names: tuple[str, ...]
-    is_alone: bool
-    is_sample: bool
-
-
-class NoNodesAvailable(msgspec.Struct):
-    """The cluster has no nodes."""
-
-    message: str = "no nodes available to schedule pods"
-
-
 class SchedulingAlgorithm:
     """Chooses nodes; remembers only where sampling goes on.
 
@@ -101,14 +85,14 @@ class SchedulingAlgorithm:
         pod: PodInfo,
         snapshot: Snapshot,
         nominated: NominatedPods | None = None,
-    ) -> ScheduleResult | Unschedulable | NoNodesAvailable:
+    ) -> ScheduleResult | Unschedulable | Failure:
         """The node for the pod, or why there is none.
 
         Raises:
             PluginError: a plugin failed.
         """
         if not snapshot.table.count:
-            return NoNodesAvailable()
+            return NO_NODES
         found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated)
         percentage = self._percentage_in(framework)
         rows = None
@@ -150,7 +134,7 @@ class SchedulingAlgorithm:
         nominated: NominatedPods | None,
         *,
         tries_nominated: bool,
-    ) -> NodesToAskAbout:
+    ) -> tuple[tuple[str, ...], bool]:
         """The nodes among which extenders have a say; none where no node fits.
 
         Args:
@@ -160,17 +144,20 @@ class SchedulingAlgorithm:
             nominated: see `Filtering.find_nodes_that_fit`.
             tries_nominated: whether the nominated node is looked at alone, if it fits.
 
+        Returns:
+            Their names, and whether they are a sample: others fit as well, and are not looked at.
+
         Raises:
             PluginError: a plugin failed.
         """
         found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated)
         rows = nominated_row(found, pod, snapshot) if tries_nominated else None
-        is_alone = rows is not None
+        is_sample = False
         if rows is None:
             rows = self._sampled(found, snapshot, self._percentage_in(framework))
-        is_sample = not is_alone and len(rows) < len(found.feasible_rows())
+            is_sample = len(rows) < len(found.feasible_rows())
         names = snapshot.table.names
-        return NodesToAskAbout(tuple([names[row] for row in rows.tolist()]), is_alone, is_sample)
+        return tuple([names[row] for row in rows.tolist()]), is_sample
 
     def schedule_advised(
         self,
@@ -179,7 +166,7 @@ class SchedulingAlgorithm:
         snapshot: Snapshot,
         nominated: NominatedPods | None,
         advice: Advice,
-    ) -> ScheduleResult | Unschedulable | NoNodesAvailable:
+    ) -> ScheduleResult | Unschedulable | Failure:
         """The node for the pod after extenders were asked: what fits now, of what they let pass.
 
         Raises:
@@ -187,7 +174,7 @@ class SchedulingAlgorithm:
         """
         table = snapshot.table
         if not table.count:
-            return NoNodesAvailable()
+            return NO_NODES
         found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated)
         feasible = found.feasible_rows()
         rows = advice.allowed(feasible, table)

@@ -241,13 +241,14 @@ class Engine:
         out: list[Instruction] = []
         core.out = out
         self._is_handling = True
-        self._handle(event)
+        self._call(self._handlers[type(event)], event)
         self._wake_groups()
         settled = core.waiting.settled
         turns = SETTLED_AT_ONCE
         while self._inbox or (settled and turns):
             if self._inbox:
-                self._handle(self._inbox.popleft())
+                posted = self._inbox.popleft()
+                self._call(self._handlers[type(posted)], posted)
             else:
                 turns -= 1
                 self._call(self._binding.go_on, next(iter(settled.values())))
@@ -282,9 +283,6 @@ class Engine:
                 place = queue.place_of(pod.uid)
                 if place is not None and not place.queued.is_gated:
                     queue.add_nominated_pod(pod)
-
-    def _handle(self, event: Event) -> None:
-        self._call(self._handlers[type(event)], event)
 
     def _call(self, handler: Callable[[Any], None], about: Event | Settled) -> None:
         try:

@@ -12,7 +12,6 @@ from scheduler.api.pod_groups import POD_GROUP_SCHEDULED, PodGroup
 from scheduler.api.pods import PodInfo
 from scheduler.api.written import WARNING, Condition, ObjectReference
 from scheduler.errors import in_words
-from scheduler.kernel.engine.algorithm import NoNodesAvailable
 from scheduler.kernel.engine.instructions import (
     POD_SCHEDULED,
     PatchGroupStatus,
@@ -94,14 +93,6 @@ def failure_like(rejection: Rejection) -> Failure:
         unschedulable_plugins=rejection.unschedulable_plugins,
         excess=rejection.excess,
     )
-
-
-def no_nodes(result: NoNodesAvailable) -> Failure:
-    """The failure of a pod when there are no nodes.
-
-    No plugin rejected the pod, so the queue tries it again after back-off.
-    """
-    return Failure(result.message, is_rejection=True)
 
 
 def rejected_by(status: Status) -> Failure:

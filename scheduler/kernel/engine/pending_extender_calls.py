@@ -104,17 +104,18 @@ class PendingExtenderCalls:
         asked = self.about_nodes(attempt.pod)
         if not asked or not core.snapshot.table.count:
             return False
-        found = core.algorithm.nodes_to_ask_about(
+        names, is_sample = core.algorithm.nodes_to_ask_about(
             attempt.framework,
             attempt.pod,
             core.snapshot,
             core.queue.nominator,
             tries_nominated=tries_nominated,
         )
-        if not found.names:
+        if not names:
             return False
+        is_alone = tries_nominated and names == (attempt.pod.pod.status.nominated_node_name,)
         calls = attempt.extender_calls = attempt.extender_calls or ExtenderCalls(self.extenders)
-        calls.begin_nodes(asked, found.names, is_alone=found.is_alone, is_sample=found.is_sample)
+        calls.begin_nodes(asked, names, is_alone=is_alone, is_sample=is_sample)
         return self._make_next(attempt, calls)
 
     def ask_about_candidates(self, attempt: Attempt, candidates: Sequence[Candidate]) -> bool:

@@ -4,11 +4,11 @@ Source: kubernetes pkg/scheduler/schedule_one.go (assume, skipPodSchedule) v1.36
 """
 
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.engine.algorithm import NoNodesAvailable, ScheduleResult, Unschedulable
+from scheduler.kernel.engine.algorithm import ScheduleResult, Unschedulable
 from scheduler.kernel.engine.attempt import Attempt, AttemptEvent
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.core import Core
-from scheduler.kernel.engine.failure import failed_scheduling
+from scheduler.kernel.engine.failure import Failure, failed_scheduling
 from scheduler.kernel.engine.outcome import choice_of
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.cycle_state import CycleState
@@ -37,7 +37,7 @@ class Placing:
     def note(
         self,
         attempt: Attempt,
-        found: ScheduleResult | Unschedulable | NoNodesAvailable,
+        found: ScheduleResult | Unschedulable | Failure,
         start: float,
     ) -> None:
         """Take note of what was found, and how long that took."""

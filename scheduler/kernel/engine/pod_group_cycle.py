@@ -18,7 +18,7 @@ import msgspec
 
 from scheduler.api.limits import exceeded_limit
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.engine.algorithm import NoNodesAvailable, ScheduleResult, Unschedulable
+from scheduler.kernel.engine.algorithm import ScheduleResult, Unschedulable
 from scheduler.kernel.engine.attempt import Attempt, AttemptEvent, AttemptState
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.batch import Batch
@@ -31,7 +31,6 @@ from scheduler.kernel.engine.failure import (
     Failure,
     failure_of,
     group_condition,
-    no_nodes,
     rejected_by,
     unexpected,
 )
@@ -231,8 +230,8 @@ class PodGroupCycle:
         batch.catch_up()
         found = core.algorithm.schedule_pod(framework, pod, core.snapshot, core.queue.nominator)
         self._placing.note(attempt, found, start)
-        if isinstance(found, NoNodesAvailable):
-            return no_nodes(found)
+        if isinstance(found, Failure):
+            return found
         if not isinstance(found, ScheduleResult):
             return self._post_filter(member, found)
         batch.looked_at(framework, pod, found)

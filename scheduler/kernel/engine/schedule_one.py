@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from scheduler.api.limits import exceeded_limit
-from scheduler.kernel.engine.algorithm import NoNodesAvailable, ScheduleResult, Unschedulable
+from scheduler.kernel.engine.algorithm import ScheduleResult, Unschedulable
 from scheduler.kernel.engine.attempt import PLACED, Attempt
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.batch import MAX_BATCH, Batch
@@ -17,7 +17,6 @@ from scheduler.kernel.engine.failure import (
     Failure,
     failure_like,
     failure_of,
-    no_nodes,
     rejected_by,
 )
 from scheduler.kernel.engine.placing import Placing
@@ -174,7 +173,7 @@ class Scheduler:
             attempt, tries_nominated=True
         )
 
-    def _schedule_pod(self, attempt: Attempt) -> ScheduleResult | Unschedulable | NoNodesAvailable:
+    def _schedule_pod(self, attempt: Attempt) -> ScheduleResult | Unschedulable | Failure:
         core, calls = self._core, attempt.extender_calls
         about = attempt.framework, attempt.pod, core.snapshot, core.queue.nominator
         advice = None if calls is None else calls.advice()
@@ -182,13 +181,11 @@ class Scheduler:
             return core.algorithm.schedule_pod(*about)
         return core.algorithm.schedule_advised(*about, advice)
 
-    def _post_filter(
-        self, attempt: Attempt, found: Unschedulable | NoNodesAvailable, batch: Batch
-    ) -> None:
+    def _post_filter(self, attempt: Attempt, found: Unschedulable | Failure, batch: Batch) -> None:
         """No node fits: preemption may make room, or extenders are asked anew."""
         calls = attempt.extender_calls
-        if isinstance(found, NoNodesAvailable):
-            failure: Failure | None = no_nodes(found)
+        if isinstance(found, Failure):
+            failure: Failure | None = found
         elif found.unasked and calls is not None and not calls.is_sample:
             failure = self._ask_anew(attempt, calls, batch)
         else:

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from scheduler.api.pods import HostPort, PodInfo
+from scheduler.api.host_ports import HostPort
+from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState, StateKey
 from scheduler.kernel.framework.events import (
     NODE_ADD,

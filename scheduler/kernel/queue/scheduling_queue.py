@@ -387,9 +387,7 @@ class SchedulingQueue(QueuedPods):
             The pod, if it is put last now; None also for one that does not wait.
         """
         queued = self._find(uid)
-        if queued is None:
-            return None
-        if not self._slow.note(queued):
+        if queued is None or not self._slow.note(queued):
             return None
         self._moves.sort_anew(queued)
         return queued

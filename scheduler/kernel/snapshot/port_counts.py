@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.api.pods import HostPort
+from scheduler.api.host_ports import HostPort
 from scheduler.kernel.snapshot.row_counts import RowCounts
 
 WILDCARD_IP: Final = "0.0.0.0"  # noqa: S104 - the API's word for "every address"

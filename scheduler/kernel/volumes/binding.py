@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 
 from scheduler.api.storage import (
-    BOUND_BY_CONTROLLER,
     SELECTED_NODE,
     ClaimReference,
     PersistentVolume,
     PersistentVolumeClaim,
 )
+from scheduler.api.storage_wire import BOUND_BY_CONTROLLER
 from scheduler.kernel.volumes.assume_cache import OutOfSyncError
 from scheduler.kernel.volumes.catalog import VolumeCatalog
 from scheduler.kernel.volumes.decision import Binding, PodVolumes

@@ -6,15 +6,12 @@ import msgspec
 import pytest
 
 from scheduler.api.storage import (
-    ClaimWire,
     CSIStorageCapacity,
     InvalidStorageError,
     PersistentVolumeClaim,
-    VolumeWire,
     checked_capacity,
-    claim_from_wire,
-    volume_from_wire,
 )
+from scheduler.api.storage_wire import ClaimWire, VolumeWire, claim_from_wire, volume_from_wire
 from scheduler.daemon.informers.kinds import MalformedObjectError, watched_kind
 from scheduler.kernel.framework.events import ObjectKind
 

@@ -16,7 +16,7 @@ from scheduler.daemon.client.errors import (
     UnavailableError,
 )
 from scheduler.daemon.driver.lanes import CONCURRENCY, FOR_BINDS, FOR_EVENTS, MAX_OWED
-from scheduler.daemon.driver.outbox import BUSY_SECONDS, MANY
+from scheduler.daemon.driver.loop_rest import BUSY_SECONDS, MANY
 from scheduler.kernel.engine.events import (
     BindFailed,
     Bound,

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from scheduler.kernel.engine.algorithm import (
-    NoNodesAvailable,
+    NO_NODES,
     ScheduleResult,
     SchedulingAlgorithm,
     Unschedulable,
@@ -97,7 +97,7 @@ def test_nothing_fits() -> None:
 
     assert isinstance(result, Unschedulable)
     assert result.diagnosis.message() == "0/1 nodes are available: 1 F says no."
-    assert isinstance(algorithm.schedule_pod(framework, POD, Snapshot()), NoNodesAvailable)
+    assert algorithm.schedule_pod(framework, POD, Snapshot()) is NO_NODES
 
 
 def test_no_node_is_chosen_on_a_row_that_lost_its_node() -> None:

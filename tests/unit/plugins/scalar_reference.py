@@ -7,8 +7,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from scheduler.api.host_ports import HostPort
 from scheduler.api.objects import Node, NodeSelectorRequirement, NodeSelectorTerm, Toleration
-from scheduler.api.pods import HostPort, PodInfo
+from scheduler.api.pods import PodInfo
 from scheduler.api.quantity import ceil, milli_value, parse
 from scheduler.kernel.framework.status import Code, Status
 from tests.support.plugin_answers import FITS

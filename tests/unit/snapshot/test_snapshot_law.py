@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from scheduler.api.pods import HostPort, PodInfo
+from scheduler.api.host_ports import HostPort
+from scheduler.api.pods import PodInfo
 from scheduler.api.selectors import (
     EVERYTHING,
     NOTHING,

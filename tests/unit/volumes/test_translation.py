@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from scheduler.api.objects import NodeSelector, Volume
-from scheduler.api.storage import PersistentVolume, VolumeWire, volume_from_wire
+from scheduler.api.storage import PersistentVolume
+from scheduler.api.storage_wire import VolumeWire, volume_from_wire
 from scheduler.kernel.volumes.translation import (
     TranslationError,
     csi_affinity,

@@ -83,7 +83,6 @@ class PodClass:
 
     __slots__ = (
         "__weakref__",
-        "_fitting",
         "_image_names",
         "_images_changed_at",
         "_known",
@@ -113,7 +112,6 @@ class PodClass:
         self._known = RowAnswers()
         self._rankings = [Ranking()]
         """That of all rows, and those by domain, oldest first."""
-        self._fitting: tuple[Topology, NDArray[np.bool_]] | None = None
         self._node_position = self._pod_position = self._images_changed_at = -1
         self._node_first = np.zeros(0, np.int16)
         self._node_bits = np.zeros(0, np.uint64)
@@ -126,7 +124,7 @@ class PodClass:
         """Memory that the class takes at most, where the columns have so many rows."""
         columns = (self._node_first, self._node_bits, self._node_total)
         per_row = 3 * sum(c.itemsize for c in columns) + 8 * len(self.raw_scores)
-        per_row += np.dtype(np.bool_).itemsize + _MAX_TOPOLOGIES * BYTES_PER_ROW
+        per_row += _MAX_TOPOLOGIES * BYTES_PER_ROW
         return per_row * capacity + (row_answers.BYTES if self.plugins.can_foresee else 0)
 
     def counted(self, snapshot: Snapshot, pods: int) -> None:
@@ -254,28 +252,25 @@ class PodClass:
             by_domain: what is added to each row of a domain; whole numbers.
         """
         total = self.total[: len(topology.ids)]
-        for ranking in self._rankings:
-            if ranking.topology is topology:
-                return ranking.best_rows(total, by_domain)
-        del self._rankings[1 : len(self._rankings) - _MAX_TOPOLOGIES + 1]
-        self._rankings.append(Ranking(topology))
-        return self._rankings[-1].best_rows(total, by_domain)
+        return self._ranking_by(topology).best_rows(total, by_domain)
 
     def fitting_domains(self, topology: Topology) -> NDArray[np.bool_]:
-        """Which domains the rows form that fit, as of the last `refresh`. Not to be written to."""
-        if self._fitting is None or self._fitting[0] is not topology:
-            fits = self.first[: len(topology.ids)] == FEASIBLE
-            counts = np.bincount(topology.ids[fits], minlength=topology.count)
-            self._fitting = topology, counts > 0
-        return self._fitting[1]
+        """Which domains the rows form that fit, as of the last `refresh`."""
+        return self._ranking_by(topology).fitting_domains(self.total[: len(topology.ids)])
+
+    def _ranking_by(self, topology: Topology) -> Ranking:
+        for ranking in self._rankings:
+            if ranking.topology is topology:
+                return ranking
+        del self._rankings[1 : len(self._rankings) - _MAX_TOPOLOGIES + 1]
+        self._rankings.append(Ranking(topology))
+        return self._rankings[-1]
 
     def become(self, row: int, first: int, bits: int, total: float) -> None:
         """Take over what a row is now."""
         before = self.total.item(row)
         for ranking in self._rankings:
             ranking.follow(row, before, total)
-        if (before == INFEASIBLE_TOTAL) != (total == INFEASIBLE_TOTAL):
-            self._fitting = None
         self.first[row], self.bits[row], self.total[row] = first, bits, total
 
     # --- evaluation -----------------------------------------------------------------------------
@@ -300,16 +295,11 @@ class PodClass:
         if isinstance(rows, slice):
             for ranking in self._rankings:
                 ranking.forget()
-            self._fitting = None
         else:
             if len(rows) <= _FEW:
                 self._remember(snapshot.table.sums, rows, judged)
             for ranking in self._rankings:
                 ranking.follow_all(rows, self.total, total)
-            if self._fitting is not None:
-                before = self.total[view]
-                if ((before == INFEASIBLE_TOTAL) != (total == INFEASIBLE_TOTAL)).any():
-                    self._fitting = None
         self.first[view], self.bits[view], self.total[view] = first, bits, total
         self._evaluate_raw(snapshot, rows, self._pod_raw)
 

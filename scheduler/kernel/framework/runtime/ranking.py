@@ -120,6 +120,16 @@ class Ranking:
             return self._rows_of(tied[0], total), self.feasible
         return self._together(tuple(tied), total), self.feasible
 
+    def fitting_domains(self, total: Scores) -> NDArray[np.bool_]:
+        """Which domains have rows that are not rejected.
+
+        Args:
+            total: of the rows as they are.
+        """
+        self._look(total)
+        fits: NDArray[np.bool_] = self._best != INFEASIBLE_TOTAL
+        return fits
+
     def _leave(self, domain: int, row: int) -> None:
         """A row is not among the best of its domain any more."""
         rows = self._rows.get(domain)

@@ -1,0 +1,28 @@
+"""The ports that pods take on the addresses of their nodes."""
+
+import msgspec
+
+from scheduler.api.objects import PodSpec
+
+
+class HostPort(msgspec.Struct, frozen=True, gc=False):
+    """A port a pod takes on its node's own address."""
+
+    host_ip: str
+    protocol: str
+    port: int
+
+
+def host_ports_of(spec: PodSpec) -> tuple[HostPort, ...]:
+    """Those of its containers and sidecars.
+
+    Source: pkg/scheduler/framework/types.go; k8s.io/kubernetes util.GetHostPorts.
+    """
+    containers = [c for c in spec.init_containers if c.restart_policy == "Always"]
+    containers.extend(spec.containers)
+    return tuple(
+        HostPort(port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)  # noqa: S104 - the wildcard address of the API
+        for container in containers
+        for port in container.ports
+        if port.host_port > 0
+    )
