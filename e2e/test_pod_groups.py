@@ -3,6 +3,7 @@
 The API server needs a feature gate to keep `spec.schedulingGroup`, so the control plane is our own.
 """
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,8 @@ from e2e.support.scraping import fetch, total
 from e2e.support.stowage import start_stowage
 from e2e.support.waiting import wait_for
 
+END = "2126-01-01T00:00:00Z"
+"""When the pod in the way of a gang is said to end."""
 OFF = "pod groups wait for the feature gates GenericWorkload and GangScheduling"
 LET_DOWN = (
     "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, one or "
@@ -127,7 +130,10 @@ def test_a_member_of_a_group_waits_without_the_gates(
 
 
 def test_a_gang_runs_whole_or_waits(cluster_with_groups: Cluster, tmp_path: Path) -> None:
-    """First too few pods, then too little room, then all at once; conditions say so."""
+    """First too few pods, then too little room, then all at once; conditions say so.
+
+    The daemon says which pod has to end, and the gang runs once that is gone.
+    """
     cluster = cluster_with_groups
     with running(cluster, tmp_path, *SCHEDULER_GATES) as daemon:
         create_group(cluster, "gang", 3)
@@ -136,6 +142,7 @@ def test_a_gang_runs_whole_or_waits(cluster_with_groups: Cluster, tmp_path: Path
         assert group_condition(cluster, "gang") is None
 
         blocker = make_pod("blocker", namespace="room", requests={"cpu": "2"})
+        blocker["metadata"]["annotations"] = {"stowage.dev/expected-end": END}
         cluster.create_pods([blocker])
         cluster.wait_until_bound("room")
         cluster.create_pods(members("gang", "c"))
@@ -146,6 +153,11 @@ def test_a_gang_runs_whole_or_waits(cluster_with_groups: Cluster, tmp_path: Path
             "the members to say why",
         )
         assert not any("nodeName" in pod["spec"] for pod in cluster.pods("gang"))
+        answer = json.loads(fetch(f"{daemon.url}/debug/explain?pod=gang/a&estimate=1"))
+        estimate = answer["pods"][0]["estimate"]
+        assert (estimate["time"], estimate["count"]) == (END, 1)
+        assert [each["pod"] for each in estimate["ends"]] == ["room/blocker"]
+        assert estimate["text"].startswith("The group fits about 2126-01-01 00:00 UTC, if this pod")
 
         cluster.delete_pods("room")
         cluster.wait_until_bound("gang")

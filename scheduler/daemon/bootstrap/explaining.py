@@ -9,7 +9,11 @@ from msgspec.structs import replace
 from scheduler.api.pods import PodInfo
 from scheduler.clock import Clock
 from scheduler.daemon.serving.endpoints import DebugQuery
-from scheduler.kernel.answers.explainer import Explainer
+from scheduler.kernel.answers.ahead import Steps
+from scheduler.kernel.answers.estimate import estimate
+from scheduler.kernel.answers.explainer import Explainer, may_be_estimated, with_estimate
+from scheduler.kernel.answers.judgement import Judgement
+from scheduler.kernel.answers.model import Estimate
 from scheduler.kernel.answers.scheduling_state import scheduling_state_of
 from scheduler.kernel.answers.why import Depth
 from scheduler.kernel.engine import Engine
@@ -60,15 +64,37 @@ class LiveExplainer:
                 judgement, summary=replace(judgement.summary, scheduling_state=scheduling_state)
             )
             await asyncio.sleep(0)
+            if question.estimate and attempt is None and not pod.node_name:
+                told = await self._with_estimate(told, pod)
             if question.nodes or question.all_nodes:
                 return b'{"pods":[%b]}\n' % told.json(question.nodes)
             return b'{"pods":[%b]}\n' % told.short_json()
+
+    async def _with_estimate(self, judged: Judgement, pod: PodInfo) -> Judgement:
+        """The answer with the time when the pod fits, if there is one; in many short steps."""
+        framework = self._framework_of(pod)
+        if not may_be_estimated(judged, framework, pod):
+            return judged
+        now = self._clock.wall().timestamp()
+        found = await _step_by_step(estimate(self._engine, framework, pod, now))
+        return judged if found is None else with_estimate(judged, found)
 
     def _framework_of(self, pod: PodInfo) -> Framework:
         """The pod's own profile; pods of other schedulers are judged by the first one."""
         frameworks = self._engine.core.frameworks
         own = frameworks.get(pod.spec.scheduler_name)
         return next(iter(frameworks.values())) if own is None else own
+
+
+async def _step_by_step(steps: Steps[Estimate | None]) -> Estimate | None:
+    """Make steps, with room for others in between."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: Estimate | None = end.value
+            return found
+        await asyncio.sleep(0)
 
 
 def times_of(clock: Clock) -> Callable[[float], str]:

@@ -32,6 +32,7 @@ expected ?pod=NAMESPACE/NAME, and optionally
 &nodes=all   every node by itself, not only how many there are of each sort
 &node=NAME   these nodes by themselves; as often as wanted
 &changes=1   what would help, too
+&estimate=1  when a pod fits that does not fit now
 """
 
 _log = get_logger(__name__)
@@ -45,12 +46,14 @@ class DebugQuery(msgspec.Struct, frozen=True):
         nodes: the only nodes to tell of one by one; without any see `all_nodes`.
         all_nodes: whether all are to be told of one by one, instead of counted.
         changes: whether to look for what would help.
+        estimate: whether to estimate when a pod fits that does not now.
     """
 
     pod: str
     nodes: Sequence[str] = ()
     all_nodes: bool = False
     changes: bool = False
+    estimate: bool = False
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,13 +192,23 @@ def _explain(ask: Callable[[DebugQuery], Awaitable[bytes | None]]) -> Any:
         pod, nodes = query.get("pod", ""), query.get("nodes", "")
         if "/" not in pod or nodes not in ("", "all"):
             return plain(_EXPLAIN_USAGE, status=400)
-        changes = query.get("changes", "") not in ("", "0", "false")
-        body = await ask(DebugQuery(pod, query.getall("node", []), nodes == "all", changes))
+        asked = DebugQuery(
+            pod,
+            query.getall("node", []),
+            nodes == "all",
+            changes=_is_set(query.get("changes", "")),
+            estimate=_is_set(query.get("estimate", "")),
+        )
+        body = await ask(asked)
         if body is None:
             return plain(f"no pod {pod} that has not ended\n", status=404)
         return as_json(body)
 
     return handle
+
+
+def _is_set(value: str) -> bool:
+    return value not in ("", "0", "false")
 
 
 def _download(take: Callable[[], Callable[[], bytes]]) -> Any:

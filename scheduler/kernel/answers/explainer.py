@@ -15,6 +15,7 @@ from scheduler.kernel.answers.assumed import assumed_on
 from scheduler.kernel.answers.cluster_changes import nodes_for_all
 from scheduler.kernel.answers.devices import devices_taken
 from scheduler.kernel.answers.edits import AddNodes
+from scheduler.kernel.answers.estimate import estimate, finished
 from scheduler.kernel.answers.extender_results import Asker, ExtenderResults
 from scheduler.kernel.answers.judgement import (
     TOLD,
@@ -27,6 +28,7 @@ from scheduler.kernel.answers.judgement import (
 from scheduler.kernel.answers.model import (
     Assumed,
     CandidateNode,
+    Estimate,
     FeasibleNode,
     Gate,
     NextNode,
@@ -54,6 +56,9 @@ from scheduler.kernel.volumes.obstacles import claim_obstacles
 _TRIALS_FOR_ALL: Final = 1024
 """Pods that are alike are placed one by one; of more than some hundreds it is not told."""
 
+_ESTIMATES_KEPT: Final = 256
+"""Estimates for pods that are alike."""
+
 
 class _Asked(msgspec.Struct, frozen=True):
     """What was asked about a pod, and what filters said."""
@@ -77,6 +82,7 @@ class Explainer:
         asks_permit: bool = False,
         tells_devices: bool = False,
         unserved: Callable[[PodInfo], Unserved | None] = lambda _: None,
+        wall: Callable[[], float] | None = None,
     ) -> None:
         """Take what is to be judged.
 
@@ -91,6 +97,8 @@ class Explainer:
                 running scheduler must not be made to do by a question.
             tells_devices: name the devices that claims would get, node by node.
             unserved: says for pods of other schedulers that none is known to serve them.
+            wall: the time of day, in seconds since 1970, to estimate when pods fit; None for no
+                estimates.
         """
         self._core = engine.core
         self._framework_of = framework_of
@@ -100,6 +108,9 @@ class Explainer:
         self._asks_permit = asks_permit
         self._tells_devices = tells_devices
         self._unserved = unserved
+        self._engine = engine
+        self._wall = wall
+        self._estimates: dict[object, Estimate | None] = {}
         self._asked: _Asked | None = None
         self._whys = Whys(partial(supposed_devices, engine), lambda: engine.core.frameworks)
         self._nodes = NodeNames()
@@ -114,9 +125,25 @@ class Explainer:
         self._asked = None
         with framework.calls.unmeasured():
             try:
-                return self._judge(framework, pod, depth)
+                judged = self._judge(framework, pod, depth)
             except (PluginError, ExtenderError) as problem:
                 return Judgement(PodAnswer(pod.key, framework.profile_name, error=str(problem)))
+        if self._wall is None or pod.node_name or not may_be_estimated(judged, framework, pod):
+            return judged
+        found = self._estimate(framework, pod, self._wall())
+        return judged if found is None else with_estimate(judged, found)
+
+    def _estimate(self, framework: Framework, pod: PodInfo, now: float) -> Estimate | None:
+        """When a pod fits; once for pods that are alike, while nothing changes."""
+        snapshot, is_alone = self._core.snapshot, not framework.is_member(pod)
+        has_own = bool(pod.pod.volumes or pod.spec.resource_claims)
+        about: object = (pod.uid if has_own else pod.kind) if is_alone else pod.group_name
+        key = framework, snapshot.epoch, pod.namespace, about
+        if key not in self._estimates:
+            if len(self._estimates) >= _ESTIMATES_KEPT:
+                self._estimates.clear()
+            self._estimates[key] = finished(estimate(self._engine, framework, pod, now))
+        return self._estimates[key]
 
     def nodes_for_all(self, pod: PodInfo, answer: PodAnswer, pods: int) -> AddNodes | None:
         """How many nodes are enough for several pods like one that fits nowhere.
@@ -297,6 +324,19 @@ class Explainer:
         ]
         candidates.sort(key=lambda candidate: candidate.node)
         return Preempting(result.nominated_node_name, _keys(result.victims), tuple(candidates), "")
+
+
+def may_be_estimated(judged: Judgement, framework: Framework, pod: PodInfo) -> bool:
+    """Whether a waiting pod waits for room, by itself or with its group."""
+    summary = judged.summary
+    if summary.pre_enqueue is not None or isinstance(summary.error, str):
+        return False
+    return not judged.feasible or framework.is_member(pod)
+
+
+def with_estimate(judged: Judgement, found: Estimate) -> Judgement:
+    """A judgement that says when the pod fits."""
+    return replace(judged, summary=replace(judged.summary, estimate=found))
 
 
 def _gated(summary: PodAnswer, gate: Status) -> PodAnswer:

@@ -214,6 +214,48 @@ class SchedulingState(Wire, frozen=True, omit_defaults=True):
     story: tuple[StoryEntry, ...] = ()
 
 
+class PodEnd(Wire, frozen=True, omit_defaults=True):
+    """When a running pod is expected to end.
+
+    Attributes:
+        pod: `namespace/name`.
+        node: where it runs.
+        end: RFC 3339.
+        source: what that is known by: `deletion`, `annotation`, `runs` or `deadline`.
+        controller: kind, namespace and name of what made the pod.
+        runs: how many earlier runs that was learned from.
+    """
+
+    pod: str
+    node: str
+    end: str
+    source: str
+    controller: str = ""
+    runs: int = 0
+
+
+class Estimate(Wire, frozen=True, omit_defaults=True):
+    """When a waiting pod, or its gang, will fit, as far as ends of running pods are known.
+
+    Attributes:
+        text: all of it in a sentence.
+        time: RFC 3339; empty where it is not known.
+        at_latest: whether it may fit earlier: there were too many ends to ask about.
+        count: how many pods have to end for it.
+        ends: the last of these to end.
+        known: how many running pods have a known end.
+        unknown: how many others do not run for ever.
+    """
+
+    text: str
+    time: str = ""
+    at_latest: bool = False
+    count: int = 0
+    ends: tuple[PodEnd, ...] = ()
+    known: int = 0
+    unknown: int = 0
+
+
 class Check(Wire, frozen=True):
     """Why one plugin rejects nodes, whether or not other plugins reject them.
 
@@ -368,6 +410,7 @@ class PodAnswer(Wire, frozen=True):
     """Everything about one pod.
 
     `counts` is there only when a daemon answers that was not asked for nodes; `nodes` is not, then.
+    `estimate` is there only where it was asked for, for pods that wait for room.
     `unserved` is there only where no scheduler is known to serve the pod. `placed` is there only
     for pods that have a node. `claims` is there only when claims are in the way: which keeps the
     pod from which nodes. `permit` is there only where a Permit plugin would not let the pod go.
@@ -389,6 +432,7 @@ class PodAnswer(Wire, frozen=True):
     permit: Permitting | UnsetType = UNSET
     assumed: tuple[Assumed, ...] | UnsetType = UNSET
     preemption: Preempting | UnsetType = UNSET
+    estimate: Estimate | UnsetType = UNSET
     scheduling_state: SchedulingState | UnsetType = UNSET
     counts: NodeCounts | UnsetType = UNSET
     checks: tuple[Check, ...] | UnsetType = UNSET

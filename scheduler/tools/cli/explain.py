@@ -143,6 +143,7 @@ def explain(  # noqa: PLR0913 - one argument per option
         asks_permit=True,
         tells_devices=True,
         unserved=asked.unserved,
+        wall=asked.cluster.engine.core.wall,
     )
     write = {"json": print_json, "text": print_text, "html": print_pages}[output]
     try:

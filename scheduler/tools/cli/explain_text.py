@@ -12,6 +12,7 @@ import msgspec
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.edits import AddNodes
 from scheduler.kernel.answers.model import (
+    Estimate,
     FeasibleNode,
     GroupStanding,
     Permitting,
@@ -196,6 +197,8 @@ def remarks(report: PodReport) -> Iterator[str]:
         yield f"Member of pod group {report.group.group}: {report.group.text}"
     elif report.together:
         yield _together(report.together)
+    if isinstance(report.answer.estimate, Estimate):
+        yield report.answer.estimate.text
     if report.group is None and isinstance(report.answer.permit, Permitting):
         yield _permit(report.answer.permit)
     preempting = report.answer.preemption

@@ -202,7 +202,11 @@ def pod_of(scene: Scene, name: str) -> PodPage:
     [pod] = matching
     unserved = partial(unserved_name, served_names(pods, scene.profiles))
     explainer = Explainer(
-        scene.engine, scene.profiles.framework_of, all_reasons=True, unserved=unserved
+        scene.engine,
+        scene.profiles.framework_of,
+        all_reasons=True,
+        unserved=unserved,
+        wall=lambda: scene.time().timestamp(),
     )
     judgement = explainer.judge(pod, Depth.CHANGES)
     return pod_page(

@@ -684,3 +684,33 @@ def test_people_read_who_would_have_to_go(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert "  Room could be made on n by evicting default/low; candidates: 1 node." in result.stdout
     assert "  No room can be made: " in result.stdout
+
+
+def test_it_is_said_when_a_pod_fits(tmp_path: Path) -> None:
+    """And which pods have to end for it, by what their ends are known."""
+    running = pod_manifest("running", requests={"cpu": "4"}, nodeName="n")
+    running["metadata"]["annotations"] = {"stowage.dev/expected-end": "2126-01-01T00:00:00Z"}
+    waiting = pod_manifest("waiting", requests={"cpu": "2"})
+    file = write_list(tmp_path / "c.json", node_manifest("n"), running, waiting)
+
+    text = run("-f", file, "--pod", "waiting").stdout
+    told = answers("-f", file, "--pod", "waiting")["default/waiting"]["estimate"]
+
+    assert (
+        "  Fits about 2126-01-01 00:00 UTC, if this pod ends as expected and nothing else takes "
+        "the room: pod default/running (as annotated).\n"
+    ) in text
+    assert told == {
+        "text": told["text"],
+        "time": "2126-01-01T00:00:00Z",
+        "count": 1,
+        "known": 1,
+        "ends": [
+            {
+                "pod": "default/running",
+                "node": "n",
+                "end": "2126-01-01T00:00:00Z",
+                "source": "annotation",
+            }
+        ],
+    }

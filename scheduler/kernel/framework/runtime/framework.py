@@ -28,6 +28,9 @@ MAX_WAIT_SECONDS: Final = 15 * 60.0
 DEFAULT_CLASS_CACHE_BYTES: Final = 256 * 1024 * 1024
 """Room for hundreds of classes at 15,000 nodes. Classes that do not fit are computed every time."""
 
+BESIDE_CACHE_BYTES: Final = 32 * 1024 * 1024
+"""Room for the classes of one question about a cluster that might be."""
+
 
 class Framework:
     """The plugins of one profile. No method raises anything but `PluginError`.
@@ -66,6 +69,18 @@ class Framework:
         """
         plugins = self.plugins.filters_only(PluginCalls(self.profile_name), without)
         return Filtering(plugins, PodClasses(plugins, 0))
+
+    def beside(self) -> "Framework":
+        """The same plugins for decisions about a cluster that might be.
+
+        It keeps columns of its own; nothing that plugins say is timed or counted.
+        """
+        return Framework(
+            self.plugins.called_by(PluginCalls(self.profile_name)),
+            percentage_of_nodes_to_score=self.percentage_of_nodes_to_score,
+            class_cache_bytes=BESIDE_CACHE_BYTES,
+            has_extenders=self._has_extenders,
+        )
 
     # --- for the queue --------------------------------------------------------------------------
 

@@ -196,6 +196,10 @@ class ProfilePlugins:
         kept["queueSort"] = [*self._enabled["queueSort"]]
         return ProfilePlugins(kept, self.by_name.__getitem__, calls, trusted=self._trusted)
 
+    def called_by(self, calls: PluginCalls) -> "ProfilePlugins":
+        """The same plugins, called in another way."""
+        return ProfilePlugins(self._enabled, self.by_name.__getitem__, calls, trusted=self._trusted)
+
     def events_to_register(self) -> dict[str, tuple[ClusterEventWithHint, ...]]:
         """The events each plugin that can reject pods registers for; called once, at start.
 

@@ -1,0 +1,291 @@
+"""When a waiting pod, or a waiting gang, will fit: from the ends of running pods.
+
+The ends that are known are sorted. By bisection the engine is asked after how many of them there is
+room, and then which of these pods matter. That takes two questions, as many as the number of ends
+has binary digits, and a bounded number in the end. Other waiting pods are left out: one of them
+may take the room first.
+"""
+
+from collections.abc import Generator, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from scheduler.api.objects import controller_of
+from scheduler.api.pods import DEVICES, PodInfo
+from scheduler.kernel.answers.ahead import Ahead, Steps
+from scheduler.kernel.answers.model import Estimate, PodEnd
+from scheduler.kernel.devices.claim_catalog import ClaimCatalog
+from scheduler.kernel.ends import EndSource, ExpectedEnd, expected_end, never_ends
+from scheduler.kernel.ends.times import text_of
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.framework.runtime import Framework, PluginError
+
+MOST_LOOKS: Final = 8192
+"""So often a node is looked for at most before what is known must do."""
+MOST_TRIALS: Final = 32
+"""So many sets of pods are tried, to find those that matter."""
+_MOST_TRIED: Final = 1024
+"""Of more pods it is not tried which matter."""
+_NODES_AT_ONCE: Final = 64
+_PODS_TOLD: Final = 10
+_NAMES_TOLD: Final = 3
+_NOTHING_KNOWN: Final = "When it fits is not known: no running pod has a known end."
+_NOT_ESTIMATED: Final = (
+    "When the group fits is not estimated: its members have volumes or devices of resource claims."
+)
+
+
+class _Wanted(msgspec.Struct, frozen=True):
+    """What is to fit.
+
+    Attributes:
+        pods: those that wait, in the order in which they are placed.
+        needed: for how many of them there must be a place.
+        group: namespace and name of their pod group; empty for a pod by itself.
+    """
+
+    pods: list[PodInfo]
+    needed: int = 1
+    group: tuple[str, str] = ("", "")
+
+    @property
+    def subject(self) -> str:
+        """What the sentence is about."""
+        return "The group fits" if self.group[1] else "Fits"
+
+
+class _Ending(msgspec.Struct, frozen=True):
+    """A running pod of which the end is known."""
+
+    pod: PodInfo
+    end: ExpectedEnd
+
+
+def finished(steps: Generator[None, None, Estimate | None]) -> Estimate | None:
+    """Make all steps at once."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: Estimate | None = end.value
+            return found
+
+
+def estimate(
+    engine: Engine, framework: Framework, pod: PodInfo, now: float
+) -> Steps[Estimate | None]:
+    """When a waiting pod fits, or its gang with as many pods as it needs.
+
+    Args:
+        engine: knows the cluster; nothing of it is changed.
+        framework: the profile that decides about the pod.
+        pod: a pod without a node.
+        now: the time of day, in seconds since 1970.
+
+    Returns:
+        None for what fits now, and where there is nothing to tell: the pod or its group is held
+        back, extenders have a say, or a plugin fails.
+    """
+    wanted = _wanted(engine, framework, pod)
+    if wanted is None or engine.core.extenders.about_nodes(pod):
+        return None
+    if len(wanted.pods) > 1 and _have_own_things(engine, wanted.pods):
+        return Estimate(_NOT_ESTIMATED)
+    candidates, unknown = yield from _candidates(engine, wanted, now)
+    # From here to the first step nothing happens: copy and pods agree.
+    engine.core.catch_up()
+    cache, row_of = engine.core.cache, engine.core.snapshot.table.row_of
+    ending = [
+        each
+        for each in candidates
+        if cache.get_pod(each.pod.uid) is each.pod and each.pod.node_name in row_of
+    ]
+    ending.sort(key=lambda each: (each.end.time, each.pod.key))
+    try:
+        ahead = Ahead(engine, framework, wanted.pods, wanted.needed, [each.pod for each in ending])
+        yield
+        return (yield from _bisect(ahead, wanted, ending, unknown, now))
+    except PluginError:
+        return None
+
+
+def _bisect(
+    ahead: Ahead, wanted: _Wanted, ending: Sequence[_Ending], unknown: int, now: float
+) -> Steps[Estimate | None]:
+    """The fewest of the first ends after which there is room, and which of them matter."""
+    if (yield from ahead.fits_without(())):
+        return None
+    counts = Estimate("", known=len(ending), unknown=unknown)
+    if not ending:
+        return msgspec.structs.replace(counts, text=_NOTHING_KNOWN)
+    if not (yield from ahead.fits_without(range(len(ending)))):
+        text = _never_text(wanted.subject, len(ending), unknown)
+        return msgspec.structs.replace(counts, text=text)
+    too_few, enough = 0, len(ending)
+    while enough - too_few > 1 and ahead.looks < MOST_LOOKS:
+        middle = (too_few + enough) // 2
+        if (yield from ahead.fits_without(range(middle))):
+            enough = middle
+        else:
+            too_few = middle
+    is_first = enough - too_few == 1
+    # What the places are may be of an earlier question.
+    yield from ahead.fits_without(range(enough))
+    matter = yield from _those_that_matter(ahead, ending[:enough], is_first=is_first)
+    ends = [ending[number] for number in matter]
+    time = max(each.end.time for each in ends)
+    return msgspec.structs.replace(
+        counts,
+        text=_text(wanted.subject, ends, time, now, is_first=is_first),
+        time=text_of(max(time, now)),
+        at_latest=not is_first,
+        count=len(ends),
+        ends=tuple(_told(each) for each in ends[-_PODS_TOLD:]),
+    )
+
+
+def _those_that_matter(
+    ahead: Ahead, ending: Sequence[_Ending], *, is_first: bool
+) -> Steps[list[int]]:
+    """Of pods whose ends do together, those without which it would not do."""
+    kept = list(range(len(ending)))
+    near = [number for number in kept if ending[number].pod.node_name in ahead.places]
+    if 0 < len(near) < len(kept) and (yield from ahead.fits_without(near)):
+        kept = near
+    if len(kept) > _MOST_TRIED or not is_first:
+        return kept
+    left, size = MOST_TRIALS, max(1, len(kept) // 2)
+    while size:
+        first = 0
+        while first < len(kept) > 1 and left and ahead.looks < MOST_LOOKS:
+            left -= 1
+            others = kept[:first] + kept[first + size :]
+            if others and (yield from ahead.fits_without(others)):
+                kept = others
+            else:
+                first += size
+        size //= 2
+    return kept
+
+
+# --- what is asked about --------------------------------------------------------------------------
+
+
+def _wanted(engine: Engine, framework: Framework, pod: PodInfo) -> _Wanted | None:
+    """The pod, or the members of its gang that wait; None where they are held back."""
+    with framework.calls.unmeasured():
+        if not framework.run_pre_enqueue_plugins(pod).is_success:
+            return None
+    groups = engine.core.groups
+    if groups is None or not framework.is_member(pod):
+        return _Wanted([pod])
+    known = groups.of_pod(pod)
+    least = None if known is None or known.group is None else known.group.min_count
+    if known is None or least is None or known.scheduled >= least:
+        return _Wanted([pod])
+    members = [known.pending[uid] for uid in known.waiting]
+    if any(each.spec.scheduler_name != pod.spec.scheduler_name for each in members):
+        return None
+    members.sort(key=lambda each: -each.priority)
+    return _Wanted(members, least - known.scheduled, (pod.namespace, pod.group_name))
+
+
+def _have_own_things(engine: Engine, pods: Sequence[PodInfo]) -> bool:
+    """Whether pods need what only Reserve gives to one after the other."""
+    catalog = engine.core.states.known(ClaimCatalog)
+    names = None if catalog is None else catalog.class_names
+    return any(
+        pod.pod.volumes
+        or pod.spec.resource_claims
+        or (
+            names is not None
+            and pod.needs & DEVICES
+            and any(names.class_of(resource) is not None for resource in pod.shape.requests)
+        )
+        for pod in pods
+    )
+
+
+def _candidates(engine: Engine, wanted: _Wanted, now: float) -> Steps[tuple[list[_Ending], int]]:
+    """The running pods whose ends are known, and how many others will end some time."""
+    core = engine.core
+    found: list[_Ending] = []
+    unknown = 0
+    for number, info in enumerate(list(core.cache.nodes.values())):
+        for pod in list(info.pods.values()):
+            if wanted.group[1] and (pod.namespace, pod.group_name) == wanted.group:
+                continue
+            end = expected_end(pod, now, core.durations)
+            if end is not None:
+                found.append(_Ending(pod, end))
+            elif not never_ends(pod):
+                unknown += 1
+        if number % _NODES_AT_ONCE == _NODES_AT_ONCE - 1:
+            yield
+    return found, unknown
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def _told(ending: _Ending) -> PodEnd:
+    pod, end = ending.pod, ending.end
+    owner = controller_of(pod.pod.metadata)
+    controller = "" if owner is None else f"{owner.kind} {pod.namespace}/{owner.name}"
+    return PodEnd(pod.key, pod.node_name, text_of(end.time), end.source.value, controller, end.runs)
+
+
+def _never_text(subject: str, known: int, unknown: int) -> str:
+    it = "It" if subject == "Fits" else "The group"
+    pods = "the running pod with a known end has"
+    if known > 1:
+        pods = f"all {known} running pods with known ends have"
+    others = "1 other pod has" if unknown == 1 else f"{unknown} other pods have"
+    more = f"; {others} no known end" if unknown else ""
+    return f"{it} does not fit once {pods} ended either{more}."
+
+
+def _text(subject: str, ends: Sequence[_Ending], time: float, now: float, *, is_first: bool) -> str:
+    """The estimate in a sentence, with what it rests on."""
+    when = "about" if is_first else "at the latest about"
+    at = "any moment now" if time <= now else f"{when} {_moment(time, now)}"
+    if_these = "this pod ends" if len(ends) == 1 else f"these {len(ends)} pods end"
+    named = _named(ends)
+    return f"{subject} {at}, if {if_these} as expected and nothing else takes the room: {named}."
+
+
+def _moment(time: float, now: float) -> str:
+    """A time of day in UTC, with the day if it is another one."""
+    try:
+        then, today = (datetime.fromtimestamp(each, UTC) for each in (time, now))
+    except (OverflowError, ValueError, OSError):
+        return text_of(time) or "in a far future"
+    day = "" if then.date() == today.date() else f"{then:%Y-%m-%d} "
+    return f"{day}{then:%H:%M} UTC"
+
+
+def _named(ends: Sequence[_Ending]) -> str:
+    """The controllers of pods that end, the last one first, and by what each end is known."""
+    about: dict[str, list[_Ending]] = {}
+    for each in reversed(ends):
+        owner = controller_of(each.pod.pod.metadata)
+        kind, name = ("pod", each.pod.name) if owner is None else (owner.kind, owner.name)
+        about.setdefault(f"{kind} {each.pod.namespace}/{name}", []).append(each)
+    names = [
+        f"{name} ({f'{len(several)} pods, ' if len(several) > 1 else ''}{_source(several[0].end)})"
+        for name, several in about.items()
+    ]
+    more = len(names) - _NAMES_TOLD
+    told = ", ".join(names[:_NAMES_TOLD])
+    return f"{told} and {more} more" if more > 0 else told
+
+
+def _source(end: ExpectedEnd) -> str:
+    return {
+        EndSource.DELETION: "being deleted",
+        EndSource.ANNOTATION: "as annotated",
+        EndSource.RUNS: f"as most of its last {end.runs} runs",
+        EndSource.DEADLINE: "at its deadline",
+    }[end.source]
