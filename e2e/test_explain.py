@@ -17,6 +17,7 @@ from e2e.support.controlplane import ControlPlane
 from e2e.support.go_programs import CHECKOUT
 from e2e.support.objects import Json, make_node, make_pod
 from e2e.support.processes import Program
+from e2e.support.rights import reader
 from e2e.support.waiting import wait_for
 
 RIGHTS = CHECKOUT / "deploy" / "examples" / "explain-rights.yaml"
@@ -201,23 +202,6 @@ def get(url: str, token: str) -> Json:
         [found] = json.loads(answer.read())["pods"]
         result: Json = found
         return result
-
-
-def reader(cluster: Cluster, namespace: str, name: str, role_name: str) -> Path:
-    """An account with a ClusterRole that the manifests bring, and nothing else."""
-    documents = yaml.safe_load_all((CHECKOUT / "deploy" / "base" / "rbac.yaml").read_text())
-    role = next(d for d in documents if d["metadata"]["name"] == role_name)
-    kubeconfig = account(cluster, namespace, name, has_rights=False)
-    api, group = "/apis/rbac.authorization.k8s.io/v1", "rbac.authorization.k8s.io"
-    called = role["metadata"]["name"] = f"{namespace}-{name}"
-    cluster.run(cluster.api.post(f"{api}/clusterroles", role))
-    binding = {
-        "metadata": {"name": called},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": called},
-        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
-    }
-    cluster.run(cluster.api.post(f"{api}/clusterrolebindings", binding))
-    return kubeconfig
 
 
 @pytest.fixture

@@ -79,6 +79,27 @@ def scheduler_kubeconfig(cluster: Cluster, user: str = "e2e-stowage") -> Path:
     return cluster.control_plane.kubeconfig_for(user, [GROUP])
 
 
+def reader(cluster: Cluster, namespace: str, name: str, role_name: str) -> Path:
+    """An account with a ClusterRole that the manifests bring, and nothing else."""
+    documents = yaml.safe_load_all(_RBAC.read_text())
+    role = next(d for d in documents if d["metadata"]["name"] == role_name)
+    accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    cluster.run(cluster.api.post(accounts, {"metadata": {"name": name}}))
+    called = role["metadata"]["name"] = f"{namespace}-{name}"
+    cluster.run(cluster.api.post(f"{_API}/clusterroles", role))
+    binding = {
+        "metadata": {"name": called},
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": called,
+        },
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
+    }
+    cluster.run(cluster.api.post(f"{_API}/clusterrolebindings", binding))
+    return cluster.service_account_kubeconfig(namespace, name)
+
+
 def _grant(cluster: Cluster) -> None:
     """Gives the group its rights, once; tests elect their leaders by leases of their own."""
     roles = cluster.run(cluster.api.list_items(f"{_API}/clusterroles"))

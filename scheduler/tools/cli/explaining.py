@@ -23,7 +23,7 @@ from scheduler.kernel.engine.instructions import POD_SCHEDULED
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.tools.cli.explain_text import PodReport, print_note, print_report
 from scheduler.tools.cli.options import print_page
-from scheduler.tools.cli.pod_page import PodPage, pod_page
+from scheduler.tools.cli.pod_page import PodPage, page_report, pod_page
 from scheduler.tools.cli.progress import shown_progress
 from scheduler.tools.offline.cluster import DEFAULT_PROFILE, ClusterState, Profiles
 from scheduler.tools.offline.reading import ClusterObjects, InputError
@@ -236,6 +236,7 @@ def print_pages(asked: Asked, explainer: Explainer, wanted: Wanted) -> ExplainRe
     outcome, now = ExplainResult(), SystemClock().wall()
     pages: dict[Hashable, PodPage] = {}
     others: dict[Hashable, list[str]] = {}
+    together = _Together(asked, wanted)
     with shown_progress("judging pods") as progress:
         for number, pod in enumerate(asked.pods):
             progress(number / len(asked.pods))
@@ -245,7 +246,9 @@ def print_pages(asked: Asked, explainer: Explainer, wanted: Wanted) -> ExplainRe
                 continue
             judgement = explainer.judge(pod, wanted.depth)
             outcome.note(judgement, pod)
-            pages[equal] = pod_page(pod, judgement, asked.framework_of(pod), now)
+            framework, nodes = asked.framework_of(pod), asked.cluster.snapshot.table.count
+            report = page_report(pod, judgement, framework, nodes, together.group_of(pod))
+            pages[equal] = pod_page(report, judgement, now)
     if not pages:
         raise InputError("no pod waits for a node: name a pod")
     each = [

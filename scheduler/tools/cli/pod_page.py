@@ -18,6 +18,7 @@ from scheduler.kernel.answers.edits import (
 )
 from scheduler.kernel.answers.judgement import Judgement
 from scheduler.kernel.answers.model import (
+    GroupStanding,
     Placed,
     PodAnswer,
     SchedulingState,
@@ -25,7 +26,7 @@ from scheduler.kernel.answers.model import (
     SuggestedChange,
     Unserved,
 )
-from scheduler.kernel.answers.report import amount_for_people
+from scheduler.kernel.answers.report import amount_for_people, best_nodes
 from scheduler.kernel.answers.words import (
     change_text,
     guess_text,
@@ -119,41 +120,46 @@ class PodPage(_Wire, frozen=True):
 
 
 def pod_page(
-    pod: PodInfo,
+    report: PodReport,
     judgement: Judgement,
-    framework: Framework,
     now: datetime,
     *,
     state: SchedulingState | None = None,
-    past: Sequence[StoryEntry] = (),
-    notes: tuple[str, ...] = (),
 ) -> PodPage:
     """Put together what is known of a pod.
 
     Args:
-        pod: the pod.
+        report: the pod, and what there is to say about it.
         judgement: what the profile says, with every rejection.
-        framework: that profile.
         now: the moment that it is about.
         state: what the engine that decides knows, if it can be asked.
-        past: what else has happened to it, oldest first.
-        notes: what is to be said about where this comes from.
     """
-    story = state.story if state is not None else ()
+    pod = report.pod
     created = pod.pod.metadata.creation_timestamp
     return PodPage(
         (judgement.json(),),
-        _words(pod, judgement, framework),
+        _words(report),
         About(
             pod.node_name,
             pod.priority,
             {name: amount_for_people(name, amount) for name, amount in pod.shape.requests.items()},
             seconds_since(created, now),
         ),
-        tuple(_story(pod, (*past, *story))),
+        tuple(_story(pod, () if state is None else state.story)),
         state,
-        notes,
+        (),
     )
+
+
+def page_report(
+    pod: PodInfo,
+    judgement: Judgement,
+    framework: Framework,
+    num_all_nodes: int,
+    group: GroupStanding | None = None,
+) -> PodReport:
+    """What a page says of a pod: it lists the nodes by itself."""
+    return PodReport(pod, judgement.answer(), framework, num_all_nodes, {}, (), 0, group=group)
 
 
 def seconds_since(time: str | None, now: datetime) -> float | None:
@@ -178,18 +184,17 @@ def _story(pod: PodInfo, known: Sequence[StoryEntry]) -> list[StoryEntry]:
     return story
 
 
-def _words(pod: PodInfo, judgement: Judgement, framework: Framework) -> Words:
-    answer, nodes = judgement.answer(), len(judgement.nodes.names)
-    report = PodReport(pod, answer, framework, nodes, {}, (), 0)
+def _words(report: PodReport) -> Words:
+    answer = report.answer
     unserved = isinstance(answer.unserved, Unserved)
     first = [unserved_text(answer.unserved)] if isinstance(answer.unserved, Unserved) else []
     said = [*first, verdict(report), *remarks(report)]
     return Words(
         said[0],
-        "warn" if unserved else _mood(answer, judgement),
+        "warn" if unserved else _mood(answer),
         said[1:],
-        nodes,
-        [plugin.name for plugin in framework.plugins.filter],
+        report.num_all_nodes,
+        [plugin.name for plugin in report.framework.plugins.filter],
         [
             CheckWords(
                 check.plugin,
@@ -207,16 +212,19 @@ def _words(pod: PodInfo, judgement: Judgement, framework: Framework) -> Words:
         [guess_text(guess) for guess in answer.guesses or ()],
         None
         if not isinstance(answer.changes, tuple)
-        else [ChangeWords(change_text(each), _what_if(each, pod.key)) for each in answer.changes],
+        else [
+            ChangeWords(change_text(each), _what_if(each, report.pod.key))
+            for each in answer.changes
+        ],
     )
 
 
-def _mood(answer: PodAnswer, judgement: Judgement) -> Mood:
+def _mood(answer: PodAnswer) -> Mood:
     if isinstance(answer.placed, Placed):
         return "good" if answer.placed.fits else "warn"
     if answer.pre_enqueue is not None:
         return "warn"
-    return "good" if judgement.feasible else "bad"
+    return "good" if best_nodes(answer) else "bad"
 
 
 def _what_if(change: SuggestedChange, pod: str) -> dict[str, list[str]]:

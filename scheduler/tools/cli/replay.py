@@ -36,7 +36,7 @@ from scheduler.tools.cli.comparison_page import comparison_page
 from scheduler.tools.cli.explain_text import PodReport, print_note, print_report
 from scheduler.tools.cli.inputs import refuse
 from scheduler.tools.cli.options import Output, page_option, print_line, print_page
-from scheduler.tools.cli.pod_page import pod_page
+from scheduler.tools.cli.pod_page import page_report, pod_page
 from scheduler.tools.cli.progress import shown_progress
 from scheduler.tools.cli.recordings import day_of, recording_at, rfc3339, until
 from scheduler.tools.offline.cluster import Profiles
@@ -260,7 +260,9 @@ class _Replay:
         if is_page:
             judgement, state = explainer.judge(pod, Depth.CHANGES), self._state(pod, engine)
             now = self._day(core.now)
-            page = pod_page(pod, judgement, profiles.framework_of(pod), now, state=state)
+            framework, nodes = profiles.framework_of(pod), core.snapshot.table.count
+            report = page_report(pod, judgement, framework, nodes, state.group)
+            page = pod_page(report, judgement, now, state=state)
             print_page("pod", {"each": [page]})
             return
         if self._output == "json":

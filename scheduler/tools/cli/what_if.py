@@ -1,6 +1,7 @@
 """`stowage what-if`: what becomes of the pods when something changes."""
 
 import sys
+from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
@@ -19,6 +20,19 @@ from scheduler.tools.offline.reading import InputError
 from scheduler.tools.offline.what_if import WhatIf
 from scheduler.tools.offline.what_if_page import what_if_page
 
+_CHANGES: Final = (
+    "drained",
+    "taints",
+    "count",
+    "like",
+    "scaled",
+    "deleted",
+    "uncordoned",
+    "labelled",
+    "tolerated",
+    "applied",
+)
+"""The parameters that change something."""
 _HOMELESS: Final = 3
 """Exit status with `--fail-on-homeless`."""
 
@@ -162,7 +176,7 @@ def what_if(  # noqa: PLR0913 - one argument per option
             page = what_if_page(profiles, objects, changes, seed, progress)
         found = page.found
         if output == "html":
-            print_page("what-if", page.data)
+            print_page("what-if", {**page.data, "asked": list(_asked(click.get_current_context()))})
     except SchedulerError as problem:
         refuse("what-if", problem)
     if output == "json":
@@ -174,6 +188,15 @@ def what_if(  # noqa: PLR0913 - one argument per option
             print_note(notice)
     if fail_on_homeless and any(not pod.has_waited for pod in found.homeless):
         sys.exit(_HOMELESS)
+
+
+def _asked(context: click.Context) -> Iterator[str]:
+    """The options that change something, as they were given."""
+    for option in context.command.params:
+        given = context.params.get(option.name or "") if option.name in _CHANGES else None
+        for value in given if isinstance(given, tuple) else [given]:
+            if value is not None:
+                yield f"{option.opts[0]} {value}"
 
 
 def _added(count: int | None, like: str | None) -> tuple[AddedNodes, ...]:

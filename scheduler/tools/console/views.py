@@ -9,11 +9,12 @@ import msgspec
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.explainer import Explainer
-from scheduler.kernel.answers.model import StoryEntry
+from scheduler.kernel.answers.model import GroupStanding, StoryEntry
+from scheduler.kernel.answers.scheduling_state import group_standing
 from scheduler.kernel.answers.why import Depth
 from scheduler.kernel.groups import GroupMembers
 from scheduler.tools.cli.explaining import served_names, unserved_name
-from scheduler.tools.cli.pod_page import PodPage, pod_page, seconds_since
+from scheduler.tools.cli.pod_page import PodPage, page_report, pod_page, seconds_since
 from scheduler.tools.cli.top.view import SOON, WaitingRow, view_of
 from scheduler.tools.console.scenes import Scene, Series
 from scheduler.tools.offline.heat import Heat, heat_of
@@ -68,6 +69,14 @@ class Gang(_Wire, frozen=True):
     pod: str
 
 
+class DevicesInUse(_Wire, frozen=True):
+    """Devices of a class, or of a driver: how many there are, and how many a claim has."""
+
+    name: str
+    devices: int
+    in_use: int
+
+
 class Now(_Wire, frozen=True):
     """The page "Now"; see `cli.top.view.View`.
 
@@ -81,6 +90,8 @@ class Now(_Wire, frozen=True):
         heat: how full the nodes are.
         waiting: pods without a node by reason.
         gangs: pod groups with members, those that wait first; at most 50.
+        devices: how many devices of each class, or else driver, are in use.
+        pending_claims: claims that have no devices.
     """
 
     missing: str
@@ -93,7 +104,9 @@ class Now(_Wire, frozen=True):
     series: Series
     heat: Heat
     waiting: tuple[WaitingPods, ...]
-    gangs: tuple[Gang, ...] = ()
+    gangs: tuple[Gang, ...]
+    devices: tuple[DevicesInUse, ...]
+    pending_claims: int
 
 
 class FoundPod(_Wire, frozen=True):
@@ -136,6 +149,8 @@ def now_of(scene: Scene) -> Now:
         heat_of(scene.engine.core.snapshot),
         tuple(_waiting(each, time) for each in sorted(view.waiting, key=_needs_no_help)),
         _gangs(scene),
+        tuple(DevicesInUse(each.name, each.devices, each.in_use) for each in view.by_class),
+        view.pending_claims,
     )
 
 
@@ -209,13 +224,34 @@ def pod_of(scene: Scene, name: str) -> PodPage:
         wall=lambda: scene.time().timestamp(),
     )
     judgement = explainer.judge(pod, Depth.CHANGES)
-    return pod_page(
+    report = page_report(
         pod,
         judgement,
         scene.profiles.framework_of(pod),
-        scene.time(),
-        state=scene.state(pod),
+        scene.engine.core.snapshot.table.count,
+        _group_of(scene, explainer, pod),
     )
+    return pod_page(report, judgement, scene.time(), state=scene.state(pod))
+
+
+def _group_of(scene: Scene, explainer: Explainer, pod: PodInfo) -> GroupStanding | None:
+    """How far a waiting pod's group is; where none was tried, whether each member would fit."""
+    engine = scene.engine
+    standing = None if pod.node_name else group_standing(pod, engine)
+    known = None if engine.core.groups is None else engine.core.groups.of_pod(pod)
+    if standing is None or known is None or standing.text:
+        return standing
+    waiting = [known.pending[uid] for uid in known.waiting][:_LISTED]
+    lacking = [each.key for each in waiting if not explainer.judge(each).feasible]
+    needs = "each member counts by itself"
+    if standing.min_count is not None:
+        needs = f"at least {standing.min_count} run, or none"
+    text = f"{needs}. {standing.running} have a node, {len(waiting)} wait"
+    if lacking:
+        fit = "fits" if len(lacking) == 1 else "fit"
+        more = ", ..." if len(lacking) > _NAMED else ""
+        text += f"; {len(lacking)} of these {fit} nowhere: {', '.join(lacking[:_NAMED])}{more}"
+    return msgspec.structs.replace(standing, text=f"{text}.")
 
 
 def with_past(page: PodPage, past: Iterable[StoryEntry], notes: tuple[str, ...]) -> PodPage:

@@ -58,6 +58,7 @@ def test_what_if_writes_the_nodes_before_and_after(tmp_path: Path) -> None:
     saved = data_of(CliRunner().invoke(what_if, [*options, "html"]))
 
     heat = saved["data"].pop("heat")
+    assert saved["data"].pop("asked") == ["--drain n1"]
     assert saved == {"page": "what-if", "data": printed}
     assert heat["before"]["shares"]["cpu"] == [0.25, 0.0]
     assert heat["after"]["shares"]["cpu"] == [0.0, 0.0]

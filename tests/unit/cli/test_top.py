@@ -99,6 +99,20 @@ def test_pods_wait_for_reasons_and_the_most_frequent_comes_first() -> None:
     assert found.queue["gated"] == 1
 
 
+def test_pods_that_lack_different_claims_are_one_row() -> None:
+    """Each is judged by its own; a row of several leaves the names out."""
+
+    def pod(name: str, claim: str) -> Manifest:
+        volume = {"name": "v", "persistentVolumeClaim": {"claimName": claim}}
+        return pod_manifest(name, volumes=[volume])
+
+    def told(*pods: Manifest) -> list[tuple[str, int]]:
+        return [(row.message, len(row.pods)) for row in view(node_manifest("n"), *pods).waiting]
+
+    assert told(pod("a", "x"), pod("b", "y")) == [('persistentvolumeclaim "…" not found', 2)]
+    assert told(pod("a", "x"), pod("b", "x")) == [('persistentvolumeclaim "x" not found', 2)]
+
+
 def test_the_conditions_tell_which_pods_were_tried() -> None:
     """Where another process decides: its queue is not this engine's."""
     tried = pod_manifest("big", requests={"cpu": "9"})

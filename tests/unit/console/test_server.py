@@ -12,6 +12,7 @@ from scheduler.config.feature_gates import POD_GROUPS
 from scheduler.tools.cli.explain import explain
 from scheduler.tools.cli.what_if import what_if
 from tests.support.console import JSON, lines, scene_of, serving
+from tests.support.device_manifests import class_manifest, slice_manifest
 from tests.support.manifests import Manifest, node_manifest, pod_manifest, write_list
 
 NODES = (
@@ -103,6 +104,54 @@ def test_now_has_the_pod_groups() -> None:
         {"name": "default/running", "least": None, "placed": 1, "waiting": 0, "pod": ""},
     ]
     assert asyncio.run(now(frozenset())) == []
+
+
+def test_a_member_of_a_group_waits_for_the_others() -> None:
+    """One that would fit says so, and its page names the member that fits nowhere."""
+    train = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "train"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
+    }
+    of_train = {"schedulingGroup": {"podGroupName": "train"}}
+    pods = [pod_manifest("a", **of_train), pod_manifest("b", requests={"cpu": "9"}, **of_train)]
+
+    async def told() -> tuple[list[str], str]:
+        scene = scene_of(NODES[0], train, *pods, gates=POD_GROUPS)
+        async with serving(scene) as (url, client):
+            async with client.get(f"{url}/api/now") as answer:
+                rows = [each["message"] for each in (await answer.json())["waiting"]]
+            async with client.get(f"{url}/api/explain?pod=default/a") as answer:
+                [remark] = (await answer.json())["words"]["remarks"]
+            return rows, remark
+
+    rows, remark = asyncio.run(told())
+    assert sorted(rows) == [
+        "1 Insufficient cpu",
+        "a node fits, but the pod's group is placed as a whole, and waits",
+    ]
+    assert remark == (
+        "Member of pod group default/train: at least 2 run, or none. 0 have a node, 2 wait; "
+        "1 of these fits nowhere: default/b."
+    )
+
+
+def test_devices_in_use_are_told_by_class() -> None:
+    """Of drivers only where there are no classes."""
+    _, now = get("/api/now", NODES[0], slice_manifest("n1", "d0", "d1"), class_manifest("gpu"))
+
+    assert now["devices"] == [{"name": "gpu", "devices": 2, "inUse": 0}]
+    assert now["pendingClaims"] == 0
+
+
+def test_what_rejects_all_nodes_at_once_counts_them() -> None:
+    """A claim that is missing is no verdict on a node."""
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "none"}}
+    _, page = get("/api/explain?pod=p", *NODES, pod_manifest("p", volumes=[volume]))
+
+    assert page["words"]["nodes"] == 2
+    assert page["words"]["verdict"].startswith("Rejected by VolumeRestrictions on all 2 nodes")
 
 
 def test_pods_are_answered_as_explain_prints_them(tmp_path: Path) -> None:

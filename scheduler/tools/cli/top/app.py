@@ -170,8 +170,7 @@ def devices_text(view: View) -> str:
     """How many devices of each class are in use, of each driver where there is no class."""
     if not view.devices and not view.pending_claims:
         return ""
-    classes = [each for each in view.devices if each.is_class] or view.devices
-    shares = "  ".join(f"{each.name} {each.in_use}/{each.devices}" for each in classes)
+    shares = "  ".join(f"{each.name} {each.in_use}/{each.devices}" for each in view.by_class)
     return f"\ndevices in use: {shares or 'none'}  claims without devices: {view.pending_claims}"
 
 

@@ -46,7 +46,7 @@ function laidOut(heat, width, beside) {
     const line = zones.slice(first, first + blocks);
     line.forEach((zone, block) => {
       const left = block * blockWidth;
-      labels.push({ text: `${zone.name} · ${plural(zone.nodes.length, "node")}`, x: left, y: top + 13 });
+      labels.push({ zone, x: left, y: top + 13 });
       zone.nodes.forEach((node, index) => {
         cells[node] = { x: left + (index % perRow) * (size + GAP), y: top + LABEL + Math.floor(index / perRow) * (height + GAP), w: size, h: height };
       });
@@ -72,7 +72,9 @@ function resourcesOf(...heats) {
 }
 
 // `chosen(name)` gives what is shown about a node that is clicked, if anything.
-function heatMap(heat, { resource, before, beside, chosen, title }) {
+// `other` is the same cluster before or after: nodes that differ are outlined.
+function heatMap(heat, { resource, before, other, beside, chosen, title }) {
+  const rowOf = new Map((other?.names || []).map((name, row) => [name, row]));
   let shown = resource || resourcesOf(heat)[0];
   let place = null;
   let current = -1;
@@ -90,13 +92,13 @@ function heatMap(heat, { resource, before, beside, chosen, title }) {
     canvas.style.height = `${place.height}px`;
     const pen = canvas.getContext("2d");
     pen.scale(ratio, ratio);
-    const [low, high, over, gone, text, quiet, cardColor] =
-      ["--heat-0", "--heat-1", "--over", "--gone", "--text", "--quiet", "--card"].map(color);
+    const [low, high, over, gone, text, quiet, cardColor, changed] =
+      ["--heat-0", "--heat-1", "--over", "--gone", "--text", "--quiet", "--card", "--changed"].map(color);
     const shades = Array.from({ length: 21 }, (_, step) => mixed(low, high, step / 20));
     pen.font = "12px system-ui, sans-serif";
     pen.fillStyle = quiet;
-    for (const label of place.labels) pen.fillText(label.text, label.x, label.y);
     const shares = heat.shares[shown] || [];
+    for (const { zone, x, y } of place.labels) pen.fillText(`${zone.name} · ${plural(zone.nodes.length, "node")}${average(zone.nodes.map((node) => shares[node]))}`, x, y);
     heat.names.forEach((name, node) => {
       const cell = place.cells[node];
       const share = shares[node];
@@ -117,6 +119,12 @@ function heatMap(heat, { resource, before, beside, chosen, title }) {
         }
         pen.stroke();
       }
+      if (differs(node, share)) {
+        pen.lineWidth = 2;
+        pen.strokeStyle = changed;
+        pen.strokeRect(cell.x, cell.y, cell.w, cell.h);
+        pen.lineWidth = 1;
+      }
       if (cell.w >= 56 && !isNone) {
         pen.fillStyle = share > 0.5 ? cardColor : text;
         const cut = Math.floor((cell.w - 8) / 6.6);
@@ -131,6 +139,20 @@ function heatMap(heat, { resource, before, beside, chosen, title }) {
     }
     canvas.setAttribute("aria-label", `${title || "Nodes"} by zone, how much ${shown} is requested: ` +
       `${summary(shares)}. Arrow keys go from node to node${chosen ? ", Enter shows its pods" : ""}.`);
+  }
+
+  // The node is new, gone, or its use of what is shown is another one.
+  function differs(node, share) {
+    if (!other) return false;
+    const was = rowOf.get(heat.names[node]);
+    if (was === undefined) return true;
+    const then = other.shares[shown]?.[was] ?? null;
+    return other.closed[was] !== heat.closed[node] || Math.abs((then ?? -1) - (share ?? -1)) > 1e-9;
+  }
+
+  function average(shares) {
+    const known = shares.filter((share) => share !== null && share !== undefined);
+    return known.length ? `, ${percent(known.reduce((sum, share) => sum + share, 0) / known.length)} full on average` : "";
   }
 
   function summary(shares) {
@@ -182,17 +204,19 @@ function heatMap(heat, { resource, before, beside, chosen, title }) {
 // Several maps of the same cluster side by side, with one choice of the resource.
 export function heatMaps(heats, chosen) {
   const resources = resourcesOf(...heats.map((each) => each.heat));
-  const maps = heats.map((each) => heatMap(each.heat, { resource: resources[0], before: each.before, beside: heats.filter((other) => other !== each).map((other) => other.heat), chosen, title: each.title }));
+  const maps = heats.map((each) => heatMap(each.heat, { resource: resources[0], before: each.before, other: heats.find((one) => one !== each)?.heat, beside: heats.filter((one) => one !== each).map((one) => one.heat), chosen, title: each.title }));
   const pick = (name) => maps.forEach((map) => map.show(name));
   const element = h("div", {},
-    h("div", { class: "row small" }, choice("Resource", resources, resources[0], pick), scaleOf(heats.some((each) => each.heat.closed.some(Boolean)))),
+    h("div", { class: "row small" }, choice("Resource", resources, resources[0], pick), scaleOf(heats)),
     h("div", { class: heats.length > 1 ? "columns" : "" }, maps.map((map, index) =>
       h("div", {}, heats.length > 1 ? h("h3", {}, heats[index].title) : null, map.element))));
   return { element, maps };
 }
 
-function scaleOf(hasClosed) {
-  return h("span", { class: "scale" }, "0\u00a0%", h("i"), "100\u00a0%", h("b"), "more than there is", hasClosed ? " · hatched: cordoned" : "", " · outlined: has none");
+function scaleOf(heats) {
+  const hasClosed = heats.some((each) => each.heat.closed.some(Boolean));
+  return h("span", { class: "scale" }, "0\u00a0%", h("i"), "100\u00a0%", h("b"), "more than there is", hasClosed ? " · hatched: cordoned" : "", " · outlined: has none",
+    heats.length > 1 ? [" · ", h("b", { class: "changed" }), "changes"] : null);
 }
 
 export function useTable(use) {
@@ -202,7 +226,8 @@ export function useTable(use) {
     if (!share || share.after === null) return "–";
     const [before, after] = [percent(share.before, 0), percent(share.after, 0)];
     if (before !== after) return `${before} → ${after}`;
-    return share.before === share.after ? after : `${percent(share.before, 1)} → ${percent(share.after, 1)}`;
+    const [was, is] = [percent(share.before, 1), percent(share.after, 1)];
+    return share.before === share.after || was === is ? after : `${was} → ${is}`;
   };
   return { headers: ["zone", ...resources.map((text) => ({ text, number: true }))], rows: zones.map((zone) => [zone, ...resources.map((name) => told(use[zone][name]))]) };
 }

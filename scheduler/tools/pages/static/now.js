@@ -1,6 +1,6 @@
 // Page "Now": what waits and why, what happens, how full the nodes are.
 import { ask, errorBox, saveButton } from "./ask.js";
-import { card, duration, figures, fill, h, number, podLink, table } from "./dom.js";
+import { card, duration, figures, fill, h, number, plural, podLink, table } from "./dom.js";
 import { heatMaps } from "./heat.js";
 import { timePlot } from "./plots.js";
 
@@ -19,7 +19,7 @@ function queueFigures(now) {
   ]);
 }
 
-function waitingCard(now, moment) {
+function waitingCard(now, moment, isLive) {
   if (!now.waiting.length) return card("Why pods wait", h("p", {}, "No pod waits for a node."));
   const rows = now.waiting.map((each) => [
     h("div", {}, h("div", {}, each.message), h("div", { class: "small" }, each.pods.map((pod, index) => [index ? ", " : "", podLink(pod, moment)]),
@@ -30,6 +30,7 @@ function waitingCard(now, moment) {
   ]);
   return card("Why pods wait",
     h("p", { class: "quiet small" }, "By reason, the most frequent first. Choose a pod to see which change would help it."),
+    isLive ? podForm(moment) : null,
     table(["reason", { text: "pods", number: true }, { text: "oldest waits", number: true }, "by age"], rows, "stack"));
 }
 
@@ -42,6 +43,20 @@ function gangsCard(now, moment) {
   return card("Pod groups",
     h("p", { class: "quiet small" }, "Members with a node, of those that the group needs. A link leads to the first member that waits."),
     table(["group", { text: "placed", number: true }, { text: "wait", number: true }], rows, "stack"));
+}
+
+function devicesCard(now) {
+  const rows = now.devices.map((each) => [each.name, `${number(each.inUse)} of ${number(each.devices)}`]);
+  return card("Devices",
+    h("p", { class: "quiet small" }, `Those that a ResourceClaim has, by class. ${plural(now.pendingClaims, "claim")} ${now.pendingClaims === 1 ? "has" : "have"} none yet.`),
+    rows.length ? table(["class", { text: "in use", number: true }], rows, "stack") : null);
+}
+
+// To the page of any pod, those included that the list leaves out.
+function podForm(moment) {
+  return h("form", { class: "row no-print", role: "search", action: "/pod" },
+    moment ? h("input", { type: "hidden", name: "at", value: moment }) : null,
+    h("label", { for: "find-pod" }, "Find a pod"), h("input", { type: "search", id: "find-pod", name: "q", autocomplete: "off", placeholder: "part of a name, or namespace/name" }), h("button", { type: "submit" }, "Find"));
 }
 
 function ages(each) {
@@ -75,21 +90,21 @@ export function showNow(place, now, { isLive, moment, title = "Now", withSeries 
   const numbers = h("div", {});
   const waiting = h("div", {});
   const gangs = h("div", {});
-  const legend = h("div", {});
+  const devices = h("div", {});
   const map = heatMaps([{ heat: now.heat, title: "Nodes" }], isLive ? (node) => podsOn(node, moment()) : null);
   const plot = withSeries && now.series.times.length > 1
     ? timePlot({ title: "Pods per second", times: now.series.times, isTimeOfDay: true, lines: [{ name: "bound", values: now.series.binds }, { name: "new", values: now.series.arrivals }] }) : null;
   let latest = now;
   fill(place, h("section", { class: "card" }, h("div", { class: "head" }, h("h2", {}, title), isLive ? saveButton("now", () => latest) : null), numbers),
-    waiting, gangs, plot ? card("Pods per second", plot.element) : null,
-    card("How full the nodes are", map.element), legend);
+    waiting, gangs, devices, plot ? card("Pods per second", plot.element) : null,
+    card("How full the nodes are", map.element));
   function update(next) {
     latest = next;
     fill(numbers, queueFigures(next), next.missing ? h("p", { class: "note" }, next.missing) : null);
     const key = JSON.stringify(next.waiting.map((each) => [each.message, each.count, each.pods, each.ages]));
     if (key !== waiting.dataset.shown && !(waiting.dataset.shown && waiting.contains(document.activeElement))) {
       waiting.dataset.shown = key;
-      const element = waitingCard(next, moment());
+      const element = waitingCard(next, moment(), isLive);
       if (next.waiting.length) element.append(ageLegend());
       fill(waiting, element);
     }
@@ -99,6 +114,7 @@ export function showNow(place, now, { isLive, moment, title = "Now", withSeries 
       if (groups === "[]") fill(gangs);
       else fill(gangs, gangsCard(next, moment()));
     }
+    fill(devices, next.devices.length || next.pendingClaims ? devicesCard(next) : null);
     map.maps[0].update(next.heat);
     if (plot) plot.update(next.series.times, [next.series.binds, next.series.arrivals]);
   }

@@ -12,10 +12,10 @@ function plotOptions({ width, lines, isTimeOfDay, unit }) {
     scales: { x: { time: Boolean(isTimeOfDay) }, y: { range: (_plot, _low, high) => [0, high > 0 ? high * 1.08 : 1] } },
     axes: [{ ...axis, space: 76, values: (_plot, values) => values.map(xText) },
       { ...axis, size: 56, values: (_plot, values) => values.map((value) => `${number(value, value % 1 ? 2 : 0)}${unit || ""}`) }],
-    series: [{ label: isTimeOfDay ? "at, UTC" : "at", value: (_plot, value) => (value === null ? "–" : xText(value)) },
+    series: [{ label: isTimeOfDay ? "at, UTC" : "at", value: (_plot, value) => (value === null || value === undefined ? "" : xText(value)) },
       ...lines.map((line, index) => ({
         label: line.name, stroke: color(`--series-${index + 1}`), width: 2, dash: line.isDashed ? [6, 4] : undefined, points: { show: false },
-        value: (_plot, value) => (value === null ? "–" : `${number(value, value % 1 ? 2 : 0)}${unit || ""}`),
+        value: (_plot, value) => (value === null || value === undefined ? "" : `${number(value, value % 1 ? 2 : 0)}${unit || ""}`),
       }))],
   };
 }

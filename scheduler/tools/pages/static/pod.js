@@ -10,7 +10,7 @@ export function showPod(place, data, { isLive, moment }) {
   const words = data.words;
   const children = [
     verdictCard(answer, words, data, isLive),
-    ...(words.changes || words.guesses.length ? [helpCard(words, isLive, moment)] : []),
+    ...(words.changes || words.guesses.length ? [helpCard(words, answer.preFilter, isLive, moment)] : []),
     ...(words.checks.length ? [whyCard(words)] : []),
   ];
   const fits = answer.nodes.filter((node) => node.feasible);
@@ -36,7 +36,7 @@ function verdictCard(answer, words, data, isLive) {
     words.remarks.map((text) => h("p", {}, text)));
 }
 
-function helpCard(words, isLive, moment) {
+function helpCard(words, whole, isLive, moment) {
   const changes = words.changes || [];
   const items = [
     ...words.guesses.map((text) => h("li", {}, h("span", { class: "what" }, h("span", { class: "tag warn" }, "misspelt?"), " ", text))),
@@ -46,7 +46,7 @@ function helpCard(words, isLive, moment) {
   return card("What would help",
     changes.length ? h("p", { class: "quiet small" }, "Each of these was tried on a copy of the cluster: with that one change the pod finds a node.") : null,
     h("ul", { class: "help-list" }, items),
-    changes.length ? null : h("p", {}, "Nothing that was tried would help."));
+    changes.length ? null : h("p", {}, whole ? `First mend this: ${whole.reasons.join("; ")}. Until then no node will do.` : "No change that was tried would help."));
 }
 
 function sentence(text) {
@@ -80,6 +80,7 @@ function scoreCard(fits, answer) {
   const telling = plugins.filter((name) => shown.some((node) => node.scores[name].weighted));
   const most = Math.max(1, ...shown.map((node) => node.total));
   return card("Scores of the nodes that fit",
+    h("p", { class: "quiet small" }, `The highest sum wins; each plugin adds its weighted score.${own ? " ● is the node that the pod is on." : ""}`),
     h("ul", { class: "legend" }, telling.map((name, index) => h("li", {}, h("i", { class: `s${(index + 1) % 8}` }), name))),
     shown.map((node) => {
       const told = telling.map((name) => `${name} ${node.scores[name].weighted}`).join(", ");
@@ -165,7 +166,7 @@ export async function podPage(main, query) {
   const moment = query.get("at");
   const place = h("div", { class: "hidden" });
   const found = h("div", {});
-  const field = h("input", { type: "search", id: "pod-search", autocomplete: "off", placeholder: "part of a name, or namespace/name", value: query.get("pod") || "" });
+  const field = h("input", { type: "search", id: "pod-search", autocomplete: "off", placeholder: "part of a name, or namespace/name", value: query.get("pod") || query.get("q") || "" });
   const form = h("form", { class: "row", role: "search", onsubmit: (event) => { event.preventDefault(); look(); } },
     h("label", { for: "pod-search" }, "Find a pod"), field, h("button", { type: "submit" }, "Find"));
   fill(main, h("section", { class: "card no-print" }, form, found), place);

@@ -74,7 +74,7 @@ export function showComparison(place, found, { isLive }) {
   const curves = found.curves;
   const both = (name, pick, scale = 1) => [
     { name: `${name}, recorded`, values: pick(curves.recorded).map((value) => (value === null ? null : value * scale)) },
-    { name: `${name}, now`, values: pick(curves.now).map((value) => (value === null ? null : value * scale)), isDashed: true },
+    { name: `${name}, compared`, values: pick(curves.now).map((value) => (value === null ? null : value * scale)), isDashed: true },
   ];
   const isFlat = (side) => (name) => !side.use[name] || side.use[name].every((share) => !share);
   const uses = Object.keys(curves.now.use).filter((name) => (name === "cpu" || name === "memory" || name.includes("/")) && !(isFlat(curves.recorded)(name) && isFlat(curves.now)(name)));
@@ -88,10 +88,11 @@ export function showComparison(place, found, { isLive }) {
   fill(place,
     h("section", { class: "card verdict" }, h("div", { class: "head" },
       h("h2", {}, `${plural(found.elsewhere.length, "pod")} of ${number(found.pods)} ${found.elsewhere.length === 1 ? "comes" : "come"} to another node`), isLive ? saveButton("replay", () => found) : null),
+      h("p", { class: "quiet small" }, "Recorded is what happened; compared, what the other configuration makes of the same pods."),
       found.notices.map((text) => h("p", { class: "note" }, text)),
-      table(["", { text: "recorded", number: true }, { text: "now", number: true }], rows)),
+      table(["", { text: "recorded", number: true }, { text: "compared", number: true }], rows)),
     h("div", { class: "columns" }, plots.filter(Boolean).map(([title, plot]) => card(title, plot.element))),
-    found.elsewhere.length ? longTable("Pods that come to another node", ["pod", "recorded", "now"],
+    found.elsewhere.length ? longTable("Pods that come to another node", ["pod", "recorded", "compared"],
       found.elsewhere.map((each) => [h("span", { class: "mono" }, each.pod), each.recorded || "pending", each.now || "pending"])) : null,
     victimsCard(recorded, now));
 }
@@ -101,7 +102,7 @@ function victimsCard(recorded, now) {
   const [then, later] = [gone(recorded), gone(now)];
   const rows = [
     ...recorded.victims.filter((victim) => !later.has(victim.pod)).map((victim) => [victim.pod, victim.preemptor, "recorded only"]),
-    ...now.victims.filter((victim) => !then.has(victim.pod)).map((victim) => [victim.pod, victim.preemptor, "now only"]),
+    ...now.victims.filter((victim) => !then.has(victim.pod)).map((victim) => [victim.pod, victim.preemptor, "compared only"]),
   ];
   return rows.length ? longTable("Evicted on one side only", ["pod", "for", "when"], rows) : null;
 }

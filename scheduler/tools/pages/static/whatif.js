@@ -70,7 +70,9 @@ export async function whatIfPage(main, query) {
     event?.preventDefault();
     if (value.value.trim()) addChange();
     go.disabled = true;
-    await computed("/api/what-if", question(), result, (found) => showWhatIf(result, found, { isLive: true, moment }));
+    const told = [...list.querySelectorAll(".what")].map((each) => each.textContent);
+    if (yaml.value.trim()) told.push("Apply objects");
+    await computed("/api/what-if", question(), result, (found) => showWhatIf(result, { ...found, asked: told }, { isLive: true, moment }));
     go.disabled = false;
   }
 
@@ -99,6 +101,7 @@ export function showWhatIf(place, found, { isLive, moment = null }) {
       h("div", { class: "head" }, h("h2", {}, verdictOf(found, homeless)), isLive ? saveButton("what-if", () => found) : null),
       figures([["move to another node", number(movers.length)], ["find a node that had none", number(fresh.length)],
         ["would be homeless", number(homeless.length), homeless.length ? "bad" : ""], ["go on waiting", number(waiting.length)], ["evicted for others", number(found.victims.length), found.victims.length ? "bad" : ""]]),
+      found.asked?.length && !isLive ? h("p", { class: "asked" }, "Asked: ", found.asked.map((text, index) => [index ? ", " : "", h("span", { class: "mono" }, text)])) : null,
       found.warnings.map((text) => h("p", { class: "note" }, text))),
     found.homeless.length ? leftCard(homeless, waiting, isLive, moment) : null,
     card("Nodes before and after", heatMaps([{ heat: found.heat.before, title: "Before" }, { heat: found.heat.after, before: found.heat.before, title: "After" }]).element),
@@ -112,10 +115,16 @@ function verdictOf(found, homeless) {
   return found.placements.length ? `${plural(found.placements.length, "pod")} ${found.placements.length === 1 ? "finds" : "find"} a node; none loses its own.` : "No pod moves.";
 }
 
+// What nodes say, without what preemption says of them; names that are quoted are left out, so that
+// pods which lack different things of one kind are one row. A pod's page has all of it.
+function shortReason(pod) {
+  return pod.message.replace(/(\. no new claims to deallocate,|\. still not schedulable,|\.) preemption: .*$/, "").replace(/"[^"]*"/g, '"…"');
+}
+
 function leftCard(homeless, waiting, isLive, moment) {
   const groups = (pods) => {
     const byReason = new Map();
-    for (const pod of pods) byReason.set(pod.message, [...(byReason.get(pod.message) || []), pod]);
+    for (const pod of pods) byReason.set(shortReason(pod), [...(byReason.get(shortReason(pod)) || []), pod]);
     return [...byReason].sort((a, b) => b[1].length - a[1].length);
   };
   const rows = (pods, mood, what) => groups(pods).map(([message, those]) => [
