@@ -15,10 +15,7 @@ from e2e.support.cluster import Cluster
 from e2e.support.objects import make_node, make_pod
 from e2e.support.rights import reader
 from e2e.support.waiting import wait_for
-from tests.browser.browsing import browser, console
-
-PATIENCE = 60_000
-"""Milliseconds that a page may take on a busy machine."""
+from tests.browser.browsing import PATIENCE, browser, console
 
 
 def advice(page: Page, url: str, pod: str) -> str:

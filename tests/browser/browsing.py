@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from apistub.__main__ import LISTENING
 from tests.support.manifests import Manifest
@@ -24,9 +24,14 @@ from tests.support.manifests import Manifest
 AXE: Final = Path(__file__).with_name("vendor") / "axe.min.js"
 
 
+PATIENCE: Final = 60_000
+"""Milliseconds that a page may take on a busy machine."""
+
+
 @contextmanager
 def browser() -> Iterator[Browser]:
     """Chromium without a window."""
+    expect.set_options(timeout=PATIENCE)
     found = shutil.which("chromium")
     if found is None:
         told = "chromium is not installed; on Debian: apt install chromium"

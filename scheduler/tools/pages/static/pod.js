@@ -154,7 +154,7 @@ function storyCard(data) {
   const where = data.state;
   return card("Its story",
     where ? h("p", {}, `It is ${where.place}${where.attempts ? `; a node was looked for ${where.attempts === 1 ? "once" : `${number(where.attempts)} times`}` : ""}.`) : null,
-    where && where.waitsFor ? h("ul", { class: "plain-list" }, where.waitsFor.map((wake) => h("li", {}, `${wake.plugin} looks again after: ${wake.events.flatMap((event) => event.split("|")).join(", ")}`))) : null,
+    where && where.waitsFor ? h("ul", { class: "plain-list" }, where.waitsFor.map((wake) => h("li", {}, `${wake.plugin} looks again after: ${[...new Set(wake.events.flatMap((event) => event.split("|")))].join(", ")}`))) : null,
     entries.length ? [days.size === 1 ? h("p", { class: "quiet small" }, `${[...days][0]}, UTC`) : null, h("ol", { class: "story" }, entries)]
       : h("p", { class: "quiet" }, "Nothing is known of its past here."),
     data.notes.map((text) => h("p", { class: "quiet small" }, text)));
