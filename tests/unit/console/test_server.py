@@ -123,7 +123,7 @@ def test_a_member_of_a_group_waits_for_the_others() -> None:
             async with client.get(f"{url}/api/now") as answer:
                 rows = [each["message"] for each in (await answer.json())["waiting"]]
             async with client.get(f"{url}/api/explain?pod=default/a") as answer:
-                [remark] = (await answer.json())["words"]["remarks"]
+                remark = (await answer.json())["words"]["remarks"][0]
             return rows, remark
 
     rows, remark = asyncio.run(told())
