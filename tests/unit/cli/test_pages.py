@@ -35,7 +35,7 @@ def test_explain_writes_all_pods_that_wait_into_one_page(tmp_path: Path) -> None
     assert saved["page"] == "pod"
     pages = saved["data"]["each"]
     assert [page["pods"] for page in pages] == [[printed[0]], [printed[1]]]
-    [remark] = pages[1]["words"]["remarks"]
+    remark = pages[1]["words"]["remarks"][0]
     assert remark.startswith("It stands for 7 more like it: default/p1, default/p2")
     assert remark.endswith("and 2 more.")
 
