@@ -201,7 +201,7 @@ class Allocator:
         self._outcomes.clear()
         self._area_changes = -1
 
-    def _classes_of(
+    def _classes_of(  # noqa: C901, PLR0912, PLR0915 - one pass over the requests, with columns that all steps share
         self, layouts: Sequence[Layout], areas: Sequence[Area] | None, nodes: Rows | None
     ) -> list[int]:
         """By layout, the number of the class that it falls into.

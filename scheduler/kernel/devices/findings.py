@@ -233,7 +233,7 @@ class Examination:
             every &= mask
         return every
 
-    def _look(self, ask: Ask, claim: str) -> _Looked:
+    def _look(self, ask: Ask, claim: str) -> _Looked:  # noqa: PLR0915 - the steps of one request, counted one after the other
         """What becomes of a request."""
         judging, usage, rows = self._judging, self._judging.usage, self._rows
         left = self._here.copy()
