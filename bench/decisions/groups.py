@@ -24,7 +24,8 @@ from scheduler.kernel.engine.events import Bound, Decide, ObjectSet, Tick
 from scheduler.kernel.engine.instructions import Bind
 from scheduler.tools.offline.cluster import Profiles
 
-_GATES: Final = ("GenericWorkload", "GangScheduling")
+_GATES: Final = ("GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling")
+_RACK: Final = "example.com/rack"
 _PER_NODE: Final = 6
 _REQUESTS: Final = {"cpu": "100m", "memory": "500Mi"}
 _SECONDS: Final = 100
@@ -37,15 +38,18 @@ _FULL: Final = {"cpu": "64"}
 @click.option("--nodes", default=5000, show_default=True, help="Nodes, six pods on each.")
 @click.option("--large", default=1000, show_default=True, help="Members of the large gang.")
 @click.option("--small", default=750, show_default=True, help="Gangs of four.")
-def main(nodes: int, large: int, small: int) -> None:
+@click.option("--racks", default=50, show_default=True, help="Racks of as many nodes each.")
+def main(nodes: int, large: int, small: int, racks: int) -> None:
     """Time decisions about gangs."""
-    engine = _engine(nodes)
+    engine = _engine(nodes, racks)
     gc.collect()
     gc.freeze()
     gc.set_threshold(COLLECTOR_THRESHOLD, *gc.get_threshold()[1:])
     _report("a gang of 4, the first", [_place(engine, "first", 4)])
     _report(f"a gang of {large}", [_place(engine, "large", large)])
     _report(f"{small} gangs of 4, each", [_place(engine, f"small-{i}", 4) for i in range(small)])
+    in_racks = [_place(engine, f"rack-{i}", 4, key=_RACK) for i in range(small)]
+    _report(f"{small} gangs of 4, each in one of {racks} racks", in_racks)
     _report(f"a gang of {large} that does not fit", [_refuse(engine, "refused", large)])
     _report("a second in which it waits", [_idle(engine) for _ in range(_SECONDS)])
 
@@ -58,12 +62,13 @@ def _report(title: str, times: Sequence[tuple[float, float]]) -> None:
     )
 
 
-def _engine(count: int) -> Engine:
+def _engine(count: int, racks: int) -> Engine:
     """An engine that knows nodes, and the pods that run on them."""
     configuration = default_configuration(objects.SCHEDULER_NAME, _GATES)
     engine = Profiles(configuration).engine(0)
     nodes = make_nodes(count)
-    for node in nodes:
+    for index, node in enumerate(nodes):
+        node["metadata"].setdefault("labels", {})[_RACK] = f"r{index % racks}"
         engine.handle(ObjectSet(NODES.name, NODES.decode(_stored(node))), 0.0)
     for index in range(count * _PER_NODE):
         body = _pod(f"running-{index}", {})
@@ -73,9 +78,9 @@ def _engine(count: int) -> Engine:
     return engine
 
 
-def _place(engine: Engine, name: str, count: int) -> tuple[float, float]:
+def _place(engine: Engine, name: str, count: int, key: str = "") -> tuple[float, float]:
     """Seconds until all members are to be bound, and of the longest step of it."""
-    binds, times = _decide(engine, name, count, _REQUESTS)
+    binds, times = _decide(engine, name, count, _REQUESTS, key=key)
     if len(binds) < count:
         raise click.ClickException(f"{len(binds)} of {count} members of {name} were placed")
     for bind in binds:
@@ -100,9 +105,13 @@ def _decide(
     count: int,
     requests: dict[str, str],
     last: dict[str, str] | None = None,
+    *,
+    key: str = "",
 ) -> tuple[list[Bind], tuple[float, float]]:
     """Tell the engine of a gang, and let it decide until nothing is ready."""
-    engine.handle(ObjectSet(POD_GROUPS.name, POD_GROUPS.decode(_stored(_group(name, count)))), 0.0)
+    engine.handle(
+        ObjectSet(POD_GROUPS.name, POD_GROUPS.decode(_stored(_group(name, count, key)))), 0.0
+    )
     for body in islice(_members(name, count, requests, last), count):
         engine.handle(ObjectSet(PODS.name, PODS.decode(_stored(body))), engine.core.now)
     binds: list[Bind] = []
@@ -144,11 +153,11 @@ def _pod(name: str, spec: Json, requests: dict[str, str] | None = None) -> Json:
     )
 
 
-def _group(name: str, count: int) -> Json:
-    return {
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"schedulingPolicy": {"gang": {"minCount": count}}},
-    }
+def _group(name: str, count: int, key: str) -> Json:
+    spec: Json = {"schedulingPolicy": {"gang": {"minCount": count}}}
+    if key:
+        spec["schedulingConstraints"] = {"topology": [{"key": key}]}
+    return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
 
 
 def _stored(body: Json) -> bytes:

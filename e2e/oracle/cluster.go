@@ -36,13 +36,13 @@ type realScheduler struct {
 	extenders         []config.Extender
 }
 
-func newScheduler(ctx context.Context, cfg *config.KubeSchedulerConfiguration, objects []runtime.Object) (*realScheduler, error) {
+func newScheduler(ctx context.Context, cfg *config.KubeSchedulerConfiguration, objects []runtime.Object, options ...scheduler.Option) (*realScheduler, error) {
 	client := fake.NewSimpleClientset(objects...)
 	listSorted(client, objects)
 	s := &realScheduler{client: client, factory: scheduler.NewInformerFactory(client, 0), extenders: cfg.Extenders}
 	recorders := func(string) events.EventRecorderLogger { return &events.FakeRecorder{} }
 	var err error
-	s.Scheduler, err = scheduler.New(ctx, client, s.factory, nil, profile.RecorderFactory(recorders),
+	s.Scheduler, err = scheduler.New(ctx, client, s.factory, nil, profile.RecorderFactory(recorders), append(options,
 		scheduler.WithComponentConfigVersion(cfg.APIVersion),
 		scheduler.WithProfiles(cfg.Profiles...),
 		scheduler.WithPercentageOfNodesToScore(cfg.PercentageOfNodesToScore),
@@ -53,7 +53,7 @@ func newScheduler(ctx context.Context, cfg *config.KubeSchedulerConfiguration, o
 		scheduler.WithBuildFrameworkCapturer(func(p config.KubeSchedulerProfile) {
 			s.completedProfiles = append(s.completedProfiles, p)
 		}),
-	)
+	)...)
 	if err != nil {
 		return nil, err
 	}

@@ -12,11 +12,14 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler"
+	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
@@ -25,6 +28,8 @@ import (
 type groupsCase struct {
 	// Units are tried one after the other: a single pod, or members of one group.
 	Units [][]string `json:"units"`
+	// Placements is by unit where its members were placed; "" where they could be anywhere.
+	Placements []string `json:"placements"`
 }
 
 // GroupsAnswer says what became of each unit, and what holds the pods that were not tried.
@@ -98,11 +103,16 @@ func answerGroups(line []byte) (*AdmittedGroupsAnswer, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	objects := c.schedulerObjects()
-	s, err := newScheduler(ctx, cfg, objects)
+	trial := &trial{groupsCase: raw, tried: map[types.UID]bool{}}
+	options := []scheduler.Option{}
+	if utilfeature.DefaultFeatureGate.Enabled(features.TopologyAwareWorkloadScheduling) {
+		options = append(options, scheduler.WithFrameworkOutOfTreeRegistry(trial.placements.adapt(cfg)))
+	}
+	s, err := newScheduler(ctx, cfg, objects, options...)
 	if err != nil {
 		return nil, err
 	}
-	trial := newTrial(s, raw)
+	trial.watch(s)
 	// Groups are known before their pods come: what wakes a member bears on its nomination.
 	groups := s.factory.Scheduling().V1alpha2().PodGroups().Informer()
 	go groups.RunWithContext(ctx)
@@ -116,11 +126,13 @@ func answerGroups(line []byte) (*AdmittedGroupsAnswer, error) {
 	return result, err
 }
 
-// trial has kube-scheduler try units, and writes down what it does. Only two things are not its
-// own: the order of the units, and that the first of several best nodes is taken.
+// trial has kube-scheduler try units, and writes down what it does. Only three things are not its
+// own: the order of the units, that the first of several best nodes is taken, and which placement
+// is the first one, and the best of several that are equally good.
 type trial struct {
 	*realScheduler
 	groupsCase
+	placements placements
 	decide     func(context.Context, framework.Framework, fwk.CycleState, *framework.QueuedPodInfo) (scheduler.ScheduleResult, error)
 	next       *v1.Pod
 	order      map[string]int
@@ -156,8 +168,8 @@ func (q *pickyQueue) PopSpecificPod(logger klog.Logger, pod *v1.Pod) *framework.
 	return info
 }
 
-func newTrial(s *realScheduler, raw groupsCase) *trial {
-	t := &trial{realScheduler: s, groupsCase: raw, decide: s.SchedulePod, tried: map[types.UID]bool{}}
+func (t *trial) watch(s *realScheduler) {
+	t.realScheduler, t.decide = s, s.SchedulePod
 	s.SchedulingQueue = &pickyQueue{s.SchedulingQueue, t}
 	s.NextPod = func(logger klog.Logger) (*framework.QueuedPodInfo, error) {
 		return s.SchedulingQueue.PopSpecificPod(logger, t.next), nil
@@ -166,7 +178,6 @@ func newTrial(s *realScheduler, raw groupsCase) *trial {
 	s.FailureHandler = t.fail
 	s.client.PrependReactor("create", "pods", t.bind)
 	s.client.PrependReactor("patch", "podgroups", t.patchGroup)
-	return t
 }
 
 func (t *trial) run(ctx context.Context, objects []runtime.Object) (GroupsAnswer, error) {
@@ -182,7 +193,11 @@ func (t *trial) run(ctx context.Context, objects []runtime.Object) (GroupsAnswer
 			answer.Gated[name] = gates
 		}
 	}
-	for _, unit := range t.Units {
+	for i, unit := range t.Units {
+		t.placements.wanted = ""
+		if i < len(t.Placements) {
+			t.placements.wanted = t.Placements[i]
+		}
 		one, err := t.try(ctx, unit, pending)
 		if err != nil {
 			return answer, err
@@ -271,7 +286,11 @@ func (t *trial) schedulePod(ctx context.Context, fw framework.Framework, state f
 }
 
 func (t *trial) best(ctx context.Context, fw framework.Framework, state fwk.CycleState, pod *v1.Pod) ([]string, error) {
-	nodes, err := fw.SnapshotSharedLister().NodeInfos().List()
+	snapshot, ok := fw.SnapshotSharedLister().(*internalcache.Snapshot)
+	if !ok {
+		return nil, fmt.Errorf("unexpected snapshot %T", fw.SnapshotSharedLister())
+	}
+	nodes, err := snapshot.ListNodesInPlacement()
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,9 @@ GENERIC_WORKLOAD: Final = "GenericWorkload"
 GANG_SCHEDULING: Final = "GangScheduling"
 """A group with a `minCount` runs with so many members, or waits."""
 
+TOPOLOGY_AWARE_WORKLOAD_SCHEDULING: Final = "TopologyAwareWorkloadScheduling"
+"""A group that names a node label is placed where nodes have one value of it."""
+
 POD_GROUPS: Final = frozenset({GENERIC_WORKLOAD, GANG_SCHEDULING})
 """With these gates on pod groups are read, and a gang is placed as a whole."""
 
@@ -33,11 +36,15 @@ SWITCHES: Final = POD_GROUPS | {
     DRA_DEVICE_TAINT_RULES,
     STORAGE_CAPACITY_SCORING,
     TAINT_TOLERATION_COMPARISON_OPERATORS,
+    TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
     VOLUME_LIMIT_SCALING,
 }
 """The gates that can be on and off here."""
 
-NEEDS: Final[Mapping[str, tuple[str, ...]]] = {GANG_SCHEDULING: (GENERIC_WORKLOAD,)}
+NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
+    GANG_SCHEDULING: (GENERIC_WORKLOAD,),
+    TOPOLOGY_AWARE_WORKLOAD_SCHEDULING: (GENERIC_WORKLOAD,),
+}
 """The gates that a gate of `SWITCHES` is nothing without."""
 
 _ON: Final = """

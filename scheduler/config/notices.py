@@ -11,7 +11,7 @@ from scheduler.config.feature_gates import (
     turned_on,
     unsupported_gates,
 )
-from scheduler.config.plugin_sets import GANG_SCHEDULING_PLUGIN, IN_TREE, named_in_vain
+from scheduler.config.plugin_sets import BEHIND_GATES, IN_TREE, named_in_vain
 from scheduler.config.problems import Problem, render_path
 from scheduler.config.types import (
     ClientConnectionConfiguration,
@@ -70,14 +70,13 @@ def contradictions(
     if pod_group_apis and not is_on >= POD_GROUPS:
         gates = " and ".join(sorted(POD_GROUPS))
         yield Problem(("podGroupApis",), f"expected the feature gates {gates} with it")
-    if GANG_SCHEDULING in is_on:
-        return
+    off = [(gate, names) for gate, names in BEHIND_GATES.items() if gate not in is_on]
     for i, profile in enumerate(config.profiles):
-        if GANG_SCHEDULING_PLUGIN in profile.plugins.names():
-            yield Problem(
-                ("profiles", i, "plugins"),
-                f'"{GANG_SCHEDULING_PLUGIN}" needs the gate {GANG_SCHEDULING}, which is off',
-            )
+        used = profile.plugins.names()
+        for gate, name in ((gate, name) for gate, names in off for name in names):
+            if name in used:
+                told = f'"{name}" needs the gate {gate}, which is off'
+                yield Problem(("profiles", i, "plugins"), told)
 
 
 def gates_in_vain(feature_gates: Iterable[str]) -> Iterator[str]:

@@ -9,7 +9,10 @@ from typing import Final
 
 import msgspec
 
-from scheduler.config.feature_gates import GANG_SCHEDULING
+from scheduler.config.feature_gates import (
+    GANG_SCHEDULING,
+    TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
+)
 from scheduler.config.problems import Path
 from scheduler.config.types import (
     ExtensionPoint,
@@ -20,8 +23,11 @@ from scheduler.config.types import (
 )
 
 EVERYTHING: Final = "*"
-GANG_SCHEDULING_PLUGIN: Final = "GangScheduling"
-"""There with the feature gate of that name only."""
+BEHIND_GATES: Final[Mapping[str, tuple[str, ...]]] = {
+    GANG_SCHEDULING: ("GangScheduling",),
+    TOPOLOGY_AWARE_WORKLOAD_SCHEDULING: ("TopologyPlacementGenerator", "PodGroupPodsCount"),
+}
+"""Plugins that run by default with a feature gate on, and never without it."""
 
 Implements = Mapping[str, frozenset[ExtensionPoint]]
 """Extension points by plugin name."""
@@ -108,9 +114,9 @@ def merge(custom: Plugins, feature_gates: Collection[str] = ()) -> Plugins:
 
     Source: pkg/scheduler/apis/config/v1 default_plugins.go (applyFeatureGates) v1.36.
     """
-    defaults = DEFAULT_MULTI_POINT
-    if GANG_SCHEDULING in feature_gates:
-        defaults = (*defaults, Plugin(name=GANG_SCHEDULING_PLUGIN))
+    behind = (names for gate, names in BEHIND_GATES.items() if gate in feature_gates)
+    gated = (Plugin(name=name) for names in behind for name in names)
+    defaults = (*DEFAULT_MULTI_POINT, *gated)
     return msgspec.structs.replace(custom, multi_point=_merge_set(defaults, custom.multi_point))
 
 

@@ -33,6 +33,7 @@ GATES: Final[Mapping[str, tuple[str, bool]]] = {
     "VolumeLimitScaling": ("ALPHA", False),
     "GenericWorkload": ("ALPHA", False),
     "GangScheduling": ("ALPHA", False),
+    "TopologyAwareWorkloadScheduling": ("ALPHA", False),
 }
 """Stage (empty once it is general) and whether pods are placed as with the gate on by default."""
 

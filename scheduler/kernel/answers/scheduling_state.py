@@ -109,6 +109,9 @@ def group_standing(pod: PodInfo, engine: Engine) -> GroupStanding | None:
     if held or last is None:
         return standing
     fit = f"{last.placed + last.running} of {last.tried + last.running} fit"
+    if last.domain and known.group is not None:
+        best = f", the best of {last.domains} domains" if last.domains > 1 else ""
+        fit = f"{fit} where {known.group.topology_key} is {last.domain}{best}"
     why = f"; the first of the others: {last.lacking}" if last.lacking else ""
     return replace(
         standing,

@@ -85,8 +85,16 @@ class SchedulingAlgorithm:
         pod: PodInfo,
         snapshot: Snapshot,
         nominated: NominatedPods | None = None,
+        within: NDArray[np.intp] | None = None,
     ) -> ScheduleResult | Unschedulable | Failure:
         """The node for the pod, or why there is none.
+
+        Args:
+            framework: the profile.
+            pod: the pod.
+            snapshot: the cluster.
+            nominated: see `Framework.find_nodes_that_fit`.
+            within: the rows of the only nodes worth looking at; None for all.
 
         Raises:
             PluginError: a plugin failed.
@@ -94,21 +102,29 @@ class SchedulingAlgorithm:
         if not snapshot.table.count:
             return NO_NODES
         found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated)
-        percentage = self._percentage_in(framework)
         rows = None
-        if percentage or pod.pod.status.nominated_node_name:
+        if pod.pod.status.nominated_node_name:
             rows = nominated_row(found, pod, snapshot)
-            if rows is None:
-                rows = self._sampled(found, snapshot, percentage)
-        best = framework.scoring.best_nodes(found, pod, snapshot, rows)
+            if rows is not None and within is not None and rows[0] not in within:
+                rows = None
+        percentage = self._percentage_in(framework) if within is None else 0
+        if rows is None and percentage:
+            rows = self._sampled(found, snapshot, percentage)
+        best = framework.scoring.best_nodes(found, pod, snapshot, rows, within=within)
         if not best.feasible:
-            return Unschedulable(found.state, found.diagnosis(snapshot))
+            if within is None:
+                return Unschedulable(found.state, found.diagnosis(snapshot))
+            return Unschedulable(found.state, found.diagnosis_within(within, snapshot))
         result = self._pick(found.state, best, snapshot, found)
         result.is_of_class = found.is_row_local and best.is_of_class
         return result
 
     def schedule_equal(
-        self, framework: Framework, found: Feasibility, snapshot: Snapshot
+        self,
+        framework: Framework,
+        found: Feasibility,
+        snapshot: Snapshot,
+        within: NDArray[np.intp] | None = None,
     ) -> ScheduleResult | None:
         """The node for one more pod like the one before, as of the columns of their class.
 
@@ -116,12 +132,13 @@ class SchedulingAlgorithm:
             framework: the profile.
             found: what was found out about the first of them.
             snapshot: the cluster; it need not know yet where the others went.
+            within: see `schedule_pod`.
 
         Returns:
             None where no node fits any more.
         """
         framework.classes.hits += 1
-        best = framework.scoring.best_of_class(found.pod_class, snapshot)
+        best = framework.scoring.best_of_class(found.pod_class, snapshot, within)
         if not best.feasible:
             return None
         return self._pick(CycleState(found.state), best, snapshot, found)
@@ -183,6 +200,10 @@ class SchedulingAlgorithm:
             return self._pick(found.state, best, snapshot, found)
         unasked = sum(table.names[row] not in advice.asked for row in feasible.tolist())
         return Unschedulable(found.state, found.diagnosis(snapshot, advice.refused()), unasked)
+
+    def pick_placement(self, best: NDArray[np.intp]) -> int:
+        """One of several placements that are equally good, by chance."""
+        return best.item(int(self._random.random() * len(best)) if len(best) > 1 else 0)
 
     def _pick(
         self, state: CycleState, best: Best, snapshot: Snapshot, found: Feasibility

@@ -12,6 +12,9 @@ Differs: upstream keeps the order of nodes of the last pod for 500 ms. Here noth
 
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.core import Core
@@ -27,10 +30,12 @@ class Batch:
 
     Attributes:
         left: how many more pods may follow.
+        within: the rows of the only nodes worth looking at; None for all.
     """
 
-    def __init__(self, core: Core, limit: int = 0) -> None:
+    def __init__(self, core: Core, limit: int = 0, within: NDArray[np.intp] | None = None) -> None:
         self.left = limit
+        self.within = within
         self._core = core
         self._profile = ""
         self._last: ScheduleResult | None = None
@@ -46,7 +51,9 @@ class Batch:
             return None
         result = None
         if self._place(last):
-            result = core.algorithm.schedule_equal(framework, last.found, core.snapshot)
+            result = core.algorithm.schedule_equal(
+                framework, last.found, core.snapshot, self.within
+            )
         if result is None:
             core.metrics.batch_attempts[self._profile, "hint_not_used"].inc()
             self._forget("empty_list")

@@ -15,6 +15,9 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from scheduler.api.limits import exceeded_limit
 from scheduler.api.pods import PodInfo
@@ -35,6 +38,7 @@ from scheduler.kernel.engine.failure import (
     unexpected,
 )
 from scheduler.kernel.engine.placing import Placing
+from scheduler.kernel.engine.pod_group_placements import Choice, PodGroupPlacements
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.cycle_state import CycleState
@@ -71,6 +75,7 @@ class Member(msgspec.Struct):
         waits_for: the plugins that asked to wait.
         preemption: what makes room for it where it has its place; None where there is room.
         fit_error: why there is none; None if there is.
+        within: the rows of the only nodes worth looking at; None for all.
     """
 
     attempt: Attempt
@@ -79,6 +84,7 @@ class Member(msgspec.Struct):
     waits_for: frozenset[str] = frozenset()
     preemption: PostFilterResult | None = None
     fit_error: Failure | None = None
+    within: NDArray[np.intp] | None = None
 
     @property
     def has_failed(self) -> bool:
@@ -104,6 +110,7 @@ class PodGroupCycle:
         self._binding = binding
         self._placing = placing
         self._preemption_executor = executor
+        self._placements = PodGroupPlacements(core, failures)
 
     def schedule(self, first: QueuedPodInfo) -> int:
         """Schedule the group of a pod that was popped; says how many members were tried."""
@@ -126,16 +133,29 @@ class PodGroupCycle:
         # 4. A place for each, as far as there is one. 5. They go on, or all is given back.
         running = 0 if known is None else known.scheduled
         start, metrics = core.stopwatch(), core.metrics.pod_groups
-        self._place(members)
+        choice = self._placements.choose([each.attempt for each in members], known)
+        if choice.failure is None:
+            self._place(members, choice)
         metrics.algorithm_duration.observe(core.stopwatch() - start)
         lacking = [each.failure.message for each in members if each.failure is not None]
-        condition = self._conclude(members)
+        if choice.failure is None:
+            condition = self._conclude(members, choice)
+        else:
+            condition = self._refuse(members, choice.failure)
         profile = members[0].attempt.pod.spec.scheduler_name
         metrics.attempt_ended(_result(*condition[1:]), profile, core.stopwatch() - start)
         if known is not None:
             placed, first_lack = len(members) - len(lacking), next(iter(lacking), "")
             is_success = condition[0] == "True"
-            attempt = GroupAttempt(len(members), placed, running, first_lack, is_success)
+            attempt = GroupAttempt(
+                len(members),
+                placed,
+                running,
+                first_lack,
+                is_success,
+                choice.name,
+                choice.count,
+            )
             self._note(known, attempt, condition)
         return len(members)
 
@@ -151,22 +171,23 @@ class PodGroupCycle:
 
     # --- places ---------------------------------------------------------------------------------
 
-    def _place(self, members: Sequence[Member]) -> None:
+    def _place(self, members: Sequence[Member], choice: Choice) -> None:
         """Find a place for one member after the other; an error ends it."""
         batch, last, left = Batch(self._core), None, len(members)
-        for member in members:
+        for number, member in enumerate(members):
             left -= 1
+            member.within = choice.within(number)
             if last is not None and _fails_like(last, member):
                 member.failure = last.failure
                 continue
-            if last is None or last.attempt.pod.kind is not member.attempt.pod.kind:
+            if last is None or not _follows(last, member):
                 batch.end("pod_incompatible", is_placed=last is not None and last.failure is None)
-                batch = Batch(self._core)
+                batch = Batch(self._core, within=member.within)
             batch.left = left
             self._guarded(member, batch)
             if member.failure is not None or member.preemption is not None:
                 batch.end("pod_failed", is_placed=False)
-                batch = Batch(self._core)
+                batch = Batch(self._core, within=member.within)
                 if member.has_failed:
                     return
             last = member
@@ -228,7 +249,9 @@ class PodGroupCycle:
         if self._attempts.extender_calls.about_nodes(pod):
             return Failure(NO_EXTENDERS)
         batch.catch_up()
-        found = core.algorithm.schedule_pod(framework, pod, core.snapshot, core.queue.nominator)
+        found = core.algorithm.schedule_pod(
+            framework, pod, core.snapshot, core.queue.nominator, member.within
+        )
         self._placing.note(attempt, found, start)
         if isinstance(found, Failure):
             return found
@@ -259,7 +282,7 @@ class PodGroupCycle:
 
     # --- what comes of it -----------------------------------------------------------------------
 
-    def _conclude(self, members: Sequence[Member]) -> tuple[str, str, str]:
+    def _conclude(self, members: Sequence[Member], choice: Choice) -> tuple[str, str, str]:
         """Have the members go on, or give everything back; gives the condition of the group."""
         failed = next((each for each in members if each.has_failed), None)
         if failed is not None and failed.failure is not None:
@@ -275,13 +298,31 @@ class PodGroupCycle:
             for each in members:
                 self._go_on(each)
             return "True", SCHEDULED, ""
+        if choice.rows is not None:
+            self._wake_by_others(members)
         wakers = frozenset[str]().union(*map(_wakers, members))
         for each in placed:
             each.failure = _waits(each, wakers) if is_whole else _let_down(each, wakers)
             if is_whole and each.preemption is not None:
                 self._preemption_executor.begin(each.attempt.queued.pod_info, each.preemption)
         self._give_back(members)
-        return "False", UNSCHEDULABLE, WAITS_FOR_VICTIMS if is_whole else GROUP_FAILS
+        why = WAITS_FOR_VICTIMS if is_whole else choice.verdict(GROUP_FAILS)
+        return "False", UNSCHEDULABLE, why
+
+    def _refuse(self, members: Sequence[Member], failure: Failure) -> tuple[str, str, str]:
+        """All fail for one reason, before any is tried; gives the condition of the group."""
+        for each in members:
+            each.failure = failure
+        self._give_back(members)
+        return "False", failure.reason, failure.message
+
+    def _wake_by_others(self, members: Sequence[Member]) -> None:
+        """Have members that fail in one placement woken by what may help in any other."""
+        wakers = self._placements.wakers(members[0].attempt)
+        for each in members:
+            if each.failure is not None and each.failure.is_rejection:
+                plugins = each.failure.unschedulable_plugins | wakers
+                each.failure = replace(each.failure, unschedulable_plugins=plugins)
 
     def _give_back(self, members: Sequence[Member]) -> None:
         """All fail; what was taken last is given back first."""
@@ -342,13 +383,19 @@ def _of_several_profiles(pods: Sequence[PodInfo]) -> Failure | None:
     return None if other is None else Failure(SEVERAL_PROFILES.format(other, name))
 
 
+def _follows(last: Member, member: Member) -> bool:
+    """Whether what was found out about a member holds for the next one."""
+    is_equal = last.attempt.pod.kind is member.attempt.pod.kind
+    return is_equal and last.within is member.within
+
+
 def _fails_like(last: Member, member: Member) -> bool:
     """Whether a member fits nowhere because an equal one did, and none was placed since."""
     pod, other = member.attempt.pod, last.attempt
     return (
         last.failure is not None
         and other.state is AttemptState.POPPED
-        and other.pod.kind is pod.kind
+        and _follows(last, member)
         and other.framework.decides_alike(pod)
         and not pod.pod.status.nominated_node_name
     )

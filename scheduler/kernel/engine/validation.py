@@ -82,7 +82,7 @@ def _assumed(core: Core, attempts: Attempts) -> Iterator[str]:
 def _miscounted(core: Core) -> Iterator[str]:
     """Members of groups have a place exactly where the cache knows one."""
     for members in core.groups or ():
-        for uid in members.assigned | members.pending.keys():
+        for uid in members.assigned.keys() | members.pending.keys():
             state = core.cache.state_of(uid)
             if (uid in members.assumed) is not (state is PodState.ASSUMED):
                 yield f"member {uid} is {state}, and assumed: {uid in members.assumed}"

@@ -39,6 +39,8 @@ class GroupAttempt(msgspec.Struct, frozen=True):
         running: how many others had one before.
         lacking: why the first of the others had none; empty if all had.
         is_success: whether those that were placed go on.
+        domain: where they were placed, if all had to be in one domain; "" otherwise.
+        domains: how many there were to choose from.
     """
 
     tried: int
@@ -46,6 +48,8 @@ class GroupAttempt(msgspec.Struct, frozen=True):
     running: int
     lacking: str
     is_success: bool
+    domain: str = ""
+    domains: int = 0
 
 
 class GroupMembers:
@@ -54,8 +58,8 @@ class GroupMembers:
     Attributes:
         group: the object; None while there is none.
         pending: pods without a node, by UID, oldest first.
-        assumed: UIDs of those of them that are assumed on a node.
-        assigned: UIDs of the pods that have a node.
+        assumed: those of them that are assumed on a node, with it, by UID.
+        assigned: pods that have a node, by UID.
         last: the last attempt; None before the first.
         told: what was written last: UID of the object, and status, reason and message of its
             condition; None before the first time.
@@ -76,8 +80,8 @@ class GroupMembers:
     def __init__(self) -> None:
         self.group: PodGroup | None = None
         self.pending: dict[str, PodInfo] = {}
-        self.assumed: set[str] = set()
-        self.assigned: set[str] = set()
+        self.assumed: dict[str, PodInfo] = {}
+        self.assigned: dict[str, PodInfo] = {}
         self.last: GroupAttempt | None = None
         self.told: tuple[str, str, str, str] | None = None
         self._of_profile: Counter[str] = Counter()
@@ -117,7 +121,7 @@ class GroupMembers:
         if pod.node_name:
             self._bound_by_others += uid not in self.assumed and uid not in self.assigned
             self._drop_pending(uid)
-            self.assigned.add(uid)
+            self.assigned[uid] = pod
             return
         if uid not in self.pending:
             self._of_profile[pod.spec.scheduler_name] += 1
@@ -126,7 +130,7 @@ class GroupMembers:
     def remove(self, uid: str) -> None:
         """A pod is a member no longer."""
         self._drop_pending(uid)
-        self.assigned.discard(uid)
+        self.assigned.pop(uid, None)
 
     def released(self, held: str) -> bool:
         """Whether members are to be woken, now that this holds them; to be asked at each change."""
@@ -145,7 +149,7 @@ class GroupMembers:
         return copy
 
     def _drop_pending(self, uid: str) -> None:
-        self.assumed.discard(uid)
+        self.assumed.pop(uid, None)
         known = self.pending.pop(uid, None)
         if known is not None:
             self._of_profile[known.spec.scheduler_name] -= 1
@@ -221,13 +225,13 @@ class PodGroups(SharedState):
     def reserve(self, pod: PodInfo, node_name: str) -> None:
         known = self.of_pod(pod)
         if known is not None and pod.uid in known.pending:
-            known.assumed.add(pod.uid)
+            known.assumed[pod.uid] = pod
 
     @override
     def unreserve(self, pod: PodInfo, node_name: str) -> None:
         known = self.of_pod(pod)
         if known is not None:
-            known.assumed.discard(pod.uid)
+            known.assumed.pop(pod.uid, None)
 
     @override
     def fork(self) -> "PodGroups":

@@ -28,13 +28,15 @@ from scheduler.kernel.framework.interface import (
 )
 from scheduler.kernel.framework.runtime import diagnosis as runtime
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
-from scheduler.kernel.framework.status import SUCCESS, Status, unresolvable
+from scheduler.kernel.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from scheduler.kernel.preemption import Evaluator, Evictions
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.observability.engine_metrics import preemption_attempts
 
 HELD: Final = unresolvable("waiting for the preemption for this pod to be finished")
 MESSAGE_PREFIX: Final = "preemption: "
+IN_PLACEMENT: Final = "not eligible due to placement-based pod group scheduling limitation"
+"""Each placement is tried, and none is cleared."""
 BUDGETS: Final = ObjectKind("PodDisruptionBudget", "policy/v1")
 
 
@@ -68,6 +70,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, EnqueueExtensions):
         found = cast("runtime.AttemptDiagnosis", diagnosis)
         if found.reviewed is None:
             self._attempts.inc()
+        if found.is_limited:
+            return None, unschedulable(f"{MESSAGE_PREFIX}{IN_PLACEMENT}")
         result, status = self._evaluator.preempt(
             pod,
             snapshot,

@@ -1,6 +1,6 @@
 """NodeResourcesFit: a node must have room for what the pod requests; scores by the room left.
 
-Extension points: PreFilter, Filter, PreScore, Score.
+Extension points: PreFilter, Filter, PreScore, Score, PlacementScore.
 Events: a pod is deleted or takes less than before; a node is added or its allocatable changes; a
 device class stands for a resource that it did not stand for.
 Source: pkg/scheduler/framework/plugins/noderesources/fit.go, resource_allocation.go (v1.36).
@@ -56,6 +56,7 @@ from scheduler.kernel.framework.interface import (
     SignPlugin,
 )
 from scheduler.kernel.framework.obstacles import Obstacle, ResourceObstacle
+from scheduler.kernel.framework.placements import Candidates, PlacementScorePlugin
 from scheduler.kernel.framework.status import SUCCESS, Status
 from scheduler.kernel.framework.types import Excess
 from scheduler.kernel.plugins.columns import Mask
@@ -65,6 +66,7 @@ from scheduler.kernel.plugins.node_resources_fit_hints import (
     is_schedulable_after_pod_event,
 )
 from scheduler.kernel.plugins.node_resources_fit_state import FIT, MAX_BITS, Room, prepare_fit
+from scheduler.kernel.plugins.placement_resource_scores import placement_scores
 from scheduler.kernel.plugins.resource_columns import (
     Amounts,
     ResourceColumns,
@@ -105,6 +107,7 @@ class NodeResourcesFit(
     CountingFilterPlugin,
     PreScorePlugin,
     ScorePlugin,
+    PlacementScorePlugin,
     EnqueueExtensions,
     SignPlugin,
 ):
@@ -327,6 +330,13 @@ class NodeResourcesFit(
             requested = columns.spread(names, requested)
             allocatable, requested = devices.added(names, allocatable, requested, rows)
         return self._strategy.score(requested + prepared.amounts, allocatable, prepared.weights)
+
+    @override
+    def score_placements(
+        self, pods: Sequence[PodInfo], candidates: Candidates, snapshot: Snapshot
+    ) -> Scores:
+        """How full each placement would be, whatever the strategy of the profile."""
+        return placement_scores(self._weights, candidates, snapshot)
 
     def _checks(self, name: str) -> bool:
         """Whether the resource is neither uncounted nor ignored by the profile."""

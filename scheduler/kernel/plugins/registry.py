@@ -37,6 +37,7 @@ from scheduler.kernel.plugins.node_volume_limits import (
     NodeVolumeLimits,
     NodeVolumeLimitsWithScaling,
 )
+from scheduler.kernel.plugins.pod_group_pods_count import PodGroupPodsCount
 from scheduler.kernel.plugins.pod_topology_spread import (
     PodTopologySpread,
     PodTopologySpreadWithComparisons,
@@ -47,6 +48,7 @@ from scheduler.kernel.plugins.taint_toleration import (
     TaintToleration,
     TaintTolerationWithComparisons,
 )
+from scheduler.kernel.plugins.topology_aware import TopologyPlacementGenerator
 from scheduler.kernel.plugins.volume_binding import VolumeBinding
 from scheduler.kernel.plugins.volume_restrictions import VolumeRestrictions
 from scheduler.kernel.plugins.volume_zone import VolumeZone
@@ -70,10 +72,12 @@ IN_TREE: Final[Mapping[str, type[Plugin]]] = {
         NodeResourcesFit,
         NodeUnschedulable,
         NodeVolumeLimits,
+        PodGroupPodsCount,
         PodTopologySpread,
         PrioritySort,
         SchedulingGates,
         TaintToleration,
+        TopologyPlacementGenerator,
         VolumeBinding,
         VolumeRestrictions,
         VolumeZone,

@@ -16,16 +16,36 @@ from tests.parity.generator.topology import PodAffinity, Spread
 GROUP_API = "scheduling.k8s.io/v1alpha2"
 MEMBER = "member-of"
 """The label that members of a group share, for rules between them."""
+RACK = "example.com/rack"
 PRIORITIES = (0, 0, 0, 0, 5, 5, 10)
 CPU = ("500m", "1", "1", "1", "2")
+
+
+def make_topology_case(seed: int) -> Object:
+    """Make the case of one seed with racks, in one of which most groups must run."""
+    draw = Draw(f"topology:{seed}")
+    case = _case(draw, draw.pick((2, 3, 4, 6, 6, 8, 10, 12)))
+    racks = draw.pick((1, 2, 2, 3, 3, 4))
+    for each in case["objects"]:
+        if each["kind"] == "Node" and draw.maybe(0.93):
+            each["metadata"]["labels"][RACK] = f"r{draw.randint(1, racks)}"
+        elif each["kind"] == "PodGroup" and draw.maybe(0.85):
+            each["spec"]["schedulingConstraints"] = {"topology": [{"key": RACK}]}
+    return case
 
 
 def make_groups_case(seed: int) -> Object:
     """Make the case of one seed; the same seed always makes the same case."""
     draw = Draw(f"groups:{seed}")
+    return _case(draw, 0)
+
+
+def _case(draw: Draw, nodes: int) -> Object:
+    """A case with so many nodes, or with as many as are drawn."""
     features = _features(draw)
     cluster = Cluster(others=new_namespaces(draw))
-    cluster.nodes = [new_node(draw, f"n{i}") for i in range(draw.pick((1, 2, 3, 3, 4, 4, 6, 8)))]
+    count = nodes or draw.pick((1, 2, 3, 3, 4, 4, 6, 8))
+    cluster.nodes = [new_node(draw, f"n{i}") for i in range(count)]
     for feature in features:
         feature.shape_cluster(draw, cluster)
     for node in cluster.nodes:

@@ -22,19 +22,6 @@ profiles:
 - schedulerName: a
   plugins: {multiPoint: {enabled: [{name: TopologyPlacementGenerator}]}}
 """
-SENTENCE = (
-    'profiles[0].plugins.multiPoint.enabled: "TopologyPlacementGenerator" is not part of this '
-    "version; --allow-unsupported goes on without it"
-)
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> str:
-    path = tmp_path / "racks.yaml"
-    path.write_text(RACKS)
-    return str(path)
-
-
 EXTENDER = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -68,19 +55,10 @@ def test_extenders_that_cannot_be_asked_are_refused(tmp_path: Path) -> None:
     assert (printed.exit_code, printed.stderr.strip()) == (2, told)
 
 
-def test_what_is_asked_for_and_not_done_is_refused(file: str) -> None:
-    with pytest.raises(ConfigError) as refused:
-        read_configuration(RunOptions(config=file), {})
-
-    assert [str(problem) for problem in refused.value.problems] == [SENTENCE]
-    assert file in str(refused.value)
-
-
 @pytest.mark.parametrize(
     ("setting", "there"),
     [
         ("WorkloadAwarePreemption=true", "WorkloadAwarePreemption=false"),
-        ("TopologyAwareWorkloadScheduling=true", "TopologyAwareWorkloadScheduling=false"),
         ("DRAWorkloadResourceClaims=true", "DRAWorkloadResourceClaims=false"),
         ("AllAlpha=true", "AllAlpha=false"),
         ("SchedulerQueueingHints=false", "SchedulerQueueingHints=true"),
@@ -138,13 +116,6 @@ def test_the_metric_of_feature_gates_says_what_is_turned_on() -> None:
     assert 'kubernetes_feature_enabled{name="StorageCapacityScoring",stage="ALPHA"} 0.0' in shown
 
 
-def test_it_is_said_where_it_is_allowed(file: str) -> None:
-    config, notices = read_configuration(RunOptions(config=file, allow_unsupported=True), {})
-
-    assert [profile.scheduler_name for profile in config.profiles] == ["a"]
-    assert SENTENCE in notices
-
-
 BOTH = ("GenericWorkload=true", "GangScheduling=true")
 
 
@@ -191,15 +162,24 @@ def test_generic_workload_alone_is_said_to_do_nothing() -> None:
     assert read_configuration(RunOptions(feature_gates=BOTH[:1]), {})[1] == (told,)
 
 
-def test_the_plugin_without_its_gate_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("plugin", "gate"),
+    [
+        ("GangScheduling", "GangScheduling"),
+        ("PodGroupPodsCount", "TopologyAwareWorkloadScheduling"),
+        ("TopologyPlacementGenerator", "TopologyAwareWorkloadScheduling"),
+    ],
+)
+def test_a_plugin_without_its_gate_is_refused(tmp_path: Path, plugin: str, gate: str) -> None:
     """Nothing would keep the members of a gang together that no gate lets be read."""
     path = tmp_path / "gangs.yaml"
-    path.write_text(RACKS.replace("TopologyPlacementGenerator", "GangScheduling"))
+    path.write_text(RACKS.replace("TopologyPlacementGenerator", plugin))
 
     assert refused(RunOptions(config=str(path))) == [
-        'profiles[0].plugins: "GangScheduling" needs the gate GangScheduling, which is off'
+        f'profiles[0].plugins: "{plugin}" needs the gate {gate}, which is off'
     ]
-    read_configuration(RunOptions(config=str(path), feature_gates=BOTH), {})
+    gates = (*BOTH, "TopologyAwareWorkloadScheduling=true")
+    read_configuration(RunOptions(config=str(path), feature_gates=gates), {})
 
 
 def test_apis_of_others_need_the_gates() -> None:

@@ -12,8 +12,6 @@ from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.framework.runtime.plugin_set import extension_points
 from scheduler.kernel.plugins.registry import BEHIND_GATES, IN_TREE
 
-UNSUPPORTED_POINTS = {"placementScore"}
-"""Needs a feature gate that is off in 1.36."""
 WHOLE = [plugin_type for plugin_type in IN_TREE.values() if plugin_type.NAME != "DynamicResources"]
 """DynamicResources only refuses pods that claim devices."""
 
@@ -23,7 +21,7 @@ WHOLE = [plugin_type for plugin_type in IN_TREE.values() if plugin_type.NAME != 
 )
 def test_a_plugin_implements_the_points_upstreams_does(plugin_type: type[Plugin]) -> None:
     """Or else a configuration would be accepted here and refused there."""
-    expected = {point.value for point in KNOWN[plugin_type.NAME]} - UNSUPPORTED_POINTS
+    expected = {point.value for point in KNOWN[plugin_type.NAME]}
 
     assert extension_points(plugin_type) == expected
 

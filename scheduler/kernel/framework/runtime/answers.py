@@ -26,6 +26,7 @@ from scheduler.kernel.framework.interface import (
     Write,
 )
 from scheduler.kernel.framework.obstacles import Obstacle
+from scheduler.kernel.framework.placements import Candidates, Placements
 from scheduler.kernel.framework.status import REJECTIONS, SKIP, SUCCESS, Code, Status
 from scheduler.kernel.snapshot import Rows, Snapshot
 
@@ -180,6 +181,19 @@ def final_scores(answer: Any, args: tuple[Any, Any, Snapshot, Rows]) -> Scores:
 def normalized_scores(answer: Any, args: tuple[Any, Any, Scores]) -> Scores:
     """Scores that can be added up, one for each that was given."""
     return _final(answer, np.ones(len(args[2]), np.bool_))
+
+
+def placements(answer: Any, _: Args) -> tuple[Placements, Status]:
+    """Where a group may be placed, and a status."""
+    found, said = _pair(answer, "(Placements, Status)")
+    if not isinstance(found, Placements):
+        wrong(found, "Placements")
+    return found, status(said, OK_OR_NOT)
+
+
+def placement_scores(answer: Any, args: tuple[Any, Candidates, Any]) -> Scores:
+    """Scores that can be added up, one for each placement."""
+    return _final(answer, np.ones(len(args[1].placements.numbers), np.bool_))
 
 
 def number(answer: Any) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
@@ -79,11 +80,27 @@ class Feasibility(msgspec.Struct):
         """The rows no filter rejects."""
         return np.zeros(0, np.intp) if self.verdicts is None else self.verdicts.feasible_rows()
 
+    def feasible_rows_of(self, within: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Those of some rows that no filter rejects, in order."""
+        return np.intersect1d(self.feasible_rows(), within, assume_unique=True)
+
     def diagnosis(
         self, snapshot: Snapshot, refused: Mapping[str, Status | None] | None = None
     ) -> "AttemptDiagnosis":
         """Why no node fits; see `AttemptDiagnosis`."""
         return AttemptDiagnosis(self, snapshot, refused)
+
+    def diagnosis_within(self, rows: NDArray[np.intp], snapshot: Snapshot) -> "AttemptDiagnosis":
+        """Why none of some nodes fits, as if there were no others."""
+        return AttemptDiagnosis(
+            replace(self, verdicts=self._verdicts_on(rows)), snapshot, rows=rows
+        )
+
+    def _verdicts_on(self, rows: NDArray[np.intp]) -> Verdicts | None:
+        if self.verdicts is None:
+            return None
+        known = self.verdicts.rows
+        return self.verdicts.at(rows if known is None else np.flatnonzero(np.isin(known, rows)))
 
 
 class AttemptDiagnosis:
@@ -92,7 +109,8 @@ class AttemptDiagnosis:
     Valid until the snapshot is updated next: its columns may be those of the pod's class.
 
     Attributes:
-        num_all_nodes: nodes in the cluster.
+        num_all_nodes: nodes in the cluster, or in the placement that was looked at.
+        is_limited: whether it was a placement.
         pre_filter: the rejection of the pod as a whole, or None.
         verdicts: as in `Feasibility`.
         absent: as in `Feasibility`.
@@ -108,6 +126,7 @@ class AttemptDiagnosis:
         found: Feasibility,
         snapshot: Snapshot,
         refused: Mapping[str, Status | None] | None = None,
+        rows: NDArray[np.intp] | None = None,
     ) -> None:
         """Sum up.
 
@@ -115,6 +134,7 @@ class AttemptDiagnosis:
             found: what filtering found out.
             snapshot: the cluster.
             refused: by node, what extenders have against it; they need not say why.
+            rows: the nodes that were looked at; None for the cluster.
 
         Raises:
             PluginError: a plugin that rejects nodes cannot say why.
@@ -123,7 +143,8 @@ class AttemptDiagnosis:
         self.pre_filter = found.pre_filter if found.verdicts is None else None
         self.reviewed: Reviewed | None = None
         self.places_together: Callable[[PodInfo], bool] | None = None
-        self.num_all_nodes = snapshot.table.count
+        self.is_limited = rows is not None
+        self.num_all_nodes = snapshot.table.count if rows is None else len(rows)
         self.post_filter_message = ""
         self._restricting_plugins = found.restricting
         self._counts: dict[str, int] | None = None

@@ -3,15 +3,17 @@
 Source: kubernetes pkg/scheduler/framework/runtime/framework.go v1.36.
 """
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any, Final
 
+import numpy as np
 from msgspec.structs import replace
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ALL_EVENTS, ClusterEventWithHint, QueueingHint
-from scheduler.kernel.framework.interface import PostFilterResult, Write
+from scheduler.kernel.framework.interface import PostFilterResult, Scores, Write
+from scheduler.kernel.framework.placements import ALL_NODES, Candidates, Placements
 from scheduler.kernel.framework.runtime.diagnosis import AttemptDiagnosis
 from scheduler.kernel.framework.runtime.filtering import Filtering
 from scheduler.kernel.framework.runtime.plugin_calls import PluginCalls, PluginError
@@ -24,6 +26,8 @@ from scheduler.kernel.snapshot import Snapshot
 
 MAX_WAIT_SECONDS: Final = 15 * 60.0
 """A pod is held by Permit no longer than this, whatever a plugin says."""
+
+NO_PLACEMENTS: Final = "no feasible placements found"
 
 DEFAULT_CLASS_CACHE_BYTES: Final = 256 * 1024 * 1024
 """Room for hundreds of classes at 15,000 nodes. Classes that do not fit are computed every time."""
@@ -115,6 +119,11 @@ class Framework:
         """
         return self.plugins.judges_alike and not (pod.pod.volumes or pod.spec.resource_claims)
 
+    @property
+    def tries_placements(self) -> bool:
+        """Whether groups are placed within parts of the cluster."""
+        return bool(self.plugins.placement_generate)
+
     def is_member(self, pod: PodInfo) -> bool:
         """Whether a pod is to be placed together with the others of its pod group."""
         return self.plugins.schedules_groups and bool(pod.group_name)
@@ -205,6 +214,42 @@ class Framework:
             PluginError: a plugin failed.
         """
         return any(ask(pod) for ask in self.plugins.places_together)
+
+    # --- placements of groups -------------------------------------------------------------------
+
+    def run_placement_generate_plugins(
+        self, pods: Sequence[PodInfo], snapshot: Snapshot
+    ) -> tuple[Placements, Status]:
+        """The placements to try for a group; all nodes where no plugin makes any.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        start = self.calls.now()
+        placements, status = ALL_NODES, SUCCESS
+        for plugin in self.plugins.placement_generate[:1]:
+            placements, status = plugin.call(pods, snapshot)
+            if status.is_success and not len(placements.numbers):
+                status = unschedulable(NO_PLACEMENTS)
+            status = status.by(plugin.name)
+        self.calls.point_done("PlacementGenerate", status.code, start)
+        return placements, status
+
+    def run_placement_score_plugins(
+        self, pods: Sequence[PodInfo], candidates: Candidates, snapshot: Snapshot
+    ) -> Scores:
+        """The weighted sum of all scores by placement.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        start = self.calls.now()
+        total = np.zeros(len(candidates.placements.numbers))
+        plugins = zip(self.plugins.placement_score, self.plugins.placement_weights, strict=True)
+        for plugin, weight in plugins:
+            total += plugin.call(pods, candidates, snapshot) * weight
+        self.calls.point_done("PlacementScore", Code.SUCCESS, start)
+        return total
 
     # --- reserving ------------------------------------------------------------------------------
 

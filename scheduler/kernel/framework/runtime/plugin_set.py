@@ -35,8 +35,15 @@ from scheduler.kernel.framework.interface import (
     QueueSortPlugin,
     ReservePlugin,
     ScorePlugin,
+    Scores,
     SignPlugin,
     Write,
+)
+from scheduler.kernel.framework.placements import (
+    Candidates,
+    PlacementGeneratePlugin,
+    Placements,
+    PlacementScorePlugin,
 )
 from scheduler.kernel.framework.runtime import answers
 from scheduler.kernel.framework.runtime.answers import BIND, OK_OR_NOT, OK_OR_SKIP, Check, Codes
@@ -68,6 +75,8 @@ IMPLEMENTS: Final[Mapping[str, tuple[type, ...]]] = {
     "preBind": (PreBindPlugin,),
     "bind": (BindPlugin,),
     "postBind": (PostBindPlugin,),
+    "placementGenerate": (PlacementGeneratePlugin,),
+    "placementScore": (PlacementScorePlugin,),
 }
 """Which protocols make a plugin eligible for an extension point of the configuration."""
 
@@ -93,6 +102,7 @@ class ProfilePlugins:
     Attributes:
         calls: what binds and measures them.
         by_name: every plugin of the profile, one instance each.
+        placement_weights: those of `placement_score`.
         places_together: those of Permit plugins that name pods which they place together.
         pre_flight: `pre_bind_pre_flight` of the plugins of `pre_bind`.
         signs_under: what some of them read of the cluster when they sign.
@@ -175,6 +185,13 @@ class ProfilePlugins:
         )
         self.bind: list[OnNode[Awaitable[Status]]] = at("bind", lambda p: p.bind, BIND, bind=wait)
         self.post_bind: list[OnNode[None]] = at("postBind", lambda p: p.post_bind, answers.nothing)
+        self.placement_generate: list[
+            BoundPlugin[Callable[[Sequence[PodInfo], Snapshot], tuple[Placements, Status]]]
+        ] = at("placementGenerate", lambda p: p.generate_placements, answers.placements)
+        self.placement_score: list[
+            BoundPlugin[Callable[[Sequence[PodInfo], Candidates, Snapshot], Scores]]
+        ] = at("placementScore", lambda p: p.score_placements, answers.placement_scores)
+        self.placement_weights = [weight or 1 for _, weight in enabled.get("placementScore", ())]
         self.signs = self._signs()
         self.signs_under = [
             calls.guarded(plugin, "Sign", plugin.signs_under, answers.fragment)
@@ -209,7 +226,8 @@ class ProfilePlugins:
         Raises:
             PluginError: a plugin failed.
         """
-        points = (self.pre_enqueue, self.pre_filter, self.filter, self.reserve, self.permit)
+        before = (self.pre_enqueue, self.placement_generate, self.pre_filter, self.filter)
+        points = (*before, self.reserve, self.permit)
         names = dict.fromkeys(plugin.name for point in points for plugin in point)
         return {name: self._events_of(name, self.by_name[name]) for name in names}
 

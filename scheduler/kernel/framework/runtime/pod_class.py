@@ -181,6 +181,39 @@ class PodClass:
         keys = zip(_listed(*node), after.table.sums.contents(), strict=True)
         self._known.put(after.table.sums.layout, keys, _listed(*judged))
 
+    def fits_with_more(
+        self,
+        snapshot: Snapshot,
+        shape: PodShape,
+        rows: NDArray[np.intp],
+        times: NDArray[np.float64],
+    ) -> NDArray[np.bool_] | None:
+        """Which rows would still take a pod of the class with so many more pods on each.
+
+        Args:
+            snapshot: the cluster, as of the last `refresh`.
+            shape: of these pods.
+            rows: which.
+            times: how many more pods, for each of these.
+
+        Returns:
+            None where that cannot be foreseen.
+        """
+        plugins = self.plugins
+        if not plugins.can_foresee or plugins.have_failed():
+            return None
+        after = snapshot.picked(rows, shape, times)
+        if after is None:
+            return None
+        verdicts = Verdicts(self._node_first[rows], self._node_bits[rows])
+        with plugins.unmeasured():
+            plugins.judge(plugins.pod_filters, after, verdicts)
+        if plugins.have_failed():
+            plugins.forget_failures()
+            return None
+        fits: NDArray[np.bool_] = verdicts.first == FEASIBLE
+        return fits
+
     def _log_of(self, snapshot: Snapshot) -> RowLog:
         """The rows on which pods have changed as far as the class is concerned."""
         return snapshot.sum_log if self.plugins.reads_sums else snapshot.pod_log

@@ -89,6 +89,7 @@ class Scoring:
         snapshot: Snapshot,
         rows: NDArray[np.intp] | None = None,
         bonus: NDArray[np.int64] | None = None,
+        within: NDArray[np.intp] | None = None,
     ) -> Best:
         """The nodes with the highest weighted sum of all scores.
 
@@ -99,10 +100,16 @@ class Scoring:
             rows: which of the feasible rows are candidates; None for all.
             bonus: what is added to the total of each of these rows; int64, because extenders may
                 say what float64 cannot hold.
+            within: the only rows worth looking at, feasible or not; None for all.
 
         Raises:
             PluginError: a plugin failed, or answered a score out of range.
         """
+        if within is not None and rows is None:
+            is_cached = self._keeps_totals(found) and found.is_of_class
+            if is_cached and not self._asked(found, pod, snapshot):
+                return self.best_of_class(found.pod_class, snapshot, within)
+            rows = found.feasible_rows_of(within)
         if rows is None and self._keeps_totals(found):
             asked = self._asked(found, pod, snapshot)
             if not asked:
@@ -140,9 +147,24 @@ class Scoring:
             self._calls.point_done("Score", Code.SUCCESS, start)
         return best
 
-    def best_of_class(self, pod_class: PodClass, snapshot: Snapshot) -> Best:
-        """The nodes with the highest total of a class, where nothing else has a say."""
+    def best_of_class(
+        self, pod_class: PodClass, snapshot: Snapshot, within: NDArray[np.intp] | None = None
+    ) -> Best:
+        """The nodes with the highest total of a class, where nothing else has a say.
+
+        Args:
+            pod_class: the class.
+            snapshot: the cluster.
+            within: the only rows to choose from; None for all.
+        """
         size = snapshot.table.size
+        if within is not None:
+            totals = pod_class.total[within]
+            feasible = int(np.count_nonzero(totals != INFEASIBLE_TOTAL))
+            if not feasible:
+                return Best(within[:0], 0)
+            best_rows = within[totals == totals.max()]
+            return Best(best_rows, feasible, within, totals, pod_class.raw_scores, is_of_class=True)
         best = pod_class.best_rows(size)
         return _best(best, pod_class.total[:size], pod_class, is_of_class=True)
 

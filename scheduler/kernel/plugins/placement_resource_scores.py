@@ -1,0 +1,57 @@
+"""How full a placement would be with the members of a group: NodeResourcesFit's PlacementScore.
+
+It is always MostAllocated over the resources of the profile's strategy, so that gangs leave whole
+domains free for others. A scalar resource counts where members ask for it.
+
+Source: pkg/scheduler/framework/plugins/noderesources resource_allocation.go (scorePlacement),
+most_allocated.go (v1.36).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.resources import is_scalar_resource
+from scheduler.kernel.framework.interface import MAX_NODE_SCORE, Scores
+from scheduler.kernel.framework.placements import Candidates
+from scheduler.kernel.plugins.resource_columns import ResourceColumns
+from scheduler.kernel.snapshot import Snapshot
+
+
+def placement_scores(
+    resources: Sequence[tuple[str, int]], candidates: Candidates, snapshot: Snapshot
+) -> Scores:
+    """0 to 100 by candidate.
+
+    Args:
+        resources: names and weights.
+        candidates: the placements.
+        snapshot: the cluster without the members.
+    """
+    table, weight_of = snapshot.table, dict(resources)
+    columns = ResourceColumns(table, tuple(weight_of), {})
+    names, rows = columns.names, table.all_rows
+    if not names:
+        return np.zeros(len(candidates.placements.numbers))
+    offered = columns.allocatable(table, rows)
+    # Nodes that offer nothing of a resource do not count, whatever runs there.
+    taken = np.where(offered > 0, columns.non_zero_requested(table, rows), 0.0)
+    allocatable = _whole(candidates.placements.sums(offered))
+    each = [
+        [kind.shape.scoring_requests.get(name, 0) for kind in candidates.kinds] for name in names
+    ]
+    asked = _whole(np.array(each, np.float64) @ candidates.placed)
+    requested = _whole(candidates.placements.sums(taken)) + asked
+    counts = allocatable > 0
+    for line, name in enumerate(names):
+        if is_scalar_resource(name):
+            counts[line] &= asked[line] > 0
+    full = np.minimum(requested, allocatable) * MAX_NODE_SCORE // np.maximum(allocatable, 1)
+    weights = np.array([[weight_of[name]] for name in names]) * counts
+    scores: Scores = ((full * weights).sum(axis=0) // np.maximum(weights.sum(axis=0), 1)) + 0.0
+    return scores
+
+
+def _whole(amounts: NDArray[np.float64]) -> NDArray[np.int64]:
+    return amounts.astype(np.int64)
