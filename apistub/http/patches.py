@@ -54,7 +54,7 @@ def merge(document: Any, patch: Any) -> Any:
     return result
 
 
-def merge_strategically(document: Any, patch: Object) -> Object:
+def merge_strategically(document: Any, patch: Object) -> Object:  # noqa: C901 - the directives in the order in which they count
     """The document with a strategic patch merged into it; the given one is left as it is.
 
     Raises:

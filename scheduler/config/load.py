@@ -81,7 +81,7 @@ def load(
     )
 
 
-def load_object(
+def load_object(  # noqa: PLR0913 - all but the value by name
     value: Value,
     *,
     source: str = "configuration",

@@ -139,7 +139,7 @@ class _Walker:
         self._problems = problems
         self._hint = hint
 
-    def struct(self, described: mi.StructType, value: Value, path: Path) -> object:
+    def struct(self, described: mi.StructType, value: Value, path: Path) -> object:  # noqa: C901, PLR0912 - each step has its own message
         """Decode a mapping with known fields."""
         fields = {field.encode_name: field for field in described.fields if is_written(field)}
         if not isinstance(value, dict):
@@ -168,7 +168,7 @@ class _Walker:
                 self._problems.add(path, str(problem))
             return None
 
-    def any(self, described: mi.Type, value: Value, path: Path) -> object:  # noqa: PLR0911  one line per kind of type
+    def any(self, described: mi.Type, value: Value, path: Path) -> object:  # noqa: C901, PLR0911, PLR0912 - one line per kind of type
         """Decode whatever the type says."""
         match described:
             case mi.UnionType(types=types):
@@ -238,7 +238,7 @@ class _Walker:
         self._problems.add(path, not_among(value, known))
         return next(iter(choices))
 
-    def _scalar(self, described: mi.Type, value: Value, path: Path) -> object:
+    def _scalar(self, described: mi.Type, value: Value, path: Path) -> object:  # noqa: C901, PLR0912 - one case per kind of type
         match described:
             case mi.BoolType():
                 if isinstance(value, bool):

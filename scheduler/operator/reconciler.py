@@ -167,7 +167,7 @@ class Reconciler:
             return [f"Scheduler {scheduler.key}: {_failure(problem)}"]
         return [f"Scheduler {scheduler.key}: {failure}" for failure in failures]
 
-    async def _apply(
+    async def _apply(  # noqa: C901, PLR0912 - one step after the other, each with its failures
         self, scheduler: Scheduler, configuration: Configuration, deployment: Json | None
     ) -> list[str]:
         """Make the objects of an instance as they are to be; return the failures."""
@@ -177,12 +177,7 @@ class Reconciler:
         written = json.dumps(objects)
         before = self._applied.get(scheduler.key)
         generation = _generation(deployment)
-        if (
-            before is not None
-            and before.objects == written
-            and before.deployment_generation == generation
-            and self._clock.monotonic() - before.at < RESYNC_SECONDS
-        ):
+        if before is not None and self._is_current(before, written, generation):
             return []
         uids, failures = await self._owned(scheduler, map(reference, objects), may_adopt=True)
         if failures:
@@ -203,6 +198,14 @@ class Reconciler:
             now = self._clock.monotonic()
             self._applied[scheduler.key] = _Applied(written, now, generation)
         return failures
+
+    def _is_current(self, before: _Applied, written: str, generation: int) -> bool:
+        """Whether the objects are as they were applied, lately enough."""
+        return (
+            before.objects == written
+            and before.deployment_generation == generation
+            and self._clock.monotonic() - before.at < RESYNC_SECONDS
+        )
 
     async def _report(
         self, scheduler: Scheduler, configuration: Configuration, failures: list[str]

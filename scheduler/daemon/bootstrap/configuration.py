@@ -40,7 +40,7 @@ def read_configuration(
     return config, (*notices, *told)
 
 
-def check_usable(
+def check_usable(  # noqa: PLR0913 - what a configuration is checked against
     config: KubeSchedulerConfiguration,
     implemented: Collection[str],
     feature_gates: Iterable[str],

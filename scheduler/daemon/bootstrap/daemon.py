@@ -93,7 +93,7 @@ class RunningDaemon:
         reloader: keeps the configuration as its file says.
     """
 
-    def __init__(  # noqa: PLR0913 - what differs between a cluster, a test and a benchmark
+    def __init__(  # noqa: PLR0913, PLR0915 - what differs between a cluster, a test and a benchmark; the parts in their order
         self,
         options: RunOptions,
         config: KubeSchedulerConfiguration,

@@ -51,7 +51,7 @@ class Reloader:
         in_force: the configuration by which is decided.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts that take a new configuration
         self,
         options: RunOptions,
         in_force: KubeSchedulerConfiguration,

@@ -126,7 +126,7 @@ async def load_connection(
     return Connection(source, await _access(source, None, is_refused=False, environ=environ))
 
 
-async def load_connection_to(
+async def load_connection_to(  # noqa: PLR0913 - what a kubeconfig may leave to the caller
     server: str,
     *,
     kubeconfig: str = "",

@@ -83,7 +83,7 @@ class ApiSession:
         home: the loop that connection and metrics belong to, when this session is another's.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what one connection differs in from another
         self,
         connection: Connection,
         *,
@@ -133,7 +133,7 @@ class ApiSession:
             self._close_direct()
             await self._session.close()
 
-    async def request(
+    async def request(  # noqa: PLR0913 - the parts of a request, by name
         self,
         method: str,
         path: str,

@@ -52,7 +52,7 @@ class EventBroadcaster:
         is_paused: whether events wait because the last one had no answer.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - ports and limits, by name
         self,
         writes: PodWrites,
         clock: Clock,

@@ -110,7 +110,7 @@ class Informer(Generic[T]):
             a watch is open.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0915 - its ports, and the state of one watch
         self,
         kind: Kind[T],
         session: ApiSession,

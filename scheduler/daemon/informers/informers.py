@@ -21,7 +21,7 @@ log = get_logger(__name__)
 class Informers:
     """One informer per kind."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - ports that all informers share
         self,
         session: ApiSession,
         kinds: Iterable[Kind[Any]] = KINDS,

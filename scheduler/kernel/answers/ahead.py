@@ -6,7 +6,7 @@ plugins look at counts, and members of a group are placed one after the other, a
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from itertools import islice
 from random import Random
 from typing import Final, TypeAlias, TypeVar
@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 Steps: TypeAlias = Generator[None, None, _T]
 """Short steps to an answer; others may run in between."""
 
-MOST_AT_ONCE: Final = 512
+MOST_AT_ONCE: Final = 128
 """So many pods come or go within one step."""
 
 
@@ -38,6 +38,7 @@ class Ahead:
     Attributes:
         places: the nodes of the pods that were placed when the answer was yes last.
         looks: how often a node was looked for.
+        running: of the pods on nodes those that may be gone; to be filled in before any question.
     """
 
     def __init__(
@@ -46,7 +47,6 @@ class Ahead:
         framework: Framework,
         pods: Sequence[PodInfo],
         needed: int,
-        running: Sequence[PodInfo],
     ) -> None:
         """Copy the cluster as it is now.
 
@@ -55,7 +55,6 @@ class Ahead:
             framework: the profile that decides.
             pods: those that wait, in the order in which they are placed.
             needed: for how many of them there must be a place.
-            running: the pods that may be gone, on nodes that there are.
 
         Raises:
             PluginError: what plugins know cannot be forked.
@@ -63,6 +62,7 @@ class Ahead:
         core = engine.core
         self.places: frozenset[str] = frozenset()
         self.looks = 0
+        self.running: Sequence[PodInfo] = ()
         self._backing = engine.backing
         self._nominated = core.queue.nominator
         self._framework = framework.beside()
@@ -73,7 +73,6 @@ class Ahead:
         kinds: dict[PodKind, PodKind] = {}
         self._pods = [_of_own_kind(pod, kinds) for pod in pods]
         self._needed = needed
-        self._running = running
         self._gone: set[int] = set()
         self._world = core.snapshot.copy()
         # For these plugins it is the cluster: what they keep about it holds as it changes.
@@ -82,6 +81,11 @@ class Ahead:
         if any(pod.needs for pod in pods) or not framework.plugins.are_trusted:
             self._own = _OwnStates(core.states.fork())
             self._states = self._own.states
+
+    def pods_by_node(self) -> Iterator[Iterable[PodInfo]]:
+        """The pods of each node, as they were when the cluster was copied."""
+        for row in self._world.table.live_rows().tolist():
+            yield self._world.info(row).pods.values()
 
     def fits_without(self, gone: Collection[int]) -> Steps[bool]:
         """Whether the pods find their places if these of the running pods are gone, by number.
@@ -104,7 +108,7 @@ class Ahead:
         """Have just these of the running pods be gone."""
         changes = iter([*sorted(wanted - self._gone), *sorted(self._gone - wanted)])
         while several := list(islice(changes, MOST_AT_ONCE)):
-            pods = [(self._running[number], number in wanted) for number in several]
+            pods = [(self.running[number], number in wanted) for number in several]
             self._world.update(PodRemoved(pod) if ends else PodAdded(pod) for pod, ends in pods)
             if self._own is not None:
                 for pod, ends in pods:

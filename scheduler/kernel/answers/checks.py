@@ -82,7 +82,7 @@ class EveryCheck(msgspec.Struct, frozen=True, eq=False):
         return ()
 
 
-def every_check(
+def every_check(  # noqa: C901, PLR0912, PLR0915 - one sum over filters, read from top to bottom
     framework: Framework,
     pod: PodInfo,
     snapshot: Snapshot,

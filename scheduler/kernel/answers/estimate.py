@@ -93,19 +93,12 @@ def estimate(
         return None
     if len(wanted.pods) > 1 and _have_own_things(engine, wanted.pods):
         return Estimate(_NOT_ESTIMATED)
-    candidates, unknown = yield from _candidates(engine, wanted, now)
-    # From here to the first step nothing happens: copy and pods agree.
     engine.core.catch_up()
-    cache, row_of = engine.core.cache, engine.core.snapshot.table.row_of
-    ending = [
-        each
-        for each in candidates
-        if cache.get_pod(each.pod.uid) is each.pod and each.pod.node_name in row_of
-    ]
-    ending.sort(key=lambda each: (each.end.time, each.pod.key))
     try:
-        ahead = Ahead(engine, framework, wanted.pods, wanted.needed, [each.pod for each in ending])
+        ahead = Ahead(engine, framework, wanted.pods, wanted.needed)
         yield
+        ending, unknown = yield from _ending(engine, ahead, wanted, now)
+        ahead.running = [each.pod for each in ending]
         return (yield from _bisect(ahead, wanted, ending, unknown, now))
     except PluginError:
         return None
@@ -208,22 +201,24 @@ def _have_own_things(engine: Engine, pods: Sequence[PodInfo]) -> bool:
     )
 
 
-def _candidates(engine: Engine, wanted: _Wanted, now: float) -> Steps[tuple[list[_Ending], int]]:
-    """The running pods whose ends are known, and how many others will end some time."""
-    core = engine.core
+def _ending(
+    engine: Engine, ahead: Ahead, wanted: _Wanted, now: float
+) -> Steps[tuple[list[_Ending], int]]:
+    """The running pods whose ends are known, the first first; how many others end some time."""
     found: list[_Ending] = []
-    unknown = 0
-    for number, info in enumerate(list(core.cache.nodes.values())):
-        for pod in list(info.pods.values()):
+    unknown, durations = 0, engine.core.durations
+    for number, pods in enumerate(ahead.pods_by_node()):
+        for pod in pods:
             if wanted.group[1] and (pod.namespace, pod.group_name) == wanted.group:
                 continue
-            end = expected_end(pod, now, core.durations)
+            end = expected_end(pod, now, durations)
             if end is not None:
                 found.append(_Ending(pod, end))
             elif not never_ends(pod):
                 unknown += 1
         if number % _NODES_AT_ONCE == _NODES_AT_ONCE - 1:
             yield
+    found.sort(key=lambda each: each.end.time)
     return found, unknown
 
 

@@ -193,7 +193,7 @@ class Explainer:
 
     # --- judging --------------------------------------------------------------------------------
 
-    def _judge(self, framework: Framework, pod: PodInfo, depth: Depth) -> Judgement:
+    def _judge(self, framework: Framework, pod: PodInfo, depth: Depth) -> Judgement:  # noqa: C901, PLR0912 - the cycle of one pod, read from top to bottom
         summary = PodAnswer(
             pod.key,
             framework.profile_name,

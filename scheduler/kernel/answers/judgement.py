@@ -229,7 +229,7 @@ class Judgement(msgspec.Struct, frozen=True):
         return said, of_row[self.nodes.rows]
 
 
-def judgement_of(
+def judgement_of(  # noqa: PLR0913, PLR0917 - what one cycle has found
     summary: PodAnswer,
     snapshot: Snapshot,
     nodes: NodeNames,

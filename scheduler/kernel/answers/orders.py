@@ -106,7 +106,7 @@ def _ways(binding: PodChange, unsure: Sequence[PodChange]) -> Iterator[_Counted]
     yield frozenset(numbers) - room
 
 
-def state(
+def state(  # noqa: C901 - each pod as it was, beside what it is
     binding: PodChange,
     changes: Sequence[PodChange],
     counted: _Counted,

@@ -201,7 +201,7 @@ class Shadow:
 
     # --- judging --------------------------------------------------------------------------------
 
-    def _hear(self, pod: PodInfo, now: float) -> None:
+    def _hear(self, pod: PodInfo, now: float) -> None:  # noqa: PLR0912 - one branch per change of a pod
         """A pod is new or has changed; what matters is that it has a node for the first time."""
         core, scheduler = self._core, pod.spec.scheduler_name
         known = core.cache.get_pod(pod.uid)

@@ -101,7 +101,7 @@ def _unknown_words(spec: PodSpec, snapshot: Snapshot) -> Iterator[_Word]:
             yield _Word(path, name, offered, "resource")
 
 
-def _of_labels(spec: PodSpec, snapshot: Snapshot) -> Iterator[_Word]:
+def _of_labels(spec: PodSpec, snapshot: Snapshot) -> Iterator[_Word]:  # noqa: C901, PLR0912 - one branch per place that names labels
     keys = snapshot.label_keys()
     for key, value in spec.node_selector.items():
         path = f"{NODE_SELECTOR}[{key}]"

@@ -80,7 +80,7 @@ class Whys:
         self._state: object = None
         self._known: dict[object, PodAnswer] = {}
 
-    def add(
+    def add(  # noqa: PLR0913, PLR0917 - what a pod is judged on
         self,
         answer: PodAnswer,
         depth: Depth,
@@ -129,7 +129,7 @@ class Whys:
         )
 
 
-def explained(  # noqa: PLR0913 - what a pod is judged on, and what is known of it already
+def explained(  # noqa: PLR0913, PLR0917 - what a pod is judged on, and what is known of it already
     depth: Depth,
     framework: Framework,
     pod: PodInfo,

@@ -55,7 +55,7 @@ _PATHS: Final = (
 """What goes from a path that people know anyway."""
 
 
-def obstacle_text(obstacle: Obstacle) -> str:
+def obstacle_text(obstacle: Obstacle) -> str:  # noqa: PLR0911 - one case per kind of obstacle
     """What stands in the way, in one line."""
     match obstacle:
         case ResourceObstacle():

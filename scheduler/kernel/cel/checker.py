@@ -87,7 +87,7 @@ class _Checker:
         self.checked.types[id(node)] = found
         return found
 
-    def _found(self, node: Node) -> Type:
+    def _found(self, node: Node) -> Type:  # noqa: PLR0911 - one case per kind of node
         match node:
             case Literal():
                 return _LITERALS[type(node.value)]
@@ -182,7 +182,7 @@ class _Checker:
             )
         return self._resolve(node, function, kinds, is_method=target is not None)
 
-    def _resolve(
+    def _resolve(  # noqa: C901 - overloads are tried as upstream does
         self, node: Call, function: Function, kinds: list[Type], *, is_method: bool
     ) -> Type:
         if function.name in {"_&&_", "_||_"}:

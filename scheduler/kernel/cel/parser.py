@@ -299,7 +299,7 @@ class _Parser:
         self.expect("}")
         return node
 
-    def _literal(self) -> Node:
+    def _literal(self) -> Node:  # noqa: PLR0911 - one case per kind of token
         position = self._words[self._next].position
         minus = "-" if self._skip("-") else ""
         word = self._take()

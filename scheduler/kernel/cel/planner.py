@@ -69,7 +69,7 @@ class Planner:
         self._checked = checked
         self._scopes: list[_Scope] = []
 
-    def plan(self, node: Node) -> Plan:
+    def plan(self, node: Node) -> Plan:  # noqa: PLR0911 - one case per kind of node
         """Plan a node and all below it.
 
         Raises:

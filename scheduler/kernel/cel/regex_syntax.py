@@ -103,7 +103,7 @@ class _Parser:
                 parts.append(self._repeated(part))
         return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
 
-    def _atom(self) -> Pattern | None:
+    def _atom(self) -> Pattern | None:  # noqa: C901, PLR0911, PLR0912 - one case per kind of atom
         letter = self._letter()
         match letter:
             case "(":

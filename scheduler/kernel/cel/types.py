@@ -141,7 +141,7 @@ class Substitutions:
         self._log.append((key, self._types.get(key)))
         self._types[key] = kind
 
-    def _fits(self, one: Type, two: Type) -> bool:
+    def _fits(self, one: Type, two: Type) -> bool:  # noqa: PLR0911 - one case per kind of type
         if two.sort == "parameter":
             valid, known = self._substitutes(one, two)
             if valid or known:

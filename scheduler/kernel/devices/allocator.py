@@ -201,7 +201,7 @@ class Allocator:
         self._outcomes.clear()
         self._area_changes = -1
 
-    def _classes_of(
+    def _classes_of(  # noqa: C901, PLR0912, PLR0915 - one pass over the requests, with columns that all steps share
         self, layouts: Sequence[Layout], areas: Sequence[Area] | None, nodes: Rows | None
     ) -> list[int]:
         """By layout, the number of the class that it falls into.
@@ -217,7 +217,7 @@ class Allocator:
             here = np.concatenate([_mask(layout) for layout in layouts])
         judging = self._judging
         availabilities = np.zeros(len(rows), np.intp)
-        consumption = self._table.columns.consumption[rows]
+        consumption = self._table.columns.consumption.of(rows)
         if consumption.any():
             availabilities = np.concatenate([judging.availabilities(one) for one in layouts])
         short = judging.short(rows, availabilities)
@@ -250,8 +250,9 @@ class Allocator:
             columns |= self._shared_columns(rows)
             if consumption[kept].any():
                 columns["pool"] = np.concatenate([layout.pool_of for layout in layouts])[kept]
-                columns["consumption"] = consumption[kept]
-                columns["available"] = availabilities[kept]
+                consumed, rests = self._table.columns.consumption, judging.usage.rests
+                columns[f"consumption {consumed.numbering}"] = consumption[kept]
+                columns[f"available {rests.numbering}"] = availabilities[kept]
             if beside and areas is not None:
                 columns["slot"] = np.concatenate(list(map(_slots, layouts, areas)))[kept]
             keys = _keys(columns, owner, flags)
@@ -265,13 +266,13 @@ class Allocator:
 
     def _shared_columns(self, rows: Rows) -> dict[str, Rows]:
         """What tells devices apart that are shared: their capacities, and what is consumed."""
-        columns, usage = self._table.columns, self._judging.usage
-        multiple = columns.multiple[rows]
+        sizes, state = self._table.columns.sizes, self._judging.usage.state
+        multiple = self._table.columns.multiple[rows]
         if not multiple.any():
             return {}
         return {
-            "capacities": np.where(multiple, columns.capacity_set[rows] + 1, 0),
-            "state": np.where(multiple, usage.state[rows], 0),
+            f"capacities {sizes.numbering}": np.where(multiple, sizes.of(rows) + 1, 0),
+            f"state {state.numbering}": np.where(multiple, state.of(rows), 0),
         }
 
     # --- answers --------------------------------------------------------------------------------

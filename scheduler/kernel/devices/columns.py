@@ -23,19 +23,17 @@ from scheduler.kernel.cel.table import (
     UnreadableAttributeError,
     attribute_value,
 )
-from scheduler.kernel.snapshot.interning import Interner
+from scheduler.kernel.snapshot.interning import InternedColumn
 
 T = TypeVar("T")
-
-NONE: Final = 0
-"""The number of "no taints", "no capacities" and "no counters"."""
 
 _MIN_CAPACITY: Final = 64
 _SPARE_VALUES: Final = 64
 """Values of no row that are not worth dropping."""
-_ARRAYS: Final = ("alive", "multiple", "taint_set", "capacity_set", "consumption")
+_ARRAYS: Final = ("alive", "multiple")
 _EFFECTIVE: Final = frozenset({NO_SCHEDULE, NO_EXECUTE})
 """Effects of taints that keep claims away; others, such as None, only inform."""
+_decode_capacities = msgspec.json.Decoder(dict[str, DeviceCapacity]).decode
 
 
 class Consumed(NamedTuple):
@@ -166,22 +164,18 @@ class DeviceColumns:
         devices: by row, the device, or None.
         alive: by row, whether there is a device.
         multiple: by row, whether the device is shared.
-        taint_set: by row, the number of its taints in `taint_sets`.
-        capacity_set: by row, the number of its capacities in `capacity_sets`.
-        consumption: by row, the number of what it consumes in `consumptions`.
-        taint_sets: distinct lists of taints that keep claims away.
-        capacity_sets: distinct capacities of devices, by number.
-        consumptions: distinct lists of counters that devices consume.
+        taints: by row, those that keep claims away.
+        sizes: by row, the capacities as JSON; see `capacities_of`.
+        consumption: by row, the counters that the device consumes.
     """
 
     def __init__(self) -> None:
         self.size = 0
         self.capacity = _MIN_CAPACITY
         self.devices: list[Device | None] = []
-        self.taint_sets = Interner[tuple[DeviceTaint, ...]](((),))
-        self.capacity_sets: list[Mapping[str, DeviceCapacity]] = [{}]
-        self.consumptions = Interner[tuple[Consumed, ...]](((),))
-        self._capacity_numbers = Interner[bytes]((b"{}",))
+        self.taints = InternedColumn[tuple[DeviceTaint, ...]]((), self.capacity)
+        self.sizes = InternedColumn(b"{}", self.capacity)
+        self.consumption = InternedColumn[tuple[Consumed, ...]]((), self.capacity)
         self._free: list[int] = []
         self._drivers: _GrowingColumn[str] = _GrowingColumn(self.capacity)
         self._attributes: _NamedColumns[AttributeValue] = _NamedColumns()
@@ -189,9 +183,10 @@ class DeviceColumns:
         self._unreadable: dict[int, str] = {}
         self.alive = np.zeros(self.capacity, np.bool_)
         self.multiple = np.zeros(self.capacity, np.bool_)
-        self.taint_set = np.zeros(self.capacity, np.intp)
-        self.capacity_set = np.zeros(self.capacity, np.intp)
-        self.consumption = np.zeros(self.capacity, np.intp)
+
+    def capacities_of(self, number: int) -> Mapping[str, DeviceCapacity]:
+        """The capacities of a number of `sizes`."""
+        return _decode_capacities(self.sizes.values.values[number])
 
     # --- for CEL programs -----------------------------------------------------------------------
 
@@ -239,9 +234,9 @@ class DeviceColumns:
         self.alive[row] = True
         self._drivers.set(row, driver)
         self.multiple[row] = device.allow_multiple_allocations
-        self.taint_set[row] = self._taint_set_of(device)
-        self.capacity_set[row] = self._capacity_set_of(device)
-        self.consumption[row] = self.consumptions.intern(consumption)
+        self.taints.set(row, _taints_of(device), self.capacity)
+        self.sizes.set(row, msgspec.json.encode(device.capacity), self.capacity)
+        self.consumption.set(row, consumption, self.capacity)
         for name, capacity in device.capacity.items():
             key = _split(name, driver)
             self._capacities.set(row, key, str(capacity.value), self.capacity)
@@ -261,6 +256,9 @@ class DeviceColumns:
         for name in device.capacity:
             self._capacities.clear(row, _split(name, driver))
         self._unreadable.pop(row, None)
+        self.taints.set(row, (), self.capacity)
+        self.sizes.set(row, b"{}", self.capacity)
+        self.consumption.set(row, (), self.capacity)
         self.devices[row] = None
         self.alive[row] = False
         self._free.append(row)
@@ -270,10 +268,8 @@ class DeviceColumns:
         copy = object.__new__(DeviceColumns)
         copy.__dict__.update(self.__dict__)
         copy.devices = self.devices.copy()
-        copy.taint_sets = Interner(self.taint_sets.values)
-        copy.capacity_sets = self.capacity_sets.copy()
-        copy.consumptions = Interner(self.consumptions.values)
-        copy._capacity_numbers = Interner(self._capacity_numbers.values)
+        copy.taints, copy.sizes = self.taints.copy(), self.sizes.copy()
+        copy.consumption = self.consumption.copy()
         copy._free = self._free.copy()
         copy._drivers = self._drivers.copy()
         copy._attributes = self._attributes.copy()
@@ -297,17 +293,6 @@ class DeviceColumns:
         else:
             self._attributes.set(row, _split(name, driver), value, self.capacity)
 
-    def _taint_set_of(self, device: Device) -> int:
-        # When a taint was added changes nothing for the allocator.
-        taints = (t for t in device.taints if t.effect in _EFFECTIVE)
-        return self.taint_sets.intern(tuple(DeviceTaint(t.key, t.value, t.effect) for t in taints))
-
-    def _capacity_set_of(self, device: Device) -> int:
-        number = self._capacity_numbers.intern(msgspec.json.encode(device.capacity))
-        if number == len(self.capacity_sets):
-            self.capacity_sets.append(device.capacity)
-        return number
-
     def _new_row(self) -> int:
         if self._free:
             return self._free.pop()
@@ -328,6 +313,12 @@ class DeviceColumns:
             new = np.zeros(self.capacity, old.dtype)
             new[: len(old)] = old
             setattr(self, name, new)
+
+
+def _taints_of(device: Device) -> tuple[DeviceTaint, ...]:
+    # When a taint was added changes nothing for the allocator.
+    taints = (t for t in device.taints if t.effect in _EFFECTIVE)
+    return tuple(DeviceTaint(t.key, t.value, t.effect) for t in taints)
 
 
 def _split(name: str, driver: str) -> tuple[str, str]:

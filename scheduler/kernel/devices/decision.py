@@ -238,7 +238,7 @@ class DeviceDecision:
             else:
                 self._judge_case(self._case(resources), group)
 
-    def _judge_case(self, number: int, rows: NDArray[np.intp]) -> None:
+    def _judge_case(self, number: int, rows: NDArray[np.intp]) -> None:  # noqa: C901 - what the allocator says, then claims that have devices
         case = self._cases[number]
         self._case_of[rows] = number
         if case.allocator is not None:

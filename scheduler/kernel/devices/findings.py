@@ -159,7 +159,7 @@ class Examination:
         if any(layout.here is not None for layout in layouts):
             self._here = np.concatenate([_here(layout) for layout in layouts])
         self._short = np.zeros(len(self._rows), np.bool_)
-        if judging.usage.table.columns.consumption[self._rows].any():
+        if judging.usage.table.columns.consumption.of(self._rows).any():
             available = [judging.availabilities(layout) for layout in layouts if len(layout.rows)]
             self._short = judging.short(self._rows, _joined(available))
 
@@ -233,7 +233,7 @@ class Examination:
             every &= mask
         return every
 
-    def _look(self, ask: Ask, claim: str) -> _Looked:
+    def _look(self, ask: Ask, claim: str) -> _Looked:  # noqa: PLR0915 - the steps of one request, counted one after the other
         """What becomes of a request."""
         judging, usage, rows = self._judging, self._judging.usage, self._rows
         left = self._here.copy()
@@ -295,10 +295,10 @@ class Examination:
         return int(np.count_nonzero(seen))
 
     def _taints(self, ask: Ask, rows: Rows) -> dict[str, int]:
-        columns = self._judging.usage.table.columns
+        taints = self._judging.usage.table.columns.taints
         counts: Counter[str] = Counter()
-        for number in columns.taint_set[rows].tolist():
-            for taint in columns.taint_sets.values[number]:
+        for number in taints.of(rows).tolist():
+            for taint in taints.values.values[number]:
                 written = Taint(taint.key, taint.value, taint.effect)
                 if not ask.tolerations.tolerate(written):
                     counts[taint_text(written)] += 1

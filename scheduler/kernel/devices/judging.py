@@ -37,51 +37,63 @@ _NOTHING: Final[Amounts] = {}
 
 
 class _AskColumns:
-    """What one request makes of taints and of capacities; worked out once per distinct one."""
+    """What one request makes of taints and of capacities; worked out once per distinct one.
+
+    What is known by number is forgotten when the numbers are others.
+    """
 
     def __init__(self, ask: Ask) -> None:
         self.ask = ask
         self._tolerated = np.zeros(0, np.bool_)
+        self._taints: object = None
         self._shares: list[tuple[Share, ...] | None] = []
         self._fits = np.zeros(0, np.bool_)
         self._fits_beside: dict[tuple[int, int], bool] = {}
+        self._numberings = (0, 0)
 
     def tolerated(self, usage: Usage) -> Mask:
         """By number of a list of taints, whether the request puts up with all of them."""
-        sets = usage.table.columns.taint_sets.values
-        if len(self._tolerated) < len(sets):
-            self._tolerated = np.array([self._tolerates(taints) for taints in sets], np.bool_)
+        sets = usage.table.columns.taints.values
+        if self._taints is not sets or len(self._tolerated) < len(sets):
+            self._tolerated = np.array([self._tolerates(t) for t in sets.values], np.bool_)
+            self._taints = sets
         return self._tolerated
 
-    def shares(self, usage: Usage, capacity_set: int) -> tuple[Share, ...] | None:
+    def shares(self, usage: Usage, size: int) -> tuple[Share, ...] | None:
         """What the request takes of a device with such capacities; None when it cannot."""
-        sets = usage.table.columns.capacity_sets
-        while len(self._shares) <= capacity_set:
-            capacities = sets[len(self._shares)]
+        self._forget_old_numbers(usage)
+        while len(self._shares) <= size:
+            capacities = usage.table.columns.capacities_of(len(self._shares))
             self._shares.append(shares_of(capacities, self.ask.capacity))
-        return self._shares[capacity_set]
+        return self._shares[size]
 
     def fits(self, usage: Usage, rows: Rows) -> Mask:
         """By given row, whether the device provides what is asked for beside what is consumed."""
-        columns = usage.table.columns
+        self._forget_old_numbers(usage)
+        sizes = usage.table.columns.sizes
         known = len(self._fits)
-        if known < len(columns.capacity_sets):
-            more = [
-                self._fit(usage, i, UNTOUCHED) for i in range(known, len(columns.capacity_sets))
-            ]
+        if known < len(sizes.values):
+            more = [self._fit(usage, i, UNTOUCHED) for i in range(known, len(sizes.values))]
             self._fits = np.concatenate([self._fits, np.array(more, np.bool_)])
-        capacity_sets, states = columns.capacity_set[rows], usage.state[rows]
-        found = self._fits[capacity_sets]
+        size, states = sizes.of(rows), usage.state.of(rows)
+        found = self._fits[size]
         for place in np.flatnonzero(states != UNTOUCHED).tolist():
-            pair = (int(capacity_sets[place]), int(states[place]))
+            pair = (int(size[place]), int(states[place]))
             if pair not in self._fits_beside:
                 self._fits_beside[pair] = self._fit(usage, *pair)
             found[place] = self._fits_beside[pair]
         return found
 
-    def _fit(self, usage: Usage, capacity_set: int, state: int) -> bool:
-        shares = self.shares(usage, capacity_set)
-        return shares is not None and fit(shares, dict(usage.states.values[state]), _NOTHING)
+    def _forget_old_numbers(self, usage: Usage) -> None:
+        numberings = (usage.table.columns.sizes.numbering, usage.state.numbering)
+        if self._numberings == numberings:
+            return
+        self._shares, self._fits = [], np.zeros(0, np.bool_)
+        self._fits_beside, self._numberings = {}, numberings
+
+    def _fit(self, usage: Usage, size: int, state: int) -> bool:
+        shares = self.shares(usage, size)
+        return shares is not None and fit(shares, dict(usage.state.values.values[state]), _NOTHING)
 
     def _tolerates(self, taints: Sequence[DeviceTaint]) -> bool:
         tolerations = self.ask.tolerations
@@ -106,6 +118,7 @@ class Judging:
         self._attributes = attributes
         self._asks = [_AskColumns(ask) for ask in plan.asks]
         self._short: dict[tuple[int, int], bool] = {}
+        self._numberings = (0, 0)
 
     def codes(self, rows: Rows, here: Mask | None, short: Mask, budget: int | None) -> list[Codes]:
         """By request and given row, what the request makes of the device, before any search.
@@ -118,7 +131,7 @@ class Judging:
         """
         usage = self.usage
         in_use = usage.in_use[rows]
-        taint_sets = usage.table.columns.taint_set[rows]
+        taint_sets = usage.table.columns.taints.of(rows)
         found: list[Codes] = []
         for asked in self._asks:
             ask = asked.ask
@@ -146,18 +159,21 @@ class Judging:
             availabilities: by given row, the number of what is left in its pool.
         """
         usage, columns = self.usage, self.usage.table.columns
-        consumptions = columns.consumption[rows]
+        consumptions = columns.consumption.of(rows)
+        numberings = (columns.consumption.numbering, usage.rests.numbering)
+        if self._numberings != numberings:
+            self._short, self._numberings = {}, numberings
         found = np.zeros(len(rows), np.bool_)
         for place in np.flatnonzero(consumptions).tolist():
             pair = (int(consumptions[place]), int(availabilities[place]))
             known = self._short.get(pair)
             if known is None:
                 known = self._short[pair] = _is_short(
-                    columns.consumptions.values[pair[0]], usage.availability(pair[1])
+                    columns.consumption.values.values[pair[0]], usage.availability(pair[1])
                 )
             row = rows[place]
             # The first share of a device has taken the counters for all of them.
-            found[place] = known and not (columns.multiple[row] and usage.state[row] != UNTOUCHED)
+            found[place] = known and not (columns.multiple[row] and usage.is_touched(row))
         return found
 
     def availabilities(self, layout: Layout) -> Rows:
@@ -171,12 +187,12 @@ class Judging:
 
     def tolerated(self, ask: Ask, rows: Rows) -> Mask:
         """By given row, whether a request puts up with the taints of the device."""
-        taint_sets = self.usage.table.columns.taint_set[rows]
+        taint_sets = self.usage.table.columns.taints.of(rows)
         return self._asks[ask.index].tolerated(self.usage)[taint_sets]
 
     def shares(self, ask: Ask, row: int) -> tuple[Share, ...]:
         """What a request takes of a shared device."""
-        number = int(self.usage.table.columns.capacity_set[row])
+        [number] = self.usage.table.columns.sizes.of(np.array([row], np.intp)).tolist()
         return self._asks[ask.index].shares(self.usage, number) or ()
 
     def value_columns(self, rows: Rows) -> list[ValueColumn]:
@@ -194,10 +210,10 @@ class Judging:
         rows: list[int] = layout.rows.tolist()
         ids = [table.id_of(row) for row in rows]
         multiple: list[bool] = columns.multiple[layout.rows].tolist()
-        capacity_sets: list[int] = columns.capacity_set[layout.rows].tolist()
-        consumptions: list[int] = columns.consumption[layout.rows].tolist()
-        sizes = [len(view.rows) for view in layout.views]
-        firsts = np.cumsum([0, *sizes])[:-1].tolist() if sizes else []
+        sizes: list[int] = columns.sizes.of(layout.rows).tolist()
+        consumptions: list[int] = columns.consumption.of(layout.rows).tolist()
+        lengths = [len(view.rows) for view in layout.views]
+        firsts = np.cumsum([0, *lengths])[:-1].tolist() if lengths else []
         values = self.value_columns(layout.rows)
         return (
             Candidates(
@@ -214,11 +230,11 @@ class Judging:
                 ],
                 pool_of=layout.pool_of.tolist(),
                 multiple=multiple,
-                consumptions=[columns.consumptions.values[number] for number in consumptions],
+                consumptions=[columns.consumption.values.values[n] for n in consumptions],
                 shares=[
                     [
                         (asked.shares(usage, number) or ()) if shared else ()
-                        for number, shared in zip(capacity_sets, multiple, strict=True)
+                        for number, shared in zip(sizes, multiple, strict=True)
                     ]
                     for asked in self._asks
                 ],

@@ -136,7 +136,7 @@ def has_binding_conditions(claim: ResourceClaim) -> bool:
     )
 
 
-def is_ready(claim: ResourceClaim) -> bool:
+def is_ready(claim: ResourceClaim) -> bool:  # noqa: C901 - conditions are read in upstream's order
     """Whether the devices of an allocated claim are ready for a pod to be bound.
 
     Raises:

@@ -162,7 +162,7 @@ class Pool:
         local: by node number, the slices that name the node.
         broad: slices that leave it to conditions which nodes see them.
         counting: slices with counters, which every node sees; they hold no devices.
-        changes: how often slices came or went.
+        changes: grows when slices come or go, also over a time in which there is no such pool.
     """
 
     __slots__ = (
@@ -177,13 +177,13 @@ class Pool:
         "placed",
     )
 
-    def __init__(self, pool_id: PoolId) -> None:
+    def __init__(self, pool_id: PoolId, changes: int = 0) -> None:
         self.id = pool_id
         self.placed: dict[str, Placed] = {}
         self.local: dict[int, list[Placed]] = {}
         self.broad: dict[str, Placed] = {}
         self.counting: dict[str, Placed] = {}
-        self.changes = 0
+        self.changes = changes
         self._consuming = 0
         self._generations: Counter[int] = Counter()
         self._counters: dict[int, tuple[CounterTable, str]] = {}
@@ -220,12 +220,11 @@ class Pool:
 
     def copy(self) -> "Pool":
         """An independent copy; slices are shared, they do not change."""
-        copy = Pool(self.id)
+        copy = Pool(self.id, self.changes)
         copy.placed = self.placed.copy()
         copy.local = {node: list(placed) for node, placed in self.local.items()}
         copy.broad = self.broad.copy()
         copy.counting = self.counting.copy()
-        copy.changes = self.changes
         copy._consuming = self._consuming
         copy._generations = self._generations.copy()
         copy._counters = self._counters.copy()

@@ -283,7 +283,7 @@ class Search:
 
     # --- the search -----------------------------------------------------------------------------
 
-    def _enter(
+    def _enter(  # noqa: C901 - one step of the search, with all that rejects it
         self, claim: int, request: int, ask: Ask | None = None, place: int = 0, first: int = 0
     ) -> _Result | None:
         """Begin with a request, or with the next device of one.

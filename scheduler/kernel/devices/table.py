@@ -55,6 +55,8 @@ class DeviceTable:
         self._numbers: dict[str, int] = {}
         self._users: list[list[Placed]] = []
         self._free_numbers: list[int] = []
+        self._pool_changes = 0
+        """No pool that is gone had more."""
 
     def rows_of(self, device: DeviceId) -> tuple[int, ...]:
         """The rows of a device: one, or one per generation and slice that lists it."""
@@ -156,7 +158,7 @@ class DeviceTable:
                     placed.here[number] = np.array(here, np.bool_)
         pool = self.pools.get(placed.pool_id)
         if pool is None:
-            pool = self.pools[placed.pool_id] = Pool(placed.pool_id)
+            pool = self.pools[placed.pool_id] = Pool(placed.pool_id, self._pool_changes)
         pool.add(placed)
         missing = self.columns.size - len(self.placed)
         self.placed.extend([None] * missing)
@@ -183,6 +185,7 @@ class DeviceTable:
         pool = self.pools[old.pool_id]
         pool.remove(old)
         if not pool.placed:
+            self._pool_changes = max(self._pool_changes, pool.changes)
             del self.pools[old.pool_id]
         # A number that is free now may be given again: the nodes are noted before.
         self._note_nodes(old.nodes or ())

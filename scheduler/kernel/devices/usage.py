@@ -7,20 +7,19 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
 from scheduler.api.devices import AllocationResult, DeviceId, DeviceRequestAllocationResult
 from scheduler.api.quantity import parse
 from scheduler.kernel.devices.capacities import Amounts
-from scheduler.kernel.devices.columns import NONE
-from scheduler.kernel.devices.pools import CounterTable, Pool, PoolId
+from scheduler.kernel.devices.pools import CounterTable, Pool
+from scheduler.kernel.devices.rests import NO_COUNTERS, CounterRests
 from scheduler.kernel.devices.table import DeviceTable
-from scheduler.kernel.snapshot.interning import Interner
+from scheduler.kernel.snapshot.interning import InternedColumn
 from scheduler.kernel.snapshot.row_log import RowLog
 
-_Availability: TypeAlias = tuple[tuple[tuple[str, str], Decimal], ...]
 _NOTHING: Final[Amounts] = {}
 UNTOUCHED: Final = 0
 """The state of a device of which nothing is consumed."""
@@ -35,8 +34,8 @@ class Usage:
         allocations: by the claim's UID.
         in_use: by row, whether a claim has the device for itself.
         allocated: by row, whether a claim has the device or a share of it.
-        state: by row, which of `states` it is in.
-        states: what is consumed of shared devices, as distinct lists of names and amounts.
+        state: by row, what is consumed of a shared device, as a list of names and amounts.
+        rests: what is left of the counters of pools.
         node_log: numbers of nodes on which something was allocated or freed.
         broad_changes: how often that happened to devices that many nodes may see.
     """
@@ -46,16 +45,13 @@ class Usage:
         self.allocations: dict[str, AllocationResult] = {}
         self.in_use = np.zeros(table.columns.capacity, np.bool_)
         self.allocated = np.zeros(table.columns.capacity, np.bool_)
-        self.state = np.zeros(table.columns.capacity, np.intp)
-        self.states = Interner[tuple[tuple[str, Decimal], ...]](((),))
+        self.state = InternedColumn[tuple[tuple[str, Decimal], ...]]((), table.columns.capacity)
+        self.rests = CounterRests()
         self.node_log = RowLog()
         self.broad_changes = 0
         self._holders: dict[DeviceId, tuple[str, ...]] = {}
         self._shares: dict[DeviceId, int] = {}
         self._consumed: dict[DeviceId, Amounts] = {}
-        self._changes: dict[PoolId, int] = {}
-        self._availabilities = Interner[_Availability](((),))
-        self._available: dict[tuple[PoolId, int], tuple[int, int, int]] = {}
 
     # --- questions ------------------------------------------------------------------------------
 
@@ -75,20 +71,19 @@ class Usage:
         """What is consumed of a shared device; None when nothing is."""
         return self._consumed.get(device)
 
+    def is_touched(self, row: int) -> bool:
+        """Whether anything of a shared device is consumed."""
+        return bool(self.state.value_of(row))
+
     def availability_of(self, pool: Pool, generation: int) -> int:
         """The number of what is left of the counters of a pool; see `availability`."""
         if not pool.counting:
-            return NONE
-        key, versions = (pool.id, generation), (pool.changes, self._changes.get(pool.id, 0))
-        known = self._available.get(key)
-        if known is None or known[:2] != versions:
-            left = tuple(sorted(self._left(pool, generation).items()))
-            known = self._available[key] = (*versions, self._availabilities.intern(left))
-        return known[2]
+            return NO_COUNTERS
+        return self.rests.number(pool, generation, self._left)
 
     def availability(self, number: int) -> CounterTable:
         """What is left of counters, by its number; amounts may be negative."""
-        return dict(self._availabilities.values[number])
+        return self.rests.amounts(number)
 
     # --- changes --------------------------------------------------------------------------------
 
@@ -117,9 +112,10 @@ class Usage:
             self._grow(capacity)
         for row in went:
             self.in_use[row] = self.allocated[row] = False
-            self.state[row] = UNTOUCHED
+            self.state.set(row, (), capacity)
         for row in came:
             self._set_row(row, self.table.id_of(row))
+        self.rests.forget_gone(self.table.pools)
 
     def fork(self, table: DeviceTable) -> "Usage":
         """A copy that changes by itself."""
@@ -129,8 +125,7 @@ class Usage:
         copy.allocations = self.allocations.copy()
         copy.in_use = self.in_use.copy()
         copy.allocated = self.allocated.copy()
-        copy._changes = self._changes.copy()
-        copy._available = self._available.copy()
+        copy.rests = self.rests.copy()
         copy.state = self.state.copy()
         copy.node_log = RowLog(self.node_log.position)
         copy._holders = self._holders.copy()
@@ -174,10 +169,8 @@ class Usage:
     def _set_row(self, row: int, device: DeviceId) -> None:
         self.in_use[row] = self.is_dedicated(device)
         self.allocated[row] = self.is_allocated(device)
-        consumed = self._consumed.get(device)
-        self.state[row] = (
-            UNTOUCHED if consumed is None else self.states.intern(tuple(sorted(consumed.items())))
-        )
+        consumed = self._consumed.get(device, _NOTHING)
+        self.state.set(row, tuple(sorted(consumed.items())), len(self.in_use))
 
     def _note(self, row: int) -> None:
         """Note the nodes that see something else; all of the pool when counters are consumed."""
@@ -187,9 +180,9 @@ class Usage:
             return
         keep = len(table.node_names)
         pool = table.pools[placed.pool_id]
-        consumes = bool(table.columns.consumption[row])
+        consumes = bool(table.columns.consumption.value_of(row))
         if consumes:
-            self._changes[pool.id] = self._changes.get(pool.id, 0) + 1
+            self.rests.note(pool.id, table.pools)
         for node in pool.local if consumes else placed.nodes or ():
             self.node_log.append(node, keep)
         self.broad_changes += placed.nodes is None or (consumes and bool(pool.broad))
@@ -202,15 +195,15 @@ class Usage:
             if placed.generation != generation:
                 continue
             rows = placed.rows[self.allocated[placed.rows]]
-            for number in columns.consumption[rows].tolist():
-                for consumed in columns.consumptions.values[number]:
+            for row in rows.tolist():
+                for consumed in columns.consumption.value_of(row):
                     counter = (consumed.counter_set, consumed.counter)
                     if counter in left:
                         left[counter] -= consumed.amount
         return left
 
     def _grow(self, capacity: int) -> None:
-        for name in ("in_use", "allocated", "state"):
+        for name in ("in_use", "allocated"):
             old = getattr(self, name)
             new = np.zeros(capacity, old.dtype)
             new[: len(old)] = old

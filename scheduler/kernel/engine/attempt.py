@@ -71,7 +71,7 @@ class AttemptEvent(Enum):
     ACCEPT = "accept"
     CONFIRM = "confirm"
     FAIL = "fail"
-    LEAVE = "leave"
+    ABANDON = "abandon"
 
     # Members are themselves; the hash of their names would be worked out in Python each time.
     __hash__ = object.__hash__
@@ -127,7 +127,7 @@ TRANSITIONS: Final[dict[tuple[AttemptState, AttemptEvent], AttemptState]] = {
     # The pod is gone, is being deleted, was bound by another client, or was never bound although
     # the API server had said so.
     **{
-        (state, _E.LEAVE): _S.GONE
+        (state, _E.ABANDON): _S.GONE
         for state in (
             _S.POPPED,
             _S.ASKING,
@@ -152,7 +152,7 @@ ACQUIRED: Final[dict[AttemptState, tuple[Acquired, ...]]] = {
     _S.UNSURE: (Acquired.RESERVATIONS, Acquired.ROOM),
     _S.BOUND: (Acquired.RESERVATIONS, Acquired.ROOM),
 }
-"""What FAIL and LEAVE give back, by the state they find, in this order."""
+"""What FAIL and ABANDON give back, by the state they find, in this order."""
 
 UNDECIDED: Final = frozenset({_S.POPPED, _S.ASSUMED, _S.RESERVED})
 """States that begin and end in one step; nothing outside the step is told of the place."""

@@ -71,7 +71,7 @@ class PodEventHandlers:
         """Pods that were read, until the watch has come as far: what it brings late is over."""
         self._preemption_executor = executor
 
-    def set(self, new: PodInfo) -> None:
+    def set(self, new: PodInfo) -> None:  # noqa: C901, PLR0912 - one branch per change of a pod
         """A pod is new, or is now like this."""
         core, uid = self._core, new.uid
         read = self._read.pop(uid, None)

@@ -282,7 +282,7 @@ class PodGroupCycle:
 
     # --- what comes of it -----------------------------------------------------------------------
 
-    def _conclude(self, members: Sequence[Member], choice: Choice) -> tuple[str, str, str]:
+    def _conclude(self, members: Sequence[Member], choice: Choice) -> tuple[str, str, str]:  # noqa: C901 - one branch per way in which the step ends
         """Have the members go on, or give everything back; gives the condition of the group."""
         failed = next((each for each in members if each.has_failed), None)
         if failed is not None and failed.failure is not None:

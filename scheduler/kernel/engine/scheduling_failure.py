@@ -73,7 +73,7 @@ class FailureHandler:
         """The pod needs nothing from this attempt any more: its room is free for others."""
         if attempt.state is not AttemptState.BOUND:
             self.tell_outcome(attempt.queued, "gone", attempt, Failure(why))
-        freed = self._roll_back(attempt, AttemptEvent.LEAVE, why)
+        freed = self._roll_back(attempt, AttemptEvent.ABANDON, why)
         self._core.queue.done(attempt.queued.pod_info.uid)
         self._free(attempt, freed=freed)
 

@@ -67,7 +67,7 @@ class Budgets:
         self._behind: set[str] = set()
         """Namespaces with budgets that are not filed yet."""
 
-    def refresh(self, budgets: Iterable[DisruptionBudget]) -> None:
+    def refresh(self, budgets: Iterable[DisruptionBudget]) -> None:  # noqa: C901, PLR0912 - one pass that adds, changes and drops
         """Take over what there is now.
 
         Cost: O(budgets) comparisons by identity, and O(changed budgets) once any has changed.

@@ -50,7 +50,7 @@ class Moves:
         is_flushing: whether pods remain that had completed back-off at the last flush.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of the queue that a move touches
         self,
         active: ActiveQueue,
         backoff: BackoffQueue,

@@ -251,7 +251,7 @@ class UnschedulablePods:
 
     # --- checks -----------------------------------------------------------------------------------
 
-    def validate(self) -> Iterator[str]:
+    def validate(self) -> Iterator[str]:  # noqa: C901, PLR0912 - one line per invariant
         """What is wrong, in words."""
         for uid, group in self._group_of.items():
             queued = group.members[uid]

@@ -52,10 +52,12 @@ class InternedColumn(Generic[T]):
 
     Attributes:
         values: distinct values by number; 0 is what rows have before they are set.
+        numbering: how often values were numbered anew.
     """
 
     def __init__(self, default: T, capacity: int) -> None:
         self.values = Interner((default,))
+        self.numbering = 0
         # Of the type that numpy indexes with: any other is converted on every use.
         self._ids = np.zeros(capacity, np.intp)
         self._rows_of = [0]
@@ -66,6 +68,15 @@ class InternedColumn(Generic[T]):
         if len(self._ids) < size:
             self._grow(size)
         return self._ids[:size]
+
+    def of(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The value numbers of rows that were set."""
+        return self._ids[rows]
+
+    def value_of(self, row: int) -> T:
+        """The value of a row that was set."""
+        value: T = self.values.values[self._ids[row]]
+        return value
 
     def set(self, row: int, value: T, capacity: int) -> None:
         """Note the value of a row."""
@@ -118,6 +129,7 @@ class InternedColumn(Generic[T]):
         new_number = np.zeros(len(self.values), np.intp)
         new_number[used] = np.arange(len(used))
         self.values = Interner(self.values.values[old] for old in used)
+        self.numbering += 1
         self._rows_of = [self._rows_of[old] for old in used]
         self._ids = new_number[self._ids]
         self._unused = 0

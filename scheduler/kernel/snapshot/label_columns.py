@@ -125,7 +125,7 @@ class LabelColumns:
     def __contains__(self, key: str) -> bool:
         return key in self.nodes_with
 
-    def set_row(self, row: int, labels: Mapping[str, str], capacity: int) -> None:
+    def set_row(self, row: int, labels: Mapping[str, str], capacity: int) -> None:  # noqa: C901 - labels before and after, key by key
         """Take over the labels of a node; none for a row without one."""
         while row >= len(self._labels):
             self._labels.append(_NO_LABELS)

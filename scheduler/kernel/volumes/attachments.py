@@ -245,7 +245,7 @@ class Attachments:
             if source is not None and source.driver and source.volume_handle:
                 found[source] = None
 
-    def _source_of(
+    def _source_of(  # noqa: PLR0911 - one case per state of a claim
         self, claim: PersistentVolumeClaim, name: ClaimName, depends: str | None
     ) -> CSISource | None:
         """What a claim is to its driver; a volume that is not there yet has a handle of its own."""

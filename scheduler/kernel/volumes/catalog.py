@@ -271,7 +271,7 @@ class VolumeCatalog(SharedState):
             else:
                 found.put(_key(new), new)
 
-    def _volume_changed(self, name: str) -> None:
+    def _volume_changed(self, name: str) -> None:  # noqa: C901 - what it was is undone, what it is is noted
         """Sort a volume, as it will be, into those that are free and those that are reserved."""
         old, new = self._seen.pop(name, None), self.assumed_volumes.get(name)
         if old is not None and old.claim is not None:

@@ -139,7 +139,7 @@ def _permit(found: Permitting) -> str:
     return f"Permit: {names} would hold it on {found.node}, for {found.seconds:g} s at most"
 
 
-def verdict(report: PodReport) -> str:
+def verdict(report: PodReport) -> str:  # noqa: PLR0911 - one case per verdict
     """Where the pod fits, or why it fits nowhere."""
     answer = report.answer
     if isinstance(answer.error, str):
@@ -201,18 +201,19 @@ def remarks(report: PodReport) -> Iterator[str]:
         yield report.answer.estimate.text
     if report.group is None and isinstance(report.answer.permit, Permitting):
         yield _permit(report.answer.permit)
-    preempting = report.answer.preemption
-    if isinstance(preempting, Preempting):
-        if preempting.nominated_node:
-            victims = ", ".join(preempting.victims)
-            others = nodes_text(len(preempting.candidates))
-            node = preempting.nominated_node
-            yield f"Room could be made on {node} by evicting {victims}; candidates: {others}."
-        else:
-            yield f"No room can be made: {preempting.message}"
-    for found in report.answer.claims or ():
-        yield _claim(found)
+    if isinstance(report.answer.preemption, Preempting):
+        yield _preempting(report.answer.preemption)
+    yield from map(_claim, report.answer.claims or ())
     yield from map(foreign_text, report.answer.foreign or ())
+
+
+def _preempting(found: Preempting) -> str:
+    if not found.nominated_node:
+        return f"No room can be made: {found.message}"
+    victims, others = ", ".join(found.victims), nodes_text(len(found.candidates))
+    return (
+        f"Room could be made on {found.nominated_node} by evicting {victims}; candidates: {others}."
+    )
 
 
 def _together(placements: tuple[Placement, ...]) -> str:

@@ -177,7 +177,7 @@ def print_json(asked: Asked, explainer: Explainer, wanted: Wanted) -> ExplainRes
     return outcome
 
 
-def print_text(asked: Asked, explainer: Explainer, wanted: Wanted) -> ExplainResult:
+def print_text(asked: Asked, explainer: Explainer, wanted: Wanted) -> ExplainResult:  # noqa: C901, PLR0912 - groups equal pods, then prints them
     """Print one page for all pods that are alike."""
     outcome = ExplainResult()
     reports: dict[object, PodReport] = {}

@@ -239,7 +239,7 @@ def _what_if(change: SuggestedChange, pod: str) -> dict[str, list[str]]:
     return options
 
 
-def _options(edit: Edit, pod: str) -> dict[str, list[str]]:
+def _options(edit: Edit, pod: str) -> dict[str, list[str]]:  # noqa: PLR0911 - one case per kind of edit
     match edit:
         case AddNodes(like=like, count=count):
             return {"add-nodes": [str(count)], "like": [like]}

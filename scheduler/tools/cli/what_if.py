@@ -1,7 +1,7 @@
 """`stowage what-if`: what becomes of the pods when something changes."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Final
 
@@ -18,7 +18,7 @@ from scheduler.tools.offline import hypothetical_changes
 from scheduler.tools.offline.asked_changes import AddedNodes, changes_of
 from scheduler.tools.offline.reading import InputError
 from scheduler.tools.offline.what_if import WhatIf
-from scheduler.tools.offline.what_if_page import what_if_page
+from scheduler.tools.offline.what_if_page import WhatIfPage, what_if_page
 
 _CHANGES: Final = (
     "drained",
@@ -174,20 +174,24 @@ def what_if(  # noqa: PLR0913 - one argument per option
             changes.append(partial(hypothetical_changes.apply, others=added))
         with shown_progress("placing pods") as progress:
             page = what_if_page(profiles, objects, changes, seed, progress)
-        found = page.found
-        if output == "html":
-            print_page("what-if", {**page.data, "asked": list(_asked(click.get_current_context()))})
+        _tell(page, output, seed, notices)
     except SchedulerError as problem:
         refuse("what-if", problem)
-    if output == "json":
-        print_line(found)
-    elif output == "text":
-        _print(found, seed)
-    if output != "json":
-        for notice in (*found.warnings, *notices):
-            print_note(notice)
-    if fail_on_homeless and any(not pod.has_waited for pod in found.homeless):
+    if fail_on_homeless and any(not pod.has_waited for pod in page.found.homeless):
         sys.exit(_HOMELESS)
+
+
+def _tell(page: WhatIfPage, output: Output, seed: int, notices: Iterable[str]) -> None:
+    """Print what was found; data take no notes beside them."""
+    if output == "json":
+        print_line(page.found)
+        return
+    if output == "html":
+        print_page("what-if", {**page.data, "asked": list(_asked(click.get_current_context()))})
+    else:
+        _print(page.found, seed)
+    for notice in (*page.found.warnings, *notices):
+        print_note(notice)
 
 
 def _asked(context: click.Context) -> Iterator[str]:

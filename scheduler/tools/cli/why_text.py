@@ -1,6 +1,7 @@
 """Why a pod fits nowhere, for people: each check by itself, the nearest nodes, what would help."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Final
 
 from scheduler.kernel.answers.model import Check, PodAnswer
@@ -25,24 +26,23 @@ def say_why(answer: PodAnswer, say: Callable[[str], None]) -> None:
 
 
 def _lines(answer: PodAnswer) -> Iterator[str]:
-    checks = answer.checks or ()
-    if checks:
-        yield "Each check by itself:"
-        for check in checks:
-            yield from _check(check)
-    nearest = answer.nearest or ()
-    if nearest:
-        yield "Nearest nodes:"
-        for near in nearest[:_NEAREST_SHOWN]:
-            yield f"  {near_text(near)}"
+    yield from _titled("Each check by itself:", chain(*map(_check, answer.checks or ())))
+    nearest = (answer.nearest or ())[:_NEAREST_SHOWN]
+    yield from _titled("Nearest nodes:", (f"  {near_text(near)}" for near in nearest))
     for guess in answer.guesses or ():
         yield f"Misspelt: {guess_text(guess)}"
-    if answer.changes:
-        yield "What would help (each was tried):"
-        for text in map(change_text, answer.changes):
-            yield f"  {text}"
-    elif isinstance(answer.changes, tuple):
+    if isinstance(answer.changes, tuple) and not answer.changes:
         yield _NO_CHANGE
+    changes = (f"  {change_text(change)}" for change in answer.changes or ())
+    yield from _titled("What would help (each was tried):", changes)
+
+
+def _titled(title: str, lines: Iterable[str]) -> Iterator[str]:
+    """Lines below a title; nothing if there are none."""
+    for number, line in enumerate(lines):
+        if not number:
+            yield title
+        yield line
 
 
 def _check(check: Check) -> Iterator[str]:

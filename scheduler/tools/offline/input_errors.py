@@ -180,13 +180,11 @@ def _unreadable(value: Any, path: str, field: str = "") -> Iterator[str]:
         known = _NODE_OPERATORS if "nodeAffinity" in path else _LABEL_OPERATORS
         if value["operator"] not in known:
             yield f"{path}.operator"
+    if field in _QUANTITIES:
+        yield from (f"{path}[{key}]" for key, item in value.items() if not _is_quantity(item))
+        return
     for key, item in value.items():
-        below = f"{path}.{key}" if path else str(key)
-        if field in _QUANTITIES:
-            if not _is_quantity(item):
-                yield f"{path}[{key}]"
-        else:
-            yield from _unreadable(item, below, str(key))
+        yield from _unreadable(item, f"{path}.{key}" if path else str(key), str(key))
 
 
 def _is_quantity(value: Any) -> bool:

@@ -156,7 +156,7 @@ class _Collector:
         }
         self._templates: dict[tuple[str, str], Mapping[str, Any]] = {}
 
-    def take(self, raw: Mapping[str, Any], place: str) -> None:
+    def take(self, raw: Mapping[str, Any], place: str) -> None:  # noqa: C901, PLR0912 - one check after the other, each with its message
         """Add one object; kinds that scheduling does not read are left out, unknown ones told.
 
         Raises:

@@ -129,7 +129,7 @@ def objects_for(profiles: Profiles, objects: Mapping[Place, Any]) -> ClusterObje
     return read
 
 
-def cluster_of(header: Header, records: Iterable[Record]) -> RecordedCluster:
+def cluster_of(header: Header, records: Iterable[Record]) -> RecordedCluster:  # noqa: C901, PLR0912 - one branch per kind of record
     """The cluster at the end of a recording, or of the part that is given.
 
     Raises:

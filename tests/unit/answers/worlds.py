@@ -81,7 +81,7 @@ class World(NamedTuple):
         dropped = {edit.path for edit in edits if isinstance(edit, DropRule)}
         return world._replace(pod=without(world.pod, dropped)) if dropped else world
 
-    def _after(self, edit: Edit) -> "World":
+    def _after(self, edit: Edit) -> "World":  # noqa: PLR0911 - one case per kind of edit
         pod = self.pod
         match edit:
             case LowerRequest():

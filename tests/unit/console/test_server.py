@@ -354,3 +354,16 @@ def test_only_the_pages_files_are_served(name: str) -> None:
     status, _ = get(f"/static/{name}", *NODES)
 
     assert status == 404
+
+
+def test_the_page_says_when_the_pod_fits() -> None:
+    """In the words of `explain`."""
+    running = pod_manifest("running", requests={"cpu": "4"}, nodeName="n1")
+    running["metadata"]["annotations"] = {"stowage.dev/expected-end": "2126-01-01T00:00:00Z"}
+    small = pod_manifest("small", requests={"cpu": "2"})
+
+    _, page = get("/api/explain?pod=small", NODES[0], running, small)
+
+    [text] = [text for text in page["words"]["remarks"] if text.startswith("Fits about")]
+    assert text == page["pods"][0]["estimate"]["text"]
+    assert "pod default/running (as annotated)" in text

@@ -6,11 +6,13 @@ from random import Random
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from scheduler.api.devices import ResourceSlice
 from scheduler.kernel.cel import TRUE, compile_expression
-from scheduler.kernel.devices import columns as device_columns, constraints
+from scheduler.kernel.devices import columns as device_columns, constraints, rests
 from scheduler.kernel.devices.allocator import ALLOCATABLE, NOT_ALLOCATABLE
 from scheduler.kernel.devices.catalog import Devices
 from scheduler.kernel.devices.columns import DeviceColumns
+from scheduler.kernel.snapshot import interning
 from tests.support.claims import (
     DRIVER,
     a_claim,
@@ -19,11 +21,13 @@ from tests.support.claims import (
     cluster,
     exactly,
     nodes_of,
+    take,
     verdicts,
 )
 from tests.unit.devices.test_laws import a_history, act, check, claims, slices
 
 NEWER = f'device.attributes["{DRIVER}"].version.isGreaterThan(semver("1.1500.0"))'
+ANY_TAINT = [{"operator": "Exists"}]
 TWO_ALIKE = a_claim(exactly(count=2), constraints=[{"matchAttribute": f"{DRIVER}/id"}])
 
 
@@ -112,12 +116,64 @@ def test_an_attribute_that_was_long_not_asked_for() -> None:
     assert set(verdicts(devices, nodes, TWO_ALIKE).values()) == {NOT_ALLOCATABLE}
 
 
+def with_counters(name: str, slots: int, taken: int) -> list[ResourceSlice]:
+    """The slices of a node with one device that consumes counters."""
+    consumes = [{"counterSet": "s", "counters": {"slots": {"value": str(taken)}}}]
+    sets = [{"name": "s", "counters": {"slots": {"value": str(slots)}}}]
+    return [
+        a_slice(name, [a_device("part", consumesCounters=consumes)], count=2),
+        a_slice(f"{name}-counters", pool=name, count=2, nodeName=name, sharedCounters=sets),
+    ]
+
+
+def test_the_counters_of_a_pool_that_went_and_came_again_are_the_new_ones() -> None:
+    nodes, wanted = nodes_of("n"), a_claim(exactly())
+    devices = cluster(with_counters("n", slots=7, taken=7))
+    assert verdicts(devices, nodes, wanted) == {"n": ALLOCATABLE}
+
+    for name in ("n", "n-counters"):
+        devices.remove_slice(name)
+    for each in with_counters("n", slots=3, taken=7):
+        devices.set_slice(each)
+
+    assert verdicts(devices, nodes, wanted) == {"n": NOT_ALLOCATABLE}
+
+
+def test_what_no_device_has_any_more_is_freed() -> None:
+    """Taints, capacities, what is consumed of shares and counters, and what is left of counters."""
+    devices, nodes = cluster([]), nodes_of("n", "m")
+    for number in range(1, 501):
+        taints = [{"key": "bad", "value": str(number), "effect": "NoSchedule"}]
+        size = {"bandwidth": str(number)}
+        nic = a_device("nic", capacity=size, taints=taints, allowMultipleAllocations=True)
+        devices.set_slice(a_slice("n", [nic], generation=number))
+        for each in with_counters("m", slots=2 * number, taken=number):
+            devices.set_slice(each)
+        asked = exactly(capacity={"bandwidth": "1"}, tolerations=ANY_TAINT)
+        assert take(devices, nodes, "n", a_claim(asked, name="share")) == [["r=nic"]]
+        assert take(devices, nodes, "m", a_claim(exactly(), name="part")) == [["r=part"]]
+        devices.release("share")
+        devices.release("part")
+
+    columns, usage = columns_of(devices), devices.usage
+    held = {
+        "taints": columns.taints.values,
+        "sizes": columns.sizes.values,
+        "consumption": columns.consumption.values,
+        "state": usage.state.values,
+        "rests": usage.rests,
+    }
+    assert {name: len(values) < 200 for name, values in held.items()} == dict.fromkeys(held, True)
+
+
 @pytest.fixture(scope="module")
 def drops_at_once() -> Iterator[None]:
     """Every value that no row has is dropped at the next one."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(device_columns, "_SPARE_VALUES", 0)
         patch.setattr(constraints, "_SPARE_VALUES", 0)
+        patch.setattr(interning, "_SPARE_VALUES", 0)
+        patch.setattr(rests, "_SPARE_RESTS", 0)
         yield
 
 

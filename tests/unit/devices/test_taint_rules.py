@@ -85,11 +85,7 @@ def test_a_fork_has_rules_of_its_own() -> None:
 
     def taints(of: ClaimCatalog) -> set[tuple[DeviceTaint, ...]]:
         columns = of.devices.table.columns
-        return {
-            columns.taint_sets.values[columns.taint_set[row]]
-            for row in range(columns.size)
-            if columns.alive[row]
-        }
+        return {columns.taints.value_of(row) for row in range(columns.size) if columns.alive[row]}
 
     assert taints(catalog) == {(OWN, BAD), (BAD,)}
     assert taints(fork) == {()}

@@ -35,7 +35,7 @@ END: Final = "<!-- end of what is drawn -->"
 
 def table() -> str:
     """One line per state that something can follow, one column per event."""
-    head = ["state", *(event.name.lower() for event in AttemptEvent), "`fail`, `leave` give back"]
+    head = ["state", *(event.name.lower() for event in AttemptEvent), "`fail`, `abandon` give back"]
     lines = [head, ["---"] * len(head)]
     for state in AttemptState:
         follows = [TRANSITIONS.get((state, event)) for event in AttemptEvent]

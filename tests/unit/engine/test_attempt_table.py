@@ -19,21 +19,21 @@ from tests.support.fake_plugins import make_framework
 S, E = AttemptState, AttemptEvent
 
 ALLOWED: dict[AttemptState, dict[AttemptEvent, AttemptState]] = {
-    S.POPPED: {E.ASK: S.ASKING, E.FIT: S.ASSUMED, E.FAIL: S.FAILED, E.LEAVE: S.GONE},
-    S.ASKING: {E.ASK: S.ASKING, E.FIT: S.ASSUMED, E.FAIL: S.FAILED, E.LEAVE: S.GONE},
+    S.POPPED: {E.ASK: S.ASKING, E.FIT: S.ASSUMED, E.FAIL: S.FAILED, E.ABANDON: S.GONE},
+    S.ASKING: {E.ASK: S.ASKING, E.FIT: S.ASSUMED, E.FAIL: S.FAILED, E.ABANDON: S.GONE},
     S.ASSUMED: {E.RESERVE: S.RESERVED, E.FAIL: S.FAILED},
     S.RESERVED: {E.WAIT: S.HELD, E.PREPARE: S.PREBINDING, E.BIND: S.BINDING, E.FAIL: S.FAILED},
-    S.HELD: {E.PREPARE: S.PREBINDING, E.BIND: S.BINDING, E.FAIL: S.FAILED, E.LEAVE: S.GONE},
-    S.PREBINDING: {E.BIND: S.BINDING, E.FAIL: S.FAILED, E.LEAVE: S.GONE},
+    S.HELD: {E.PREPARE: S.PREBINDING, E.BIND: S.BINDING, E.FAIL: S.FAILED, E.ABANDON: S.GONE},
+    S.PREBINDING: {E.BIND: S.BINDING, E.FAIL: S.FAILED, E.ABANDON: S.GONE},
     S.BINDING: {
         E.ACCEPT: S.BOUND,
         E.DOUBT: S.UNSURE,
         E.CONFIRM: S.CONFIRMED,
         E.FAIL: S.FAILED,
-        E.LEAVE: S.GONE,
+        E.ABANDON: S.GONE,
     },
-    S.UNSURE: {E.ACCEPT: S.BOUND, E.CONFIRM: S.CONFIRMED, E.FAIL: S.FAILED, E.LEAVE: S.GONE},
-    S.BOUND: {E.CONFIRM: S.CONFIRMED, E.LEAVE: S.GONE},
+    S.UNSURE: {E.ACCEPT: S.BOUND, E.CONFIRM: S.CONFIRMED, E.FAIL: S.FAILED, E.ABANDON: S.GONE},
+    S.BOUND: {E.CONFIRM: S.CONFIRMED, E.ABANDON: S.GONE},
     S.CONFIRMED: {},
     S.FAILED: {},
     S.GONE: {},
@@ -94,7 +94,7 @@ def test_what_each_state_gives_back() -> None:
 
 def test_every_state_that_can_fail_or_leave_gives_back_what_it_took() -> None:
     """And no other state has anything: an end keeps nothing."""
-    can_end = {state for state, events in ALLOWED.items() if {E.FAIL, E.LEAVE} & events.keys()}
+    can_end = {state for state, events in ALLOWED.items() if {E.FAIL, E.ABANDON} & events.keys()}
 
     assert set(ACQUIRED) == can_end == set(AttemptState) - ENDS
 

@@ -169,7 +169,7 @@ class Filtering:
         skipped = state.read(SKIPPED)
         return [f for f in self._cluster_filters if f.name not in skipped]
 
-    def _pre_filtered(self, pod: PodInfo, snapshot: Snapshot, pod_class: PodClass) -> Feasibility:
+    def _pre_filtered(self, pod: PodInfo, snapshot: Snapshot, pod_class: PodClass) -> Feasibility:  # noqa: C901, PLR0912 - PreFilter as upstream runs it
         """Run the PreFilter plugins, but for what is known of the pod's class.
 
         One that says UnschedulableAndUnresolvable ends the attempt; after one that says

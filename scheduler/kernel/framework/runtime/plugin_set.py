@@ -114,7 +114,7 @@ class ProfilePlugins:
         binds_plainly: whether all that Bind plugins do is to write the binding.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0915 - one line per extension point
         self,
         enabled: Mapping[Any, Sequence[tuple[str, int]]],
         build: Callable[[str], Plugin],

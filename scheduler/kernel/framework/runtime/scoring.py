@@ -82,7 +82,7 @@ class Scoring:
         self._only_preparing = [p for p in plugins.pre_score if p.name not in scoring]
         self._are_trusted = all(scored.is_trusted for scored in self._cluster)
 
-    def best_nodes(
+    def best_nodes(  # noqa: C901, PLR0911 - the short ways first
         self,
         found: Feasibility,
         pod: PodInfo,

@@ -1,0 +1,108 @@
+"""What is left of the counters that the devices of a pool share, as numbers for columns.
+
+A rest is worked out again when the slices of its pool change, or what is allocated of them. Rests
+of pools and generations that are gone are forgotten.
+"""
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Final, NamedTuple, TypeAlias
+
+from scheduler.kernel.devices.pools import CounterTable, Pool, PoolId
+from scheduler.kernel.snapshot.interning import Interner
+
+NO_COUNTERS: Final = 0
+"""The number of the rest of a pool without counters."""
+
+_SPARE_RESTS: Final = 64
+"""Rests that are out of date and not worth forgetting."""
+
+_Rest: TypeAlias = tuple[tuple[tuple[str, str], Decimal], ...]
+
+
+class _Known(NamedTuple):
+    """The rest of a generation of a pool.
+
+    Attributes:
+        pool: how often its slices had changed.
+        used: how often what is allocated of it had changed.
+        number: of the rest.
+    """
+
+    pool: int
+    used: int
+    number: int
+
+
+class CounterRests:
+    """The rests of all pools.
+
+    Attributes:
+        numbering: how often rests were numbered anew.
+    """
+
+    def __init__(self) -> None:
+        self.numbering = 0
+        self._rests = Interner[_Rest](((),))
+        self._known: dict[tuple[PoolId, int], _Known] = {}
+        self._used: dict[PoolId, int] = {}
+
+    def __len__(self) -> int:
+        """How many things are known."""
+        return max(len(self._known), len(self._used), len(self._rests))
+
+    def number(
+        self,
+        pool: Pool,
+        generation: int,
+        left: Callable[[Pool, int], CounterTable],
+    ) -> int:
+        """The number of what is left in a generation of a pool.
+
+        Args:
+            pool: the pool, which has counters.
+            generation: of its slices.
+            left: works out the amounts.
+        """
+        key, used = (pool.id, generation), self._used.get(pool.id, 0)
+        known = self._known.get(key)
+        if known is None or known[:2] != (pool.changes, used):
+            rest = tuple(sorted(left(pool, generation).items()))
+            known = self._known[key] = _Known(pool.changes, used, self._rests.intern(rest))
+        return known.number
+
+    def amounts(self, number: int) -> CounterTable:
+        """The amounts of a rest; they may be negative."""
+        return dict(self._rests.values[number])
+
+    def note(self, pool_id: PoolId, pools: Mapping[PoolId, Pool]) -> None:
+        """Something of a pool is allocated now, or free; see `forget_gone`."""
+        self._used[pool_id] = self._used.get(pool_id, 0) + 1
+        self.forget_gone(pools)
+
+    def forget_gone(self, pools: Mapping[PoolId, Pool]) -> None:
+        """Forget what is out of date once that is most of what is known; number the others anew.
+
+        Args:
+            pools: those that there are.
+        """
+        if len(self) <= 2 * max(_SPARE_RESTS, len(pools)):
+            return
+        self._used = {pool_id: used for pool_id, used in self._used.items() if pool_id in pools}
+        rests, self._rests = self._rests, Interner[_Rest](((),))
+        self._known = {
+            key: known._replace(number=self._rests.intern(rests.values[known.number]))
+            for key, known in self._known.items()
+            if self._is_up_to_date(known, pools.get(key[0]))
+        }
+        self.numbering += 1
+
+    def _is_up_to_date(self, known: _Known, pool: Pool | None) -> bool:
+        return pool is not None and known[:2] == (pool.changes, self._used.get(pool.id, 0))
+
+    def copy(self) -> "CounterRests":
+        """An independent copy that numbers rests alike."""
+        copy = CounterRests()
+        copy.numbering, copy._rests = self.numbering, Interner(self._rests.values)
+        copy._known, copy._used = self._known.copy(), self._used.copy()
+        return copy
