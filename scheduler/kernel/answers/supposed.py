@@ -4,10 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from scheduler.api.devices import ResourceClaim, ResourceSlice
-from scheduler.api.objects import ObjectMeta
-from scheduler.kernel.devices.claim_catalog import CLAIM, SLICE, ClaimCatalog
-from scheduler.kernel.devices.table import slices_like
+from scheduler.api.devices import ResourceClaim
+from scheduler.kernel.devices.claim_catalog import CLAIM, ClaimCatalog
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.framework.events import ObjectKind
 from scheduler.kernel.framework.handle import Backing
@@ -48,15 +46,13 @@ class SupposedDevices:
 
     @contextmanager
     def devices_of(self, node: str, like: str, snapshot: Snapshot) -> Iterator[None]:
-        """Within this, a node that is new has devices as another one has.
+        """Within this, a node that is new has devices as another one has, and others have none.
 
         Raises:
             PluginError: the catalog cannot be forked.
         """
-        placed = self.catalog.devices.table.slices.values()
-        known = (ResourceSlice(ObjectMeta(name=p.name), p.spec) for p in placed)
-        changes = [(SLICE, None, each) for each in slices_like(known, like, node)]
-        with self._with(changes, snapshot):
+        states = self._states.with_own(ClaimCatalog, lambda known: known.for_new_node(like, node))
+        with self._backing.on_fork(snapshot, states):
             yield
 
     @contextmanager

@@ -20,7 +20,7 @@ from scheduler.kernel.devices.judging import Judging
 from scheduler.kernel.devices.places import Places
 from scheduler.kernel.devices.plan import Plan, key_of, plan_of, selectors_of_class
 from scheduler.kernel.devices.selectors import Compile, Selectors
-from scheduler.kernel.devices.table import DeviceTable
+from scheduler.kernel.devices.table import DeviceTable, slices_like
 from scheduler.kernel.devices.usage import Usage
 from scheduler.kernel.snapshot import Snapshot
 
@@ -195,6 +195,26 @@ class Devices:
             for key, known in self._allocators.items()
         )
         return copy
+
+    def for_new_node(self, like: str, name: str) -> "Devices":
+        """What a new node sees that publishes the devices of another one: those of no other node.
+
+        Cost: O(devices that the other node sees), where a fork with another slice costs O(devices).
+        """
+        table, number = self.table, self.table.number_of(like)
+        own = () if number is None else table.pools_of(number)
+        slices = [
+            *slices_like(table.published(own), like, name),
+            *table.published(table.broad),
+        ]
+        found = Devices(self._compile_expression)
+        found.classes = self.classes.copy()
+        for each in slices:
+            found.set_slice(each)
+        for row in range(found.table.columns.size):
+            for uid in self.usage.holders(found.table.id_of(row)):
+                found.allocate(uid, self.usage.allocations[uid])
+        return found
 
     def _judging(self, plan: Plan) -> Judging:
         return Judging(plan, self.usage, self._selectors, self._attributes)

@@ -136,9 +136,16 @@ class ClaimCatalog(SharedState):
     @override
     def fork(self) -> Self:
         """The same devices, to be changed on their own."""
+        return self._with_devices(self.devices.fork())
+
+    def for_new_node(self, like: str, name: str) -> Self:
+        """The same with the devices that a new node sees only; see `Devices.for_new_node`."""
+        return self._with_devices(self.devices.for_new_node(like, name))
+
+    def _with_devices(self, devices: Devices) -> Self:
         copy = type(self)()
         copy.claims.update(self.claims)
-        copy.devices = self.devices.fork()
+        copy.devices = devices
         copy.class_names = self.class_names.fork()
         copy.in_flight.update(self.in_flight)
         copy._taint_rules = self._taint_rules.fork()  # noqa: SLF001 - its own

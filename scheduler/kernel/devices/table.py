@@ -5,7 +5,7 @@ with them everything that was worked out about them.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -76,6 +76,12 @@ class DeviceTable:
     def pools_of(self, number: int) -> set[PoolId]:
         """The pools of which slices name the node of a number."""
         return {placed.pool_id for placed in self._users[number]}
+
+    def published(self, pools: Iterable[PoolId]) -> Iterator[ResourceSlice]:
+        """The slices of some pools."""
+        for pool_id in pools:
+            for placed in self.pools[pool_id].placed.values():
+                yield ResourceSlice(ObjectMeta(name=placed.name), placed.spec)
 
     # --- changes --------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from scheduler.api.devices import AllocationResult, Device, ResourceClaim, Resou
 from scheduler.kernel.devices.allocator import ALLOCATABLE, FAILED, INVALID_POOLS, NOT_ALLOCATABLE
 from scheduler.kernel.devices.catalog import Devices
 from scheduler.kernel.devices.search import AllocationError
+from scheduler.kernel.devices.table import slices_like
 from scheduler.kernel.snapshot import Snapshot
 from tests.support.claims import (
     DRIVER,
@@ -357,3 +358,25 @@ def test_a_fork_and_its_original_do_not_see_each_other(data: st.DataObject) -> N
         fork.labels = history.labels = {**history.labels, **side.labels}
         check(history, wanted)
         check(fork, wanted)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_a_new_node_sees_what_it_would_see_among_all(data: st.DataObject) -> None:
+    """Looked at alone, it has the devices that it would have beside all others."""
+    history = a_history()
+    for number in range(data.draw(st.integers(2, 6))):
+        act(history, data, number)
+    like = data.draw(st.sampled_from(NODES))
+    labels = {**history.labels, "new": history.labels[like]}
+    nodes = nodes_of(*NODES, "new", labels=labels)
+    wanted = [data.draw(claims("a"))]
+    row = nodes.table.row_of["new"]
+
+    beside_all = history.devices.fork()
+    for each in slices_like(history.slices.values(), like, "new"):
+        beside_all.set_slice(each)
+    expected = int(beside_all.allocator(wanted, nodes).judge().codes[row])
+    alone = history.devices.for_new_node(like, "new")
+
+    assert int(alone.allocator(wanted, nodes).judge().codes[row]) == expected

@@ -177,8 +177,16 @@ class SharedStates:
                 raise self._failed(state_type, problem) from problem
         return copy
 
-    def with_own(self, state_type: type[SharedState]) -> "SharedStates":
+    def with_own(
+        self,
+        state_type: type[StateT],
+        fork: Callable[[StateT], SharedState] = lambda state: state.fork(),
+    ) -> "SharedStates":
         """The same states, one of which is a fork: for questions about what that alone knows.
+
+        Args:
+            state_type: of that one.
+            fork: what makes the fork, where it is not to know everything.
 
         Raises:
             PluginError: the state cannot be forked.
@@ -188,7 +196,7 @@ class SharedStates:
         copy._states, copy._owners = self._states.copy(), self._owners.copy()
         copy._reserving = self._reserving.copy()
         try:
-            copy._add(state_type, self._states[state_type].fork())
+            copy._add(state_type, fork(self._states[state_type]))
         except Exception as problem:
             raise self._failed(state_type, problem) from problem
         return copy
