@@ -20,6 +20,9 @@ TAINT_TOLERATION_COMPARISON_OPERATORS: Final = "TaintTolerationComparisonOperato
 VOLUME_LIMIT_SCALING: Final = "VolumeLimitScaling"
 """A CSI driver may demand that its volumes go only to nodes on which it is installed."""
 
+COORDINATED_LEADER_ELECTION: Final = "CoordinatedLeaderElection"
+"""The control plane chooses the leader among the candidates, by their versions."""
+
 GENERIC_WORKLOAD: Final = "GenericWorkload"
 """PodGroups are read, and the members of a group are placed together."""
 
@@ -33,6 +36,7 @@ POD_GROUPS: Final = frozenset({GENERIC_WORKLOAD, GANG_SCHEDULING})
 """With these gates on pod groups are read, and a gang is placed as a whole."""
 
 SWITCHES: Final = POD_GROUPS | {
+    COORDINATED_LEADER_ELECTION,
     DRA_DEVICE_TAINT_RULES,
     STORAGE_CAPACITY_SCORING,
     TAINT_TOLERATION_COMPARISON_OPERATORS,

@@ -26,6 +26,7 @@ GATES: Final[Mapping[str, tuple[str, bool]]] = {
     "DRAPartitionableDevices": ("BETA", True),
     "DRAResourceClaimDeviceStatus": ("BETA", True),
     "DRADeviceTaintRules": ("BETA", False),
+    "CoordinatedLeaderElection": ("BETA", False),
     "OpportunisticBatching": ("BETA", False),
     "SchedulerAsyncAPICalls": ("BETA", False),
     "StorageCapacityScoring": ("ALPHA", False),

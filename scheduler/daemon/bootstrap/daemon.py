@@ -16,6 +16,7 @@ import numpy.ma  # noqa: F401 - numpy.unique would import it, in the middle of a
 from prometheus_client import CollectorRegistry
 
 from scheduler.clock import Clock
+from scheduler.config.feature_gates import COORDINATED_LEADER_ELECTION
 from scheduler.config.options import RunOptions
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.config.write import to_object
@@ -30,6 +31,7 @@ from scheduler.daemon.bootstrap.reloading import Reloader, lease_of
 from scheduler.daemon.bootstrap.time_limit import plugin_time_limit
 from scheduler.daemon.client.connection import Connection
 from scheduler.daemon.client.extenders import ExtenderClient
+from scheduler.daemon.client.lease_candidates import CandidateRecord
 from scheduler.daemon.client.leases import LeaseLock
 from scheduler.daemon.client.reviews import ApiReviews
 from scheduler.daemon.client.session import ApiSession
@@ -56,6 +58,7 @@ from scheduler.daemon.informers.kinds import (
 )
 from scheduler.daemon.informers.whole_objects import kept_for
 from scheduler.daemon.leader_election.campaign import CampaignThread
+from scheduler.daemon.leader_election.candidacy import Candidacy
 from scheduler.daemon.leader_election.election import LeaderElectionSettings
 from scheduler.daemon.leader_election.elector import (
     ElectionCallbacks,
@@ -71,6 +74,7 @@ from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.instructions import RecordEvent
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.framework.runtime.shared_states import kinds_to_watch
+from scheduler.observability.build_info import stowage_version
 from scheduler.observability.logs import get_logger
 from scheduler.observability.loop_shares import LoopShares
 from scheduler.observability.metrics import SchedulerMetrics
@@ -309,13 +313,23 @@ class RunningDaemon:
                 yield LeaseLock(session, namespace, name)
 
         status.set(0)
+        is_coordinated = COORDINATED_LEADER_ELECTION in self._config.feature_gates
+        identity = unique_identity("-" if is_coordinated else "_")
+        candidacy = Candidacy(
+            CandidateRecord(self._session, namespace, identity),
+            name,
+            stowage_version(),
+            self._clock,
+            election.retry_period_seconds / 2,
+        )
         return LeaderElector(
             LeaseLock(self._session, namespace, name),
             LeaderElectionSettings(
-                identity=unique_identity(),
+                identity=identity,
                 lease_duration_seconds=election.lease_duration_seconds,
                 renew_deadline_seconds=election.renew_deadline_seconds,
                 retry_period_seconds=election.retry_period_seconds,
+                is_coordinated=is_coordinated,
             ),
             clock=self._clock,
             rng=self._rng,
@@ -325,6 +339,7 @@ class RunningDaemon:
                 on_event=report,
             ),
             campaigning=CampaignThread(own_lock, self._clock),
+            candidacy=candidacy if is_coordinated else None,
         )
 
     def _build_engine(self, builder: FrameworkBuilder, seed: int) -> Engine:

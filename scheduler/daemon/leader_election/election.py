@@ -35,12 +35,14 @@ class LeaderElectionSettings:
         lease_duration_seconds: how long others wait after the last renewal they saw.
         renew_deadline_seconds: how long after its last renewal a leader may act.
         retry_period_seconds: time between two renewals.
+        is_coordinated: whether the control plane chooses the leader; see `candidacy`.
     """
 
     identity: str
     lease_duration_seconds: float = 15.0
     renew_deadline_seconds: float = 10.0
     retry_period_seconds: float = 2.0
+    is_coordinated: bool = False
 
 
 class Election:
@@ -80,12 +82,14 @@ class Election:
         if record is not None and record != self._record:
             self._record = record
             self._observed_at = now
-        if record is not None and record.holder_identity != self.settings.identity:
+        if record is not None and not self._may_be_ours(record):
             self.step_down()
 
     def claim(self, now: float, wall: datetime) -> LeaseSpec | None:
         """What this candidate may write now, or None while the lease is another's."""
         record = self._record
+        if self.settings.is_coordinated and not self._is_given(now):
+            return None
         stamp = micro_time(wall)
         claim = LeaseSpec(
             holder_identity=self.settings.identity,
@@ -107,6 +111,19 @@ class Election:
         if record.holder_identity and now < self.expiry:
             return None
         return msgspec.structs.replace(kept, lease_transitions=record.lease_transitions + 1)
+
+    def _is_given(self, now: float) -> bool:
+        """Whether the control plane has given the lease to this candidate, and not long ago."""
+        record = self._record
+        return record is not None and self._may_be_ours(record) and now < self.expiry
+
+    def _may_be_ours(self, record: LeaseSpec) -> bool:
+        """Whether a record names this candidate, and no other one that is to follow it.
+
+        Source: client-go leaderelection.go (tryCoordinatedRenew): a preferred holder ends the term.
+        """
+        is_ended = self.settings.is_coordinated and bool(record.preferred_holder)
+        return record.holder_identity == self.settings.identity and not is_ended
 
     @property
     def expiry(self) -> float:

@@ -12,6 +12,7 @@ from scheduler.clock import Clock
 from scheduler.daemon.client.errors import ApiError, ConflictError, NotFoundError
 from scheduler.daemon.client.leases import Lease, LeaseSpec
 from scheduler.daemon.leader_election.campaign import Campaign, MainLoop, in_this_loop
+from scheduler.daemon.leader_election.candidacy import Candidacy
 from scheduler.daemon.leader_election.election import Election, LeaderElectionSettings, released
 from scheduler.daemon.leader_election.lock import Lock
 from scheduler.observability.logs import get_logger, verbose
@@ -38,12 +39,14 @@ class ElectionCallbacks:
     on_event: Callable[[str], None] = lambda _: None
 
 
-def unique_identity() -> str:
+def unique_identity(separator: str = "_") -> str:
     """An identity no other process has: the host's name and a random part.
+
+    With a dash it is also a name that an object can have.
 
     Source: cmd/kube-scheduler/app/options/options.go (makeLeaderElectionConfig) v1.36.
     """
-    return f"{socket.gethostname()}_{uuid.uuid4()}"
+    return f"{socket.gethostname()}{separator}{uuid.uuid4()}"
 
 
 class LeaderElector:
@@ -56,9 +59,10 @@ class LeaderElector:
         rng: spreads the looks of candidates.
         callbacks: told what happens, in the loop that this runs in.
         campaigning: runs the campaign, maybe in a thread of its own; by default in this loop.
+        candidacy: stands for the lease meanwhile, where the control plane gives it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a candidate is made of
         self,
         lock: Lock,
         settings: LeaderElectionSettings,
@@ -67,8 +71,10 @@ class LeaderElector:
         rng: random.Random,
         callbacks: ElectionCallbacks | None = None,
         campaigning: Callable[[Campaign], Awaitable[None]] | None = None,
+        candidacy: Candidacy | None = None,
     ) -> None:
         self._lock = lock
+        self._candidacy = candidacy
         self._campaigning = campaigning or partial(in_this_loop, lock, clock)
         self._settings = settings
         self._clock = clock
@@ -125,10 +131,16 @@ class LeaderElector:
 
         Keep it running while work in flight is drained on exit; then cancel it and `release`.
         """
+        standing = None
+        if self._candidacy is not None:
+            standing = asyncio.create_task(self._candidacy.stand())
         try:
             await self._campaigning(self._campaign)
             log.error("Leader election lost", identity=self.identity, holder=self.leader)
         finally:
+            if standing is not None:
+                standing.cancel()
+                await asyncio.wait({standing})
             if self._leads.is_set():
                 self._callbacks.on_event(f"{self.identity} stopped leading")
                 self._callbacks.on_stopped_leading()

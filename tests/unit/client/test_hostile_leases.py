@@ -10,7 +10,9 @@ from hypothesis import given, settings, strategies as st
 
 from scheduler.daemon.client.direct import Response
 from scheduler.daemon.client.errors import ApiError
+from scheduler.daemon.client.lease_candidates import CandidateRecord
 from scheduler.daemon.client.leases import LeaseLock
+from scheduler.daemon.leader_election.candidacy import answer
 from scheduler.daemon.leader_election.election import Election, LeaderElectionSettings
 
 WALL = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -59,3 +61,21 @@ def test_a_deep_lease_is_an_attempt_that_failed(noise: bytes, depth: int) -> Non
 
     with suppress(ApiError):
         asyncio.run(LeaseLock(Telling(body), "ns", "l").get(1.0))
+
+
+@settings(max_examples=100, deadline=None)
+@given(BODIES, VALUES, VALUES)
+def test_a_candidate_is_understood_or_the_attempt_fails(
+    body: bytes, pinged: Any, renewed: Any
+) -> None:
+    """And something can be said about every one that is understood."""
+    written = msgspec.json.encode(
+        {"metadata": {}, "spec": {"pingTime": pinged, "renewTime": renewed}}
+    )
+
+    for answered in (body, written):
+        record = CandidateRecord(Telling(answered), "ns", "me")
+        with suppress(ApiError):
+            found = asyncio.run(record.get(1.0))
+            assert found is not None
+            answer(found.spec, "l", "1.0.0", WALL)

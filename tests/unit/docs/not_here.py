@@ -19,8 +19,6 @@ OF_GROUPS: Final = frozenset(
 GATES: Final = {
     "AllAlpha": "Gates are set one by one.",
     "AllBeta": "Gates are set one by one.",
-    "CoordinatedLeaderElection": "Not done: replicas race for the Lease, and none waits for the "
-    "API server's choice by version.",
     "DRAListTypeAttributes": "Not done: alpha, and CEL expressions would see other types.",
     "DRANodeAllocatableResources": "Not done: alpha, and devices would count as cpu and memory.",
     "OpportunisticBatching": "Equal pods are placed in one step in another way, which cannot be "

@@ -12,6 +12,7 @@ from scheduler.clock import Clock
 from scheduler.daemon.client.errors import ConflictError, NotFoundError, UnavailableError
 from scheduler.daemon.client.leases import Lease, LeaseSpec
 from scheduler.daemon.leader_election.campaign import Campaign, MainLoop
+from scheduler.daemon.leader_election.candidacy import Candidacy
 from scheduler.daemon.leader_election.election import LeaderElectionSettings
 from scheduler.daemon.leader_election.elector import (
     ElectionCallbacks,
@@ -184,6 +185,7 @@ class Candidate:
         identity: str,
         clock: Clock | None = None,
         times: Mapping[str, float] = QUICK,
+        candidacy: Candidacy | None = None,
     ) -> None:
         self.lock = FakeLock(server)
         self.clock = clock or server.clock
@@ -191,7 +193,9 @@ class Candidate:
         self.story: list[str] = []
         self.elector = LeaderElector(
             self.lock,
-            LeaderElectionSettings(identity=identity, **times),
+            LeaderElectionSettings(
+                identity=identity, is_coordinated=candidacy is not None, **times
+            ),
             clock=self.clock,
             rng=random.Random(identity),
             callbacks=ElectionCallbacks(
@@ -200,6 +204,7 @@ class Candidate:
                 on_event=self.story.append,
             ),
             campaigning=self._run,
+            candidacy=candidacy,
         )
         self.task: asyncio.Task[None] | None = None
 

@@ -1,0 +1,133 @@
+"""Promise: with its feature gate, the control plane chooses the leader, the oldest version first.
+
+The API server needs the gate, so the control plane is our own.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from e2e.conftest import control_plane_of_file
+from e2e.support.cluster import Cluster
+from e2e.support.controlplane import Options
+from e2e.support.objects import Json, make_nodes, make_pods
+from e2e.support.processes import Program
+from e2e.support.rights import GROUP, scheduler_kubeconfig
+from e2e.support.stowage import start_stowage
+from e2e.support.waiting import wait_for
+
+GATE = "--feature-gates=CoordinatedLeaderElection=true"
+LEASE = "chosen"
+FLAGS = (
+    GATE,
+    "--leader-elect-lease-duration=6s",
+    "--leader-elect-renew-deadline=4s",
+    "--leader-elect-retry-period=1s",
+    f"--leader-elect-resource-name={LEASE}",
+    "--leader-elect-resource-namespace=default",
+)
+PATIENCE = 120
+_AS_VERSION = """
+import importlib.metadata as metadata, sys
+version = metadata.version
+metadata.version = lambda name: {!r} if name == "stowage-scheduler" else version(name)
+from scheduler.__main__ import main
+main()
+"""
+_API = "/apis/coordination.k8s.io"
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+
+
+@pytest.fixture(scope="module")
+def choosing_cluster(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[Cluster]:
+    """An API server of 1.36 that chooses leaders, and four nodes."""
+    arguments = (GATE, "--runtime-config=coordination.k8s.io/v1beta1=true")
+    options = Options(api_server_arguments=arguments)
+    with control_plane_of_file(options, tmp_path_factory, pytestconfig) as cluster:
+        grant(cluster)
+        cluster.create_nodes(make_nodes(4))
+        yield cluster
+
+
+def grant(cluster: Cluster) -> None:
+    """As docs/configuration.md says."""
+    name = "stowage-candidates"
+    rule = {
+        "apiGroups": ["coordination.k8s.io"],
+        "resources": ["leasecandidates"],
+        "verbs": ["get", "create", "update", "delete"],
+    }
+    role = {"metadata": {"name": name}, "rules": [rule]}
+    api = "rbac.authorization.k8s.io"
+    binding = {
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": name},
+        "subjects": [{"apiGroup": api, "kind": "Group", "name": GROUP}],
+    }
+    cluster.run(cluster.api.post(f"{_RBAC}/clusterroles", role))
+    cluster.run(cluster.api.post(f"{_RBAC}/clusterrolebindings", binding))
+
+
+def candidates(cluster: Cluster) -> dict[str, str]:
+    """The versions of the candidates, by name."""
+    path = f"{_API}/v1beta1/namespaces/default/leasecandidates"
+    found = cluster.run(cluster.api.list_items(path))
+    return {each["metadata"]["name"]: each["spec"]["binaryVersion"] for each in found}
+
+
+def leads(cluster: Cluster, version: str, *, renewed: bool = True) -> bool:
+    """Whether the Lease names a candidate of the version, which has renewed it."""
+    path = f"{_API}/v1/namespaces/default/leases"
+    leases = {each["metadata"]["name"]: each for each in cluster.run(cluster.api.list_items(path))}
+    spec: Json = leases.get(LEASE, {}).get("spec", {})
+    held = candidates(cluster).get(spec.get("holderIdentity", "")) == version
+    # The control plane gives a lease for five seconds.
+    return held and (not renewed or spec["leaseDurationSeconds"] == 6)
+
+
+def test_the_oldest_version_leads_and_another_follows_when_it_goes(
+    choosing_cluster: Cluster, tmp_path: Path
+) -> None:
+    """A newer leader ends its term for an older one; a standby is chosen when the leader dies."""
+    cluster = choosing_cluster
+    with ExitStack() as stack:
+
+        def start(name: str, version: str) -> Program:
+            program = start_stowage(
+                scheduler_kubeconfig(cluster),
+                tmp_path,
+                name=name,
+                leader_elect=True,
+                arguments=FLAGS,
+                wait=False,
+                command=(sys.executable, "-c", _AS_VERSION.format(version), "run"),
+            )
+            stack.callback(program.stop)
+            return program
+
+        def bind(prefix: str) -> None:
+            cluster.create_pods(make_pods(3, prefix=prefix, namespace="default"))
+            cluster.wait_until_bound("default")
+
+        new = start("new", "9.9.9")
+        wait_for(lambda: leads(cluster, "9.9.9"), "the only candidate to lead", PATIENCE)
+        bind("first")
+
+        old = start("old", "0.5.0")
+        wait_for(lambda: leads(cluster, "0.5.0"), "the older version to lead", PATIENCE)
+        wait_for(lambda: not new.is_running(), "the newer version to end", PATIENCE)
+        assert "9.9.9" not in candidates(cluster).values(), "it has taken its candidate back"
+        bind("second")
+
+        start("standby", "9.9.9")
+        wait_for(lambda: "9.9.9" in candidates(cluster).values(), "the standby to stand", PATIENCE)
+        old.kill()
+        wait_for(lambda: leads(cluster, "9.9.9"), "the standby to follow", PATIENCE)
+        bind("third")
+    bound = [event.object_ref.name for event in cluster.audit_events() if event.is_binding()]
+    assert len(bound) == len(set(bound)) == 9

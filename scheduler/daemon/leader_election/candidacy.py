@@ -1,0 +1,151 @@
+"""Standing for a Lease that the control plane gives: with the gate CoordinatedLeaderElection.
+
+A process publishes a LeaseCandidate with its version, and says that it is there whenever the
+control plane asks (`pingTime`), which has five seconds of patience. The control plane writes the
+name of the candidate that it chose into the Lease.
+
+Source: k8s.io/client-go tools/leaderelection/leasecandidate.go v0.36; kubernetes
+pkg/controlplane/controller/leaderelection v1.36. Differs: a process that ends takes its candidate
+back, so that no election waits for it.
+"""
+
+import asyncio
+import re
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+from msgspec.structs import replace
+
+from scheduler.clock import Clock
+from scheduler.daemon.client.errors import ApiError, ConflictError
+from scheduler.daemon.client.lease_candidates import LeaseCandidate, LeaseCandidateSpec
+from scheduler.daemon.client.wire import micro_time
+from scheduler.observability.logs import get_logger
+
+log = get_logger(__name__)
+
+STRATEGY: Final = "OldestEmulationVersion"
+"""The oldest version leads: during an upgrade no new version writes what an old one must read."""
+RENEWAL: Final = timedelta(minutes=5)
+"""A candidate of which nothing is heard for half an hour is deleted."""
+_REQUEST_SECONDS: Final = 2.0
+
+
+class Record(Protocol):
+    """The candidate; `scheduler.daemon.client.lease_candidates.CandidateRecord` is the real one."""
+
+    name: str
+
+    async def get(self, timeout: float) -> LeaseCandidate | None:
+        """The candidate as it is, or None."""
+        ...
+
+    async def put(
+        self, candidate: LeaseCandidate | None, spec: LeaseCandidateSpec, timeout: float
+    ) -> None:
+        """Replace it, or make it."""
+        ...
+
+    async def delete(self, timeout: float) -> None:
+        """Take it back."""
+        ...
+
+
+def semantic_version(version: str) -> str:
+    """The three numbers with which a version of Python begins, as semver has them.
+
+    The API server refuses candidates of version 0.0.0.
+    """
+    found = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
+    numbers = "0.0.0" if found is None else ".".join(str(int(part)) for part in found.groups())
+    return "0.0.1" if numbers == "0.0.0" else numbers
+
+
+def answer(
+    found: LeaseCandidateSpec | None, lease_name: str, version: str, wall: datetime
+) -> LeaseCandidateSpec | None:
+    """What to write about a candidate, given what is there; None while nothing is to be said.
+
+    Args:
+        found: the candidate as it is, or None.
+        lease_name: the Lease that it stands for.
+        version: of this process, as semver.
+        wall: the time of day.
+    """
+    if found is None:
+        return LeaseCandidateSpec(
+            lease_name=lease_name,
+            renew_time=micro_time(wall),
+            binary_version=version,
+            emulation_version=version,
+            strategy=STRATEGY,
+        )
+    renewed, pinged = _moment(found.renew_time), _moment(found.ping_time)
+    is_asked = pinged is not None and (renewed is None or pinged > renewed)
+    if is_asked or renewed is None or wall - renewed >= RENEWAL:
+        return replace(found, renew_time=micro_time(wall))
+    return None
+
+
+def _moment(written: str | None) -> datetime | None:
+    try:
+        moment = None if written is None else datetime.fromisoformat(written)
+    except ValueError:
+        return None
+    return moment if moment is not None and moment.tzinfo is not None else None
+
+
+class Candidacy:
+    """One candidate, from when its process could lead until it ends.
+
+    Args:
+        record: the candidate on the API server.
+        lease_name: the Lease that it stands for.
+        version: of this process.
+        clock: the time.
+        period: seconds between two looks.
+    """
+
+    def __init__(
+        self, record: Record, lease_name: str, version: str, clock: Clock, period: float
+    ) -> None:
+        self._record = record
+        self._lease_name = lease_name
+        self._version = semantic_version(version)
+        self._clock = clock
+        self._period = period
+
+    async def stand(self) -> None:
+        """Be there and answer, for ever; cancelled, take the candidate back."""
+        problem = ""
+        try:
+            while True:
+                try:
+                    await self._look()
+                    problem = ""
+                except ConflictError:
+                    # The control plane has asked meanwhile: the next look answers.
+                    pass
+                except Exception as found:  # noqa: BLE001 - every failure is one look in vain
+                    told = str(found) or type(found).__name__
+                    if told != problem:
+                        problem = told
+                        log.warning("No candidate for the lease", reason=problem)
+                await asyncio.sleep(self._period)
+        finally:
+            await self._withdraw()
+
+    async def _look(self) -> None:
+        found = await self._record.get(_REQUEST_SECONDS)
+        spec = None if found is None else found.spec
+        said = answer(spec, self._lease_name, self._version, self._clock.wall())
+        if said is not None:
+            await self._record.put(found, said, _REQUEST_SECONDS)
+
+    async def _withdraw(self) -> None:
+        """Fails silently: an election then waits five seconds for it."""
+        try:
+            async with asyncio.timeout(_REQUEST_SECONDS):
+                await self._record.delete(_REQUEST_SECONDS)
+        except (ApiError, TimeoutError) as problem:
+            log.warning("Lease candidate not taken back", reason=str(problem))
