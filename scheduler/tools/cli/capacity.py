@@ -110,7 +110,8 @@ def _framework_of(pod: PodInfo, profiles: Profiles) -> Framework:
 
 def _print(found: Capacity, pod: PodInfo) -> None:
     at_least = "at least " if found.is_at_least else ""
-    click.echo(f"{at_least}{found.fits} more pods like {pod.key} fit.\n")
+    fit = "pod like {} fits" if found.fits == 1 else "pods like {} fit"
+    click.echo(f"{at_least}{found.fits} more {fit.format(pod.key)}.\n")
     if found.nodes:
         most = sorted(found.nodes.items(), key=lambda item: (-item[1], item[0]))
         rows = [(name, str(number)) for name, number in most[:_NODES_SHOWN]]

@@ -117,7 +117,10 @@ function heatMap(heat, { resource, before, other, beside, chosen, title }) {
           pen.moveTo(cell.x + from, cell.y + cell.h - (from - x));
           pen.lineTo(cell.x + to, cell.y + cell.h - (to - x));
         }
+        // A name is to be read through it.
+        pen.globalAlpha = cell.w >= 56 ? 0.45 : 1;
         pen.stroke();
+        pen.globalAlpha = 1;
       }
       if (differs(node, share)) {
         pen.lineWidth = 2;
@@ -127,7 +130,7 @@ function heatMap(heat, { resource, before, other, beside, chosen, title }) {
       }
       if (cell.w >= 56 && !isNone) {
         pen.fillStyle = share > 0.5 ? cardColor : text;
-        const cut = Math.floor((cell.w - 8) / 6.6);
+        const cut = Math.floor((cell.w - 8) / 7.2);
         pen.fillText(name.length > cut ? `…${name.slice(1 - cut)}` : name, cell.x + 4, cell.y + cell.h / 2 + 4);
       }
     });
