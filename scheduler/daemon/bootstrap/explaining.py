@@ -10,8 +10,14 @@ from scheduler.api.pods import PodInfo
 from scheduler.clock import Clock
 from scheduler.daemon.serving.endpoints import DebugQuery
 from scheduler.kernel.answers.ahead import Steps
-from scheduler.kernel.answers.estimate import estimate
-from scheduler.kernel.answers.explainer import Explainer, may_be_estimated, with_estimate
+from scheduler.kernel.answers.estimate import (
+    estimate,
+    may_be_estimated,
+    pod_end,
+    with_end,
+    with_estimate,
+)
+from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.answers.judgement import Judgement
 from scheduler.kernel.answers.model import Estimate
 from scheduler.kernel.answers.scheduling_state import scheduling_state_of
@@ -64,18 +70,19 @@ class LiveExplainer:
                 judgement, summary=replace(judgement.summary, scheduling_state=scheduling_state)
             )
             await asyncio.sleep(0)
-            if question.estimate and attempt is None and not pod.node_name:
+            if question.estimate and attempt is None:
                 told = await self._with_estimate(told, pod)
             if question.nodes or question.all_nodes:
                 return b'{"pods":[%b]}\n' % told.json(question.nodes)
             return b'{"pods":[%b]}\n' % told.short_json()
 
     async def _with_estimate(self, judged: Judgement, pod: PodInfo) -> Judgement:
-        """The answer with the time when the pod fits, if there is one; in many short steps."""
-        framework = self._framework_of(pod)
+        """The answer with the time when the pod fits, or ends; in many short steps."""
+        framework, now = self._framework_of(pod), self._clock.wall().timestamp()
+        if pod.node_name:
+            return with_end(judged, pod_end(self._engine, pod, now))
         if not may_be_estimated(judged, framework, pod):
             return judged
-        now = self._clock.wall().timestamp()
         found = await _step_by_step(estimate(self._engine, framework, pod, now))
         return judged if found is None else with_estimate(judged, found)
 

@@ -11,10 +11,12 @@ from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from scheduler.api.objects import controller_of
 from scheduler.api.pods import DEVICES, PodInfo
 from scheduler.kernel.answers.ahead import Ahead, Steps
+from scheduler.kernel.answers.judgement import Judgement
 from scheduler.kernel.answers.model import Estimate, PodEnd
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.ends import EndSource, ExpectedEnd, expected_end, never_ends
@@ -32,9 +34,9 @@ _NODES_AT_ONCE: Final = 64
 _PODS_TOLD: Final = 10
 _NAMES_TOLD: Final = 3
 _NOTHING_KNOWN: Final = "When it fits is not known: no running pod has a known end."
-_NOT_ESTIMATED: Final = (
-    "When the group fits is not estimated: its members have volumes or devices of resource claims."
-)
+_NOT_ESTIMATED: Final = "When the group fits is not estimated: its members {}."
+_HAVE_OWN: Final = "have volumes or devices of resource claims"
+_ARE_TOGETHER: Final = "have to be in one domain of its topology"
 
 
 class _Wanted(msgspec.Struct, frozen=True):
@@ -44,11 +46,13 @@ class _Wanted(msgspec.Struct, frozen=True):
         pods: those that wait, in the order in which they are placed.
         needed: for how many of them there must be a place.
         group: namespace and name of their pod group; empty for a pod by itself.
+        is_together: whether they have to be in one domain.
     """
 
     pods: list[PodInfo]
     needed: int = 1
     group: tuple[str, str] = ("", "")
+    is_together: bool = False
 
     @property
     def subject(self) -> str:
@@ -73,6 +77,18 @@ def finished(steps: Generator[None, None, Estimate | None]) -> Estimate | None:
             return found
 
 
+def pod_end(engine: Engine, pod: PodInfo, now: float) -> PodEnd | None:
+    """When a pod that has a node is expected to end; None where that is not known."""
+    end = expected_end(pod, now, engine.core.durations)
+    return None if end is None else _told(pod, end)
+
+
+def _told(pod: PodInfo, end: ExpectedEnd) -> PodEnd:
+    owner = controller_of(pod.pod.metadata)
+    controller = "" if owner is None else f"{owner.kind} {pod.namespace}/{owner.name}"
+    return PodEnd(pod.key, pod.node_name, text_of(end.time), end.source.value, controller, end.runs)
+
+
 def estimate(
     engine: Engine, framework: Framework, pod: PodInfo, now: float
 ) -> Steps[Estimate | None]:
@@ -91,8 +107,10 @@ def estimate(
     wanted = _wanted(engine, framework, pod)
     if wanted is None or engine.core.extenders.about_nodes(pod):
         return None
+    if wanted.is_together:
+        return Estimate(_NOT_ESTIMATED.format(_ARE_TOGETHER))
     if len(wanted.pods) > 1 and _have_own_things(engine, wanted.pods):
-        return Estimate(_NOT_ESTIMATED)
+        return Estimate(_NOT_ESTIMATED.format(_HAVE_OWN))
     engine.core.catch_up()
     try:
         ahead = Ahead(engine, framework, wanted.pods, wanted.needed)
@@ -112,10 +130,10 @@ def _bisect(
         return None
     counts = Estimate("", known=len(ending), unknown=unknown)
     if not ending:
-        return msgspec.structs.replace(counts, text=_NOTHING_KNOWN)
+        return replace(counts, text=_NOTHING_KNOWN)
     if not (yield from ahead.fits_without(range(len(ending)))):
         text = _never_text(wanted.subject, len(ending), unknown)
-        return msgspec.structs.replace(counts, text=text)
+        return replace(counts, text=text)
     too_few, enough = 0, len(ending)
     while enough - too_few > 1 and ahead.looks < MOST_LOOKS:
         middle = (too_few + enough) // 2
@@ -129,13 +147,13 @@ def _bisect(
     matter = yield from _those_that_matter(ahead, ending[:enough], is_first=is_first)
     ends = [ending[number] for number in matter]
     time = max(each.end.time for each in ends)
-    return msgspec.structs.replace(
+    return replace(
         counts,
         text=_text(wanted.subject, ends, time, now, is_first=is_first),
         time=text_of(max(time, now)),
         at_latest=not is_first,
         count=len(ends),
-        ends=tuple(_told(each) for each in ends[-_PODS_TOLD:]),
+        ends=tuple(_told(each.pod, each.end) for each in ends[-_PODS_TOLD:]),
     )
 
 
@@ -163,6 +181,26 @@ def _those_that_matter(
     return kept
 
 
+def may_be_estimated(judged: Judgement, framework: Framework, pod: PodInfo) -> bool:
+    """Whether a waiting pod waits for room, by itself or with its group."""
+    summary = judged.summary
+    if summary.pre_enqueue is not None or isinstance(summary.error, str):
+        return False
+    return not judged.feasible or framework.is_member(pod)
+
+
+def with_end(judged: Judgement, end: PodEnd | None) -> Judgement:
+    """A judgement that says when the pod ends, if that is known."""
+    if end is None or isinstance(judged.summary.error, str):
+        return judged
+    return replace(judged, summary=replace(judged.summary, expected_end=end))
+
+
+def with_estimate(judged: Judgement, found: Estimate) -> Judgement:
+    """A judgement that says when the pod fits."""
+    return replace(judged, summary=replace(judged.summary, estimate=found))
+
+
 # --- what is asked about --------------------------------------------------------------------------
 
 
@@ -175,14 +213,17 @@ def _wanted(engine: Engine, framework: Framework, pod: PodInfo) -> _Wanted | Non
     if groups is None or not framework.is_member(pod):
         return _Wanted([pod])
     known = groups.of_pod(pod)
-    least = None if known is None or known.group is None else known.group.min_count
-    if known is None or least is None or known.scheduled >= least:
+    if known is None or known.group is None:
+        return _Wanted([pod])
+    is_together = framework.tries_placements and bool(known.group.topology_key)
+    needed = (known.group.min_count or 0) - known.scheduled
+    if needed <= 0 and not is_together:
         return _Wanted([pod])
     members = [known.pending[uid] for uid in known.waiting]
     if any(each.spec.scheduler_name != pod.spec.scheduler_name for each in members):
         return None
     members.sort(key=lambda each: -each.priority)
-    return _Wanted(members, least - known.scheduled, (pod.namespace, pod.group_name))
+    return _Wanted(members, needed, (pod.namespace, pod.group_name), is_together)
 
 
 def _have_own_things(engine: Engine, pods: Sequence[PodInfo]) -> bool:
@@ -225,13 +266,6 @@ def _ending(
 # --- words ----------------------------------------------------------------------------------------
 
 
-def _told(ending: _Ending) -> PodEnd:
-    pod, end = ending.pod, ending.end
-    owner = controller_of(pod.pod.metadata)
-    controller = "" if owner is None else f"{owner.kind} {pod.namespace}/{owner.name}"
-    return PodEnd(pod.key, pod.node_name, text_of(end.time), end.source.value, controller, end.runs)
-
-
 def _never_text(subject: str, known: int, unknown: int) -> str:
     it = "It" if subject == "Fits" else "The group"
     pods = "the running pod with a known end has"
@@ -268,19 +302,32 @@ def _named(ends: Sequence[_Ending]) -> str:
         owner = controller_of(each.pod.pod.metadata)
         kind, name = ("pod", each.pod.name) if owner is None else (owner.kind, owner.name)
         about.setdefault(f"{kind} {each.pod.namespace}/{name}", []).append(each)
-    names = [
-        f"{name} ({f'{len(several)} pods, ' if len(several) > 1 else ''}{_source(several[0].end)})"
-        for name, several in about.items()
-    ]
+    names = [f"{name} ({_pods(len(same))}{_known_by(same[0].end)})" for name, same in about.items()]
     more = len(names) - _NAMES_TOLD
     told = ", ".join(names[:_NAMES_TOLD])
     return f"{told} and {more} more" if more > 0 else told
 
 
-def _source(end: ExpectedEnd) -> str:
+def _pods(count: int) -> str:
+    return f"{count} pods, " if count > 1 else ""
+
+
+def _known_by(end: ExpectedEnd) -> str:
+    return source_text(end.source.value, end.runs)
+
+
+def source_text(source: str, runs: int) -> str:
+    """What an end is known by, in words."""
     return {
         EndSource.DELETION: "being deleted",
         EndSource.ANNOTATION: "as annotated",
-        EndSource.RUNS: f"as most of its last {end.runs} runs",
+        EndSource.RUNS: f"as most of its last {runs} runs",
         EndSource.DEADLINE: "at its deadline",
-    }[end.source]
+    }[EndSource(source)]
+
+
+def end_text(end: PodEnd) -> str:
+    """When a pod is expected to end, in a sentence."""
+    day, _, time = end.end.partition("T")
+    known_by = source_text(end.source, end.runs)
+    return f"It is expected to end about {day} {time[:5]} UTC ({known_by})."

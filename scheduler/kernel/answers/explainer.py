@@ -15,7 +15,14 @@ from scheduler.kernel.answers.assumed import assumed_on
 from scheduler.kernel.answers.cluster_changes import nodes_for_all
 from scheduler.kernel.answers.devices import devices_taken
 from scheduler.kernel.answers.edits import AddNodes
-from scheduler.kernel.answers.estimate import estimate, finished
+from scheduler.kernel.answers.estimate import (
+    estimate,
+    finished,
+    may_be_estimated,
+    pod_end,
+    with_end,
+    with_estimate,
+)
 from scheduler.kernel.answers.extender_results import Asker, ExtenderResults
 from scheduler.kernel.answers.judgement import (
     TOLD,
@@ -128,7 +135,11 @@ class Explainer:
                 judged = self._judge(framework, pod, depth)
             except (PluginError, ExtenderError) as problem:
                 return Judgement(PodAnswer(pod.key, framework.profile_name, error=str(problem)))
-        if self._wall is None or pod.node_name or not may_be_estimated(judged, framework, pod):
+        if self._wall is None:
+            return judged
+        if pod.node_name:
+            return with_end(judged, pod_end(self._engine, pod, self._wall()))
+        if not may_be_estimated(judged, framework, pod):
             return judged
         found = self._estimate(framework, pod, self._wall())
         return judged if found is None else with_estimate(judged, found)
@@ -324,19 +335,6 @@ class Explainer:
         ]
         candidates.sort(key=lambda candidate: candidate.node)
         return Preempting(result.nominated_node_name, _keys(result.victims), tuple(candidates), "")
-
-
-def may_be_estimated(judged: Judgement, framework: Framework, pod: PodInfo) -> bool:
-    """Whether a waiting pod waits for room, by itself or with its group."""
-    summary = judged.summary
-    if summary.pre_enqueue is not None or isinstance(summary.error, str):
-        return False
-    return not judged.feasible or framework.is_member(pod)
-
-
-def with_estimate(judged: Judgement, found: Estimate) -> Judgement:
-    """A judgement that says when the pod fits."""
-    return replace(judged, summary=replace(judged.summary, estimate=found))
 
 
 def _gated(summary: PodAnswer, gate: Status) -> PodAnswer:

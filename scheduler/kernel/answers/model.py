@@ -410,7 +410,8 @@ class PodAnswer(Wire, frozen=True):
     """Everything about one pod.
 
     `counts` is there only when a daemon answers that was not asked for nodes; `nodes` is not, then.
-    `estimate` is there only where it was asked for, for pods that wait for room.
+    `estimate` is there only where it was asked for, for pods that wait for room, and `expectedEnd`
+    for pods that have a node.
     `unserved` is there only where no scheduler is known to serve the pod. `placed` is there only
     for pods that have a node. `claims` is there only when claims are in the way: which keeps the
     pod from which nodes. `permit` is there only where a Permit plugin would not let the pod go.
@@ -433,6 +434,7 @@ class PodAnswer(Wire, frozen=True):
     assumed: tuple[Assumed, ...] | UnsetType = UNSET
     preemption: Preempting | UnsetType = UNSET
     estimate: Estimate | UnsetType = UNSET
+    expected_end: PodEnd | UnsetType = UNSET
     scheduling_state: SchedulingState | UnsetType = UNSET
     counts: NodeCounts | UnsetType = UNSET
     checks: tuple[Check, ...] | UnsetType = UNSET

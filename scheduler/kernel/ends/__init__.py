@@ -1,6 +1,19 @@
 """When running pods will end, as far as that is known."""
 
-from scheduler.kernel.ends.expected_ends import EndSource, ExpectedEnd, expected_end, never_ends
+from scheduler.kernel.ends.expected_ends import (
+    EndSource,
+    ExpectedEnd,
+    expected_end,
+    never_ends,
+    unread_annotation,
+)
 from scheduler.kernel.ends.run_durations import RunDurations
 
-__all__ = ["EndSource", "ExpectedEnd", "RunDurations", "expected_end", "never_ends"]
+__all__ = [
+    "EndSource",
+    "ExpectedEnd",
+    "RunDurations",
+    "expected_end",
+    "never_ends",
+    "unread_annotation",
+]

@@ -82,6 +82,16 @@ def expected_end(
     return found
 
 
+def unread_annotation(pod: PodInfo) -> str:
+    """The annotation that shall say when a pod ends and cannot be read; empty if there is none."""
+    said = pod.pod.metadata.annotations
+    if said.expected_end and seconds_of(said.expected_end) is None:
+        return f"stowage.dev/expected-end: {said.expected_end}"
+    if said.expected_duration and parse_duration(said.expected_duration) is None:
+        return f"stowage.dev/expected-duration: {said.expected_duration}"
+    return ""
+
+
 def _stated(pod: PodInfo, start: float | None, now: float) -> ExpectedEnd | None:
     said = pod.pod.metadata.annotations
     end = seconds_of(said.expected_end)

@@ -11,6 +11,7 @@ import msgspec
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.edits import AddNodes
+from scheduler.kernel.answers.estimate import end_text
 from scheduler.kernel.answers.model import (
     Estimate,
     FeasibleNode,
@@ -18,6 +19,7 @@ from scheduler.kernel.answers.model import (
     Permitting,
     Placed,
     PodAnswer,
+    PodEnd,
     Preempting,
     Unserved,
 )
@@ -29,6 +31,7 @@ from scheduler.kernel.answers.words import (
     lead_text,
     nodes_text,
 )
+from scheduler.kernel.ends import unread_annotation
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.volumes.obstacles import ClaimObstacle
 from scheduler.tools.cli.tables import fits, plugin_header, print_table, terminal_width
@@ -199,6 +202,7 @@ def remarks(report: PodReport) -> Iterator[str]:
         yield _together(report.together)
     if isinstance(report.answer.estimate, Estimate):
         yield report.answer.estimate.text
+    yield from _end(report)
     if report.group is None and isinstance(report.answer.permit, Permitting):
         yield _permit(report.answer.permit)
     if isinstance(report.answer.preemption, Preempting):
@@ -214,6 +218,15 @@ def _preempting(found: Preempting) -> str:
     return (
         f"Room could be made on {found.nominated_node} by evicting {victims}; candidates: {others}."
     )
+
+
+def _end(report: PodReport) -> Iterator[str]:
+    """When the pod ends, and what is written about that and cannot be read."""
+    if isinstance(report.answer.expected_end, PodEnd):
+        yield end_text(report.answer.expected_end)
+    unread = unread_annotation(report.pod)
+    if unread:
+        yield f"An annotation cannot be read: {unread}"
 
 
 def _together(placements: tuple[Placement, ...]) -> str:

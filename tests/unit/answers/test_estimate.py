@@ -25,7 +25,7 @@ from scheduler.kernel.framework.events import POD_GROUP_KIND
 from scheduler.tools.offline.cluster import DEFAULT_PROFILE, ClusterState, Profiles
 from scheduler.tools.offline.reading import ClusterObjects
 from scheduler.tools.offline.simulate import simulate
-from tests.support.builders import HOSTNAME, make_node, make_pod_info
+from tests.support.builders import HOSTNAME, ZONE, make_node, make_pod_info
 
 NOW = 1767225600.0
 UNFIT = (
@@ -184,6 +184,25 @@ def test_a_gang_fits_when_there_is_room_for_enough_of_it() -> None:
     assert [each.pod for each in found.ends] == ["default/a", "default/b"]
     assert found.text.startswith("The group fits about 00:10 UTC, if these 2 pods end")
     assert asked(loaded(2, [*pods, *members], least=2, gpus=6), members[0]) is None
+
+
+def test_a_gang_for_one_rack_is_not_estimated() -> None:
+    """Room in several racks would be of no use to it."""
+    gates = ("GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling")
+    objects = ClusterObjects()
+    objects.nodes = [make_node("n0", zone="a", allocatable={"x.io/gpu": 1})]
+    members = [pod(f"m{i}", group="gang") for i in range(2)]
+    objects.pods = [running("a", 0, ends=60.0), *members]
+    group = PodGroup(ObjectMeta("gang", "default", uid="gang"), 2, topology_key=ZONE)
+    objects.watched = [(POD_GROUP_KIND, group)]
+    config = default_configuration(DEFAULT_PROFILE, gates)
+    found = asked(Profiles(config, is_named=False).load(objects), members[0])
+
+    assert found is not None
+    assert found.text == (
+        "When the group fits is not estimated: its members have to be in one domain of its "
+        "topology."
+    )
 
 
 def test_a_gang_with_volumes_is_not_estimated() -> None:

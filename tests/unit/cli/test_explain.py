@@ -714,3 +714,25 @@ def test_it_is_said_when_a_pod_fits(tmp_path: Path) -> None:
             }
         ],
     }
+
+
+def test_it_is_said_when_a_running_pod_ends(tmp_path: Path) -> None:
+    """Or that what is written about it cannot be read."""
+    running = pod_manifest("running", nodeName="n")
+    running["metadata"]["annotations"] = {"stowage.dev/expected-end": "2126-01-01T00:00:00Z"}
+    odd = pod_manifest("odd", nodeName="n")
+    odd["metadata"]["annotations"] = {"stowage.dev/expected-duration": "soon"}
+    file = write_list(tmp_path / "c.json", node_manifest("n"), running, odd)
+
+    text = run("-f", file, "running", "odd").stdout
+    told = answers("-f", file, "running", "odd")
+
+    assert "  It is expected to end about 2126-01-01 00:00 UTC (as annotated).\n" in text
+    assert "  An annotation cannot be read: stowage.dev/expected-duration: soon\n" in text
+    assert told["default/running"]["expectedEnd"] == {
+        "pod": "default/running",
+        "node": "n",
+        "end": "2126-01-01T00:00:00Z",
+        "source": "annotation",
+    }
+    assert "expectedEnd" not in told["default/odd"]

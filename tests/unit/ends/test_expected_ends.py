@@ -6,7 +6,14 @@ import pytest
 
 from scheduler.api.objects import NO_ANNOTATIONS, OwnerReference, PodAnnotations
 from scheduler.daemon.informers.kinds import PODS
-from scheduler.kernel.ends import EndSource, ExpectedEnd, RunDurations, expected_end, never_ends
+from scheduler.kernel.ends import (
+    EndSource,
+    ExpectedEnd,
+    RunDurations,
+    expected_end,
+    never_ends,
+    unread_annotation,
+)
 from scheduler.kernel.ends.times import seconds_of, text_of
 from tests.support.builders import make_pod_info
 
@@ -75,6 +82,19 @@ def test_the_first_source_counts_and_a_deadline_bounds_it(
 )
 def test_an_end_may_be_unknown(fields: dict[str, Any]) -> None:
     assert expected_end(running(**fields), BEGAN + 1, learned(110, 120, 100)) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "unread"),
+    [
+        ({}, ""),
+        ({"expected_duration": "90m", "expected_end": START}, ""),
+        ({"expected_duration": "2 h"}, "stowage.dev/expected-duration: 2 h"),
+        ({"expected_end": "soon"}, "stowage.dev/expected-end: soon"),
+    ],
+)
+def test_an_annotation_that_cannot_be_read_is_named(fields: dict[str, Any], unread: str) -> None:
+    assert unread_annotation(running(**fields)) == unread
 
 
 def test_what_was_expected_counts_while_it_lies_ahead() -> None:
