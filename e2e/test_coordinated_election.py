@@ -1,6 +1,7 @@
 """Promise: with its feature gate, the control plane chooses the leader, the oldest version first.
 
-The API server needs the gate, so the control plane is our own.
+The API server needs the gate, so the control plane is our own. The manifests do not grant what the
+candidates need, so what is asked here does not count for the rights that are used.
 """
 
 import sys
@@ -10,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from e2e.conftest import control_plane_of_file
 from e2e.support.cluster import Cluster
-from e2e.support.controlplane import Options
+from e2e.support.controlplane import ControlPlane, Options
 from e2e.support.objects import Json, make_nodes, make_pods
 from e2e.support.processes import Program
 from e2e.support.rights import GROUP, scheduler_kubeconfig
@@ -42,20 +42,21 @@ _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
 @pytest.fixture(scope="module")
-def choosing_cluster(
-    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
-) -> Iterator[Cluster]:
+def choosing_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """An API server of 1.36 that chooses leaders, and four nodes."""
     arguments = (GATE, "--runtime-config=coordination.k8s.io/v1beta1=true")
-    options = Options(api_server_arguments=arguments)
-    with control_plane_of_file(options, tmp_path_factory, pytestconfig) as cluster:
+    directory = tmp_path_factory.mktemp("choosing")
+    with (
+        ControlPlane(Options(api_server_arguments=arguments)) as own,
+        Cluster("own control plane", own.kubeconfig, directory, control_plane=own) as cluster,
+    ):
         grant(cluster)
         cluster.create_nodes(make_nodes(4))
         yield cluster
 
 
 def grant(cluster: Cluster) -> None:
-    """As docs/configuration.md says."""
+    """As docs/operations.md says."""
     name = "stowage-candidates"
     rule = {
         "apiGroups": ["coordination.k8s.io"],
