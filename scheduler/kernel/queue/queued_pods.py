@@ -1,6 +1,6 @@
-"""The pods of the queue by place, and what there is to ask about them.
+"""The pods of the queue by place, how the places are made, and what there is to ask about them.
 
-Nothing here changes the queue.
+Nothing here moves a pod.
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.clock import MonotonicClock
 from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.queue.active import ActiveQueue
-from scheduler.kernel.queue.backoff import BackoffQueue
+from scheduler.kernel.queue.backoff import BackoffQueue, BackoffSettings
 from scheduler.kernel.queue.dump import (
     ACTIVE,
     BACKOFF,
@@ -25,13 +25,21 @@ from scheduler.kernel.queue.dump import (
 from scheduler.kernel.queue.equivalent_pods import Rejection
 from scheduler.kernel.queue.hints import QueueingHints
 from scheduler.kernel.queue.in_flight import InFlightPods
-from scheduler.kernel.queue.moves import Moves
+from scheduler.kernel.queue.moves import Moves, SortKey
 from scheduler.kernel.queue.nominator import Nominator
+from scheduler.kernel.queue.pre_enqueue import Gates
 from scheduler.kernel.queue.readmission import Readmission
-from scheduler.kernel.queue.settings import QueueCounts, QueueProfile
+from scheduler.kernel.queue.settings import (
+    DEFAULT_SETTINGS,
+    QueueCounts,
+    QueueProfile,
+    QueueSettings,
+)
+from scheduler.kernel.queue.slow_pods import SlowPods
 from scheduler.kernel.queue.unschedulable_pods import UnschedulablePods
 from scheduler.kernel.queue.validation import validate_queue
 from scheduler.kernel.queue.waking import Waking
+from scheduler.observability.queue_metrics import QueueMetrics
 
 
 class QueuedPods:
@@ -41,20 +49,56 @@ class QueuedPods:
         nominator: which pods are nominated to which nodes.
     """
 
-    _profiles: Mapping[str, QueueProfile]
-    _hints: QueueingHints
-    _active: ActiveQueue
-    _backoff: BackoffQueue
-    _unschedulable: UnschedulablePods
-    _waking: Waking
-    _moves: Moves
+    def __init__(
+        self,
+        sort_key: SortKey,
+        profiles: Mapping[str, QueueProfile],
+        clock: MonotonicClock,
+        *,
+        settings: QueueSettings = DEFAULT_SETTINGS,
+        metrics: QueueMetrics,
+    ) -> None:
+        """Make an empty queue.
 
-    def __init__(self, clock: MonotonicClock, max_in_unschedulable: float) -> None:
+        Args:
+            sort_key: the QueueSort plugin's; all profiles share it.
+            profiles: by scheduler name.
+            clock: only its monotonic time is read.
+            settings: times.
+            metrics: what is counted.
+        """
         self._clock = clock
-        self._max_in_unschedulable = max_in_unschedulable
+        self._max_in_unschedulable = settings.max_in_unschedulable_seconds
+        self._metrics = metrics
+        self._slow = SlowPods(clock)
         self._in_flight = InFlightPods()
         self._readmission = Readmission()
         self.nominator = Nominator()
+        self._begin(sort_key, profiles, settings.backoff)
+
+    def _begin(
+        self, sort_key: SortKey, profiles: Mapping[str, QueueProfile], backoff: BackoffSettings
+    ) -> None:
+        """Make the queue empty, with these settings."""
+        self._hints = QueueingHints(profiles)
+        self._profiles = profiles
+        self._active = ActiveQueue(self._clock)
+        self._backoff = BackoffQueue(backoff, self._clock)
+        self._unschedulable = UnschedulablePods(
+            self._shares_rejections, self._clock, self._max_in_unschedulable
+        )
+        self._moves = Moves(
+            self._active,
+            self._backoff,
+            self._unschedulable,
+            gates=Gates(profiles, self._metrics),
+            sort_key=sort_key,
+            clock=self._clock,
+            metrics=self._metrics,
+        )
+        self._waking = Waking(
+            self._hints, self._unschedulable, self._in_flight, self._moves.requeue
+        )
 
     def get(self, uid: str) -> PodInfo | None:
         """The newest version of a pod that waits or is in flight, or None."""

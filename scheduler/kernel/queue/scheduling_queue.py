@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from scheduler.api.pods import PodInfo
-from scheduler.clock import MonotonicClock
 from scheduler.kernel.framework.events import (
     CONFIGURATION_CHANGED,
     FORCE_ACTIVATE,
@@ -21,19 +20,13 @@ from scheduler.kernel.framework.events import (
 )
 from scheduler.kernel.framework.property_changes import pod_scheduling_properties_change
 from scheduler.kernel.framework.types import QueuedPodInfo
-from scheduler.kernel.queue.active import ActiveQueue
-from scheduler.kernel.queue.backoff import BackoffQueue, BackoffSettings
+from scheduler.kernel.queue.backoff import BackoffSettings
 from scheduler.kernel.queue.dump import UNSCHEDULABLE
 from scheduler.kernel.queue.equivalent_pods import ProbeEvent, Rejection
-from scheduler.kernel.queue.hints import QueueingHints, QueueingStrategy
-from scheduler.kernel.queue.moves import Moves, SortKey, count_rejectors
-from scheduler.kernel.queue.pre_enqueue import Gates
+from scheduler.kernel.queue.hints import QueueingStrategy
+from scheduler.kernel.queue.moves import SortKey, count_rejectors
 from scheduler.kernel.queue.queued_pods import QueuedPods
-from scheduler.kernel.queue.settings import DEFAULT_SETTINGS, QueueProfile, QueueSettings
-from scheduler.kernel.queue.slow_pods import SlowPods
-from scheduler.kernel.queue.unschedulable_pods import UnschedulablePods
-from scheduler.kernel.queue.waking import Waking
-from scheduler.observability.queue_metrics import QueueMetrics
+from scheduler.kernel.queue.settings import QueueProfile
 
 _ADMITTED_AT_ONCE: Final = 512
 """So many pods are sorted in at once after another configuration: some 4 ms."""
@@ -49,53 +42,6 @@ class SchedulingQueue(QueuedPods):
     Invariant: a pod is in exactly one of active, back-off, unschedulable and in flight, from `add`
     until `delete`, or until `done` without being put back. See `scheduler.kernel.queue.validation`.
     """
-
-    def __init__(
-        self,
-        sort_key: SortKey,
-        profiles: Mapping[str, QueueProfile],
-        clock: MonotonicClock,
-        *,
-        settings: QueueSettings = DEFAULT_SETTINGS,
-        metrics: QueueMetrics,
-    ) -> None:
-        """Make an empty queue.
-
-        Args:
-            sort_key: the QueueSort plugin's; all profiles share it.
-            profiles: by scheduler name.
-            clock: only its monotonic time is read.
-            settings: times.
-            metrics: what is counted.
-        """
-        super().__init__(clock, settings.max_in_unschedulable_seconds)
-        self._metrics = metrics
-        self._slow = SlowPods(self._clock)
-        self._begin(sort_key, profiles, settings.backoff)
-
-    def _begin(
-        self, sort_key: SortKey, profiles: Mapping[str, QueueProfile], backoff: BackoffSettings
-    ) -> None:
-        """Make the queue empty, with these settings."""
-        self._hints = QueueingHints(profiles)
-        self._profiles = profiles
-        self._active = ActiveQueue(self._clock)
-        self._backoff = BackoffQueue(backoff, self._clock)
-        self._unschedulable = UnschedulablePods(
-            self._shares_rejections, self._clock, self._max_in_unschedulable
-        )
-        self._moves = Moves(
-            self._active,
-            self._backoff,
-            self._unschedulable,
-            gates=Gates(profiles, self._metrics),
-            sort_key=sort_key,
-            clock=self._clock,
-            metrics=self._metrics,
-        )
-        self._waking = Waking(
-            self._hints, self._unschedulable, self._in_flight, self._moves.requeue
-        )
 
     def configure(
         self, sort_key: SortKey, profiles: Mapping[str, QueueProfile], backoff: BackoffSettings
