@@ -143,7 +143,7 @@ def test_only_changed_rows_are_looked_at_again() -> None:
 def test_an_image_matters_to_its_holders() -> None:
     """One more copy of an image changes what it is worth where it lies; nobody else is asked."""
     plugin = ColumnFilter("F", {}, reads=Reads.IMAGES)
-    framework = make_framework(plugin)
+    framework = make_framework(plugin, ColumnFilter("G", {}, reads=Reads.NODE))
     snapshot = make_snapshot(*(f"n{i}" for i in range(20)))
     pod = make_pod_info("p", image="mine")
 
