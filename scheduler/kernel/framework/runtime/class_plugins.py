@@ -27,7 +27,7 @@ class ClassPlugins:
         unmeasured: asks without that metrics count it.
         state: what row-local plugins remember about the class.
         pre_filter: their PreFilter answers by plugin name.
-        node_names: the nodes to which they narrow the search; None for all.
+        narrows: whether they narrow the search to some nodes.
         asked: the PreFilter plugins to run for a pod: all but the row-local ones that skip the
             class or allow every node for it; by `PodInfo.needs`.
         skipped: the row-local PreFilter plugins that skip.
@@ -50,8 +50,8 @@ class ClassPlugins:
         "can_foresee",
         "failures",
         "filters",
+        "narrows",
         "node_filters",
-        "node_names",
         "node_scores",
         "pod_filters",
         "pod_scores",
@@ -79,15 +79,12 @@ class ClassPlugins:
         self.skipped = frozenset(
             name for name, (_, status) in self.pre_filter.items() if status.code is Code.SKIP
         )
-        narrowing: list[frozenset[str]] = []
-        silent = set(self.skipped)
-        for name, (result, status) in self.pre_filter.items():
-            if status.is_success:
-                if result is None or result.node_names is None:
-                    silent.add(name)
-                else:
-                    narrowing.append(result.node_names)
-        self.node_names = frozenset.intersection(*narrowing) if narrowing else None
+        passing = {
+            name: result for name, (result, status) in self.pre_filter.items() if status.is_success
+        }
+        narrowing = {n for n, found in passing.items() if found and found.node_names is not None}
+        self.narrows = bool(narrowing)
+        silent = self.skipped.union(passing) - narrowing
         asked = [each for each in plugins.pre_filter if each.name not in silent]
         self.asked = [[p for p in asked if not p.needs & ~needs] for needs in range(EVERY_NEED + 1)]
         filters = [p for p in plugins.filter if p.is_row_local and p.name not in self.skipped]

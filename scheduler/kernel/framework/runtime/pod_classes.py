@@ -62,7 +62,7 @@ class PodClasses:
                 return found
         self.misses += 1
         new = PodClass(_representative(pod), self._plugins, snapshot)
-        if signature is not None and new.plugins.node_names is None:
+        if signature is not None and not new.plugins.narrows:
             self._keep(signature, new, snapshot.table.capacity)
         return new
 
