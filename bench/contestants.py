@@ -40,8 +40,11 @@ IN_FLIGHT: Final = 32
 
 _PROFILE: Mapping[str, Any] = {"schedulerName": SCHEDULER_NAME}
 
-Start = Callable[[ControlPlane, Path], Program]
-"""Starts a program with a kubeconfig; it is ready when this returns, unless it is a wall."""
+Start = Callable[[ControlPlane, Path, Sequence[str]], Program]
+"""Starts a program with a kubeconfig and arguments that a workload needs of a scheduler.
+
+It is ready when this returns, unless it is a wall, which ignores the arguments.
+"""
 
 
 class Contestant(NamedTuple):
@@ -51,15 +54,20 @@ class Contestant(NamedTuple):
     start: Start
 
 
-def kube_scheduler(control_plane: ControlPlane, kubeconfig: Path) -> Program:
+def kube_scheduler(
+    control_plane: ControlPlane, kubeconfig: Path, arguments: Sequence[str]
+) -> Program:
     """Starts it as shipped, but for its limit of requests per second."""
-    return control_plane.start_kube_scheduler({"profiles": [_PROFILE]}, kubeconfig=kubeconfig)
+    configuration = {"profiles": [_PROFILE]}
+    return control_plane.start_kube_scheduler(configuration, arguments, kubeconfig=kubeconfig)
 
 
-def kube_scheduler_all(control_plane: ControlPlane, kubeconfig: Path) -> Program:
+def kube_scheduler_all(
+    control_plane: ControlPlane, kubeconfig: Path, arguments: Sequence[str]
+) -> Program:
     """Starts it so that it scores every node."""
     configuration = {"profiles": [_PROFILE], "percentageOfNodesToScore": 100}
-    return control_plane.start_kube_scheduler(configuration, kubeconfig=kubeconfig)
+    return control_plane.start_kube_scheduler(configuration, arguments, kubeconfig=kubeconfig)
 
 
 def stowage(
@@ -69,8 +77,9 @@ def stowage(
 ) -> Start:
     """Gives what starts the daemon of one checkout, so far away from the API server."""
 
-    def start(control_plane: ControlPlane, kubeconfig: Path) -> Program:
-        arguments = ["--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics"]
+    def start(control_plane: ControlPlane, kubeconfig: Path, needed: Sequence[str]) -> Program:
+        open_paths = "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics"
+        arguments = [open_paths, *needed]
         if distance_ms:
             arguments.append(f"--master={_far_away(control_plane, kubeconfig, distance_ms)}")
         program = start_stowage(
@@ -100,7 +109,7 @@ def _far_away(control_plane: ControlPlane, kubeconfig: Path, milliseconds: float
 def wall(name: str, *arguments: str) -> Start:
     """Gives what starts one of the walls."""
 
-    def start(control_plane: ControlPlane, kubeconfig: Path) -> Program:
+    def start(control_plane: ControlPlane, kubeconfig: Path, _needed: Sequence[str]) -> Program:
         return start_module(control_plane, "bench.wall", kubeconfig, *arguments, name=name)
 
     return start

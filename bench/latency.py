@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from bench.access import access_kubeconfig
 from bench.churn import churning
 from bench.contestants import STOWAGE, Contestant
+from bench.groups import scheduler_arguments
 from bench.processor import Usage, wait_until_idle
 from bench.request_log import RequestLog
 from bench.results import Latency
@@ -51,7 +52,9 @@ def _measure(
     assert control_plane is not None
     assert control_plane.audit_log is not None
     log = RequestLog(control_plane.audit_log)
-    program = contestant.start(control_plane, access_kubeconfig(cluster))
+    program = contestant.start(
+        control_plane, access_kubeconfig(cluster), scheduler_arguments(workload)
+    )
     wait_until_idle([program])
     programs = [*control_plane.programs]
     stalls = scrape_stalls(program) if contestant.name == STOWAGE else None

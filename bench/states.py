@@ -18,6 +18,7 @@ from bench import objects
 from bench.access import access_calls
 from bench.contestants import start_module
 from bench.devices import create_devices
+from bench.groups import api_server_arguments, create_groups
 from bench.processor import wait_until_idle
 from bench.storage import create_storage
 from bench.workload import MEASURED, Size, Workload
@@ -58,13 +59,13 @@ class Prepared:
         """Makes the states below ``folder``."""
         prepared = cls(workload, size, folder / "quiet", folder / "loaded")
         making = folder / "preparing"
-        with _cluster(making, None, audited=False) as cluster:
+        with _cluster(workload, making, None, audited=False) as cluster:
             cluster.run(_fill(cluster.api, workload, size))
             if not with_quiet:
                 cluster.run(_load(cluster.api, workload, size))
         if with_quiet:
             _move_data(making, prepared.quiet)
-            with _cluster(making, prepared.quiet, audited=False) as cluster:
+            with _cluster(workload, making, prepared.quiet, audited=False) as cluster:
                 cluster.run(_load(cluster.api, workload, size))
         _move_data(making, prepared.loaded)
         return prepared
@@ -84,7 +85,7 @@ def running_cluster(workload: Workload, state: Path) -> Iterator[Cluster]:
     Where the workload's pods have claims, who binds them runs beside it.
     """
     folder = state.parent / "running"
-    with _cluster(folder, state, audited=True) as cluster:
+    with _cluster(workload, folder, state, audited=True) as cluster:
         cluster.run(_warm(cluster.api))
         assert cluster.control_plane is not None
         if workload.storage is not None:
@@ -95,13 +96,18 @@ def running_cluster(workload: Workload, state: Path) -> Iterator[Cluster]:
 
 
 @contextmanager
-def _cluster(folder: Path, state: Path | None, *, audited: bool) -> Iterator[Cluster]:
+def _cluster(
+    workload: Workload, folder: Path, state: Path | None, *, audited: bool
+) -> Iterator[Cluster]:
     if state is not None:
         shutil.copytree(state, folder / "etcd")
     options = Options(
         audit_level="None" if audited else None,
         audit_rules=[_AUDITED],
-        api_server_arguments=["--audit-log-maxsize=10000"] if audited else [],
+        api_server_arguments=[
+            *api_server_arguments(workload),
+            *(["--audit-log-maxsize=10000"] if audited else ()),
+        ],
         directory=folder,
     )
     with ControlPlane(options) as control_plane:
@@ -130,6 +136,7 @@ async def _fill(api: Api, workload: Workload, size: Size) -> None:
     names = _names(nodes)
     await create_storage(api, workload, size, names)
     await create_devices(api, workload, names, size.running, size.pods)
+    await create_groups(api, workload, size.running, size.pods)
     classes = objects.priority_classes_of(workload)
     await api.create_all("/apis/scheduling.k8s.io/v1/priorityclasses", classes)
     factory = objects.PodFactory(workload.running_template, names, "pod")

@@ -11,6 +11,7 @@ from bench.access import access_kubeconfig
 from bench.churn import churning
 from bench.contestants import SILENT, STOWAGE, WALLS, Contestant
 from bench.devices import device_violations
+from bench.groups import group_violations, scheduler_arguments
 from bench.placements import violations_in
 from bench.processor import Usage, wait_until_idle
 from bench.request_log import RequestLog
@@ -66,7 +67,7 @@ def _measure(
     kubeconfig = access_kubeconfig(cluster)
     at_start = Usage.now(servers)
     started = time.time()
-    program = contestant.start(control_plane, kubeconfig)
+    program = contestant.start(control_plane, kubeconfig, scheduler_arguments(workload))
     programs = [*servers, program]
     log.read()
     at_ready, bound_at_ready = Usage.now(programs), len(log.bound)
@@ -122,6 +123,11 @@ def _measure(
             # A wall looks at nothing.
             *(() if contestant.name in WALLS else cluster.run(storage_violations(cluster.api))),
             *cluster.run(device_violations(cluster.api)),
+            *(
+                ()
+                if contestant.name in WALLS
+                else cluster.run(group_violations(cluster.api, workload))
+            ),
         ),
         note=note,
     )

@@ -160,6 +160,18 @@ class DeviceTemplate(Form, frozen=True):
     partitions: bool = False
 
 
+class GroupTemplate(Form, frozen=True):
+    """Pod groups of the measured pods, which name theirs ``group-$group``.
+
+    Attributes:
+        members: pods of a group, all of which it takes.
+        topology_key: a label of nodes whose values each group keeps to one of.
+    """
+
+    members: Positive
+    topology_key: str = ""
+
+
 class Workload(Form, frozen=True):
     """One line of the benchmark's table.
 
@@ -183,6 +195,7 @@ class Workload(Form, frozen=True):
             runs from the start has no claims.
         devices: the devices of the nodes, and the claims that the measured pods name; what runs
             from the start has none.
+        groups: the pod groups of the measured pods; what runs from the start has none.
         churn: what goes on beside.
         patience_seconds: after how long a contestant is stopped; its figures are of what it did.
         latency: the offered load; none measures no latency.
@@ -207,6 +220,7 @@ class Workload(Form, frozen=True):
     waiting: PodTemplate | None = None
     storage: StorageKind | None = None
     devices: DeviceTemplate | None = None
+    groups: GroupTemplate | None = None
     churn: tuple[Churn, ...] = ()
     patience_seconds: Seconds = 1200
     latency: OfferedLoad | None = None
@@ -219,7 +233,7 @@ class Workload(Form, frozen=True):
         """What runs from the start."""
         if self.running_pods is not None:
             return self.running_pods
-        if self.storage is None and self.devices is None:
+        if self.storage is None and self.devices is None and self.groups is None:
             return self.pods
         return msgspec.structs.replace(self.pods, spec={})
 
