@@ -175,7 +175,7 @@ def _name(zone: str) -> str:
 
 
 def _alone(start: Start) -> Callable[[ControlPlane, Path], list[Program]]:
-    return lambda control_plane, kubeconfig: [start(control_plane, kubeconfig)]
+    return lambda control_plane, kubeconfig: [start(control_plane, kubeconfig, ())]
 
 
 def _start_halves(control_plane: ControlPlane, kubeconfig: Path) -> list[Program]:
