@@ -29,13 +29,16 @@ OPTIONS = Options(
 CONDITION = "PodGroupScheduled"
 
 
-def make_gang(cluster: Cluster, namespace: str, name: str, min_count: int) -> None:
-    """Create a group of which so many members run, or none."""
+def make_gang(cluster: Cluster, namespace: str, name: str, min_count: int, key: str = "") -> None:
+    """Create a group of which so many members run, where one node label is equal, or none."""
+    spec: Json = {"schedulingPolicy": {"gang": {"minCount": min_count}}}
+    if key:
+        spec["schedulingConstraints"] = {"topology": [{"key": key}]}
     group = {
         "apiVersion": API,
         "kind": "PodGroup",
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {"schedulingPolicy": {"gang": {"minCount": min_count}}},
+        "spec": spec,
     }
     cluster.run(cluster.api.post(_path(namespace), group))
 

@@ -9,6 +9,7 @@ import pytest
 from scheduler.api.objects import ObjectMeta
 from scheduler.api.pod_groups import PodGroup
 from scheduler.config.load import default_configuration
+from scheduler.kernel.answers.scheduling_state import group_standing
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import Decide, ObjectGone, ObjectSet
 from scheduler.kernel.engine.instructions import Bind, Instruction, PatchGroupStatus, PatchStatus
@@ -123,6 +124,10 @@ def test_a_gang_that_fits_no_rack_waits_and_says_why() -> None:
     last = racks.known("g").last
     assert last is not None
     assert (last.placed, last.tried, last.domain, last.domains) == (8, 9, "b", 2)
+    standing = group_standing(make_pod_info("g-0", group="g"), racks.engine)
+    assert standing is not None
+    best = "8 of 9 fit where rack is b, the best of 2 domains; the first of the others: "
+    assert standing.text.startswith(best + lacks)
 
 
 def test_a_node_that_completes_a_rack_wakes_the_gang() -> None:
@@ -219,6 +224,19 @@ def test_a_rack_that_holds_more_of_a_group_is_better() -> None:
     racks.run()
 
     assert (racks.bound("g"), racks.racks("g")) == (6, {"large"})
+
+
+def test_room_that_is_kept_for_a_nominated_pod_does_not_count() -> None:
+    """Columns do not show it: without it the larger rack would hold one member more."""
+    racks = Racks("a", "b")
+    racks.pod("x", cpu="2", node_name="n0")
+    kept = make_pod_info("kept", requests={"cpu": "2"})
+    racks.engine.core.queue.nominator.add_nominated_pod(kept, "n1")
+
+    racks.gang("g", 3, least=1)
+    racks.run()
+
+    assert (racks.bound("g"), racks.racks("g")) == (2, {"a"})
 
 
 def test_without_the_gate_the_label_has_no_effect() -> None:
