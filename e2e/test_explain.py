@@ -251,7 +251,7 @@ def test_the_daemon_says_the_same_and_more(
 
     offline = answers(cluster.kubeconfig, "-n", namespace, "--no-changes")
     for key, answer in offline.items():
-        live = get(f"{daemon.url}/debug/explain?pod={key}&nodes=all", token)
+        live = get(f"{daemon.url}/debug/explain?pod={key}&nodes=all&estimate=1", token)
         state = live.pop("schedulingState")
         assert {**live, "profile": ""} == {**answer, "profile": ""}
         assert state["leading"] is True
