@@ -222,6 +222,17 @@ def test_the_nominated_node_is_tried_alone() -> None:
             assert [bind.node for bind in engine.all(Bind)] == ["b"]
 
 
+def test_a_nominated_node_that_is_the_only_one_is_asked_about_twice() -> None:
+    """Among all nodes it is one of them: if it does not pass again, the attempt is over."""
+    engine = Asking(FILTERS, nodes=("b",))
+    engine.add(nominated_node_name="b")
+    for _ in range(2):
+        engine.say(Filtered(()))
+
+    assert len(engine.asks) == 2
+    assert engine.engine.attempts.extender_calls.counts() == (0, 0)
+
+
 @pytest.mark.parametrize("is_bound", [True, False], ids=["bound by others", "deleted"])
 def test_a_pod_that_needs_nothing_any_more(is_bound: bool) -> None:
     """Its questions are taken back; a late answer is nobody's."""
