@@ -51,6 +51,9 @@ type AdmittedGroupsAnswer struct {
 type UnitAnswer struct {
 	Pods      []MemberAnswer `json:"pods"`
 	Condition *Condition     `json:"condition"`
+	// Victims were to leave for it, and the texts of their conditions.
+	Victims     []string `json:"victims,omitempty"`
+	VictimTexts []string `json:"victimTexts,omitempty"`
 }
 
 // MemberAnswer is the end of an attempt for one pod. Best are the nodes of which none is better.
@@ -144,6 +147,8 @@ type trial struct {
 	ended      map[types.UID]bool
 	tried      map[types.UID]bool
 	conditions []Condition
+	victims    []string
+	texts      []string
 }
 
 // pickyQueue is the scheduler's queue; whichever pod leaves it is written down, with the time of
@@ -178,6 +183,8 @@ func (t *trial) watch(s *realScheduler) {
 	s.FailureHandler = t.fail
 	s.client.PrependReactor("create", "pods", t.bind)
 	s.client.PrependReactor("patch", "podgroups", t.patchGroup)
+	s.client.PrependReactor("delete", "pods", t.evict)
+	s.client.PrependReactor("patch", "pods", t.patchVictim)
 }
 
 func (t *trial) run(ctx context.Context, objects []runtime.Object) (GroupsAnswer, error) {
@@ -231,6 +238,7 @@ func (t *trial) try(ctx context.Context, unit []string, pending map[string]*v1.P
 		t.order[name] = i
 	}
 	t.popped, t.sequence, t.conditions = nil, nil, nil
+	t.victims, t.texts = nil, nil
 	t.members, t.ended = map[types.UID]*MemberAnswer{}, map[types.UID]bool{}
 	t.next = pending[unit[0]]
 	if t.next == nil {
@@ -247,6 +255,9 @@ func (t *trial) try(ctx context.Context, unit []string, pending map[string]*v1.P
 	if len(t.conditions) > 0 {
 		answer.Condition = &t.conditions[len(t.conditions)-1]
 	}
+	slices.Sort(t.victims)
+	slices.Sort(t.texts)
+	answer.Victims, answer.VictimTexts = t.victims, slices.Compact(t.texts)
 	return answer, t.problem
 }
 
@@ -380,6 +391,42 @@ func (t *trial) patchGroup(action clienttesting.Action) (bool, runtime.Object, e
 	}
 	t.conditions = append(t.conditions, changed.Status.Conditions...)
 	return false, nil, nil
+}
+
+// evict writes a victim down, and leaves it where it is: the next unit finds the same cluster.
+func (t *trial) evict(action clienttesting.Action) (bool, runtime.Object, error) {
+	deletion, ok := action.(clienttesting.DeleteAction)
+	if !ok {
+		return false, nil, nil
+	}
+	t.mutex.Lock()
+	t.victims = append(t.victims, deletion.GetNamespace()+"/"+deletion.GetName())
+	t.mutex.Unlock()
+	return true, nil, nil
+}
+
+// patchVictim writes down what the condition of a victim says.
+func (t *trial) patchVictim(action clienttesting.Action) (bool, runtime.Object, error) {
+	patch, ok := action.(clienttesting.PatchAction)
+	if !ok {
+		return false, nil, nil
+	}
+	var changed struct {
+		Status struct {
+			Conditions []Condition `json:"conditions"`
+		} `json:"status"`
+	}
+	if err := json.Unmarshal(patch.GetPatch(), &changed); err != nil {
+		return true, nil, err
+	}
+	t.mutex.Lock()
+	for _, condition := range changed.Status.Conditions {
+		if condition.Type == string(v1.DisruptionTarget) {
+			t.texts = append(t.texts, condition.Message)
+		}
+	}
+	t.mutex.Unlock()
+	return true, &v1.Pod{}, nil
 }
 
 // member returns what is known of a pod of the present attempt.

@@ -32,6 +32,9 @@ GANG_SCHEDULING: Final = "GangScheduling"
 TOPOLOGY_AWARE_WORKLOAD_SCHEDULING: Final = "TopologyAwareWorkloadScheduling"
 """A group that names a node label is placed where nodes have one value of it."""
 
+WORKLOAD_AWARE_PREEMPTION: Final = "WorkloadAwarePreemption"
+"""Victims are chosen for a whole group, and a group leaves whole if it says so."""
+
 POD_GROUPS: Final = frozenset({GENERIC_WORKLOAD, GANG_SCHEDULING})
 """With these gates on pod groups are read, and a gang is placed as a whole."""
 
@@ -42,12 +45,14 @@ SWITCHES: Final = POD_GROUPS | {
     TAINT_TOLERATION_COMPARISON_OPERATORS,
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
     VOLUME_LIMIT_SCALING,
+    WORKLOAD_AWARE_PREEMPTION,
 }
 """The gates that can be on and off here."""
 
 NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
     GANG_SCHEDULING: (GENERIC_WORKLOAD,),
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING: (GENERIC_WORKLOAD,),
+    WORKLOAD_AWARE_PREEMPTION: (GANG_SCHEDULING,),
 }
 """The gates that a gate of `SWITCHES` is nothing without."""
 

@@ -35,6 +35,7 @@ GATES: Final[Mapping[str, tuple[str, bool]]] = {
     "GenericWorkload": ("ALPHA", False),
     "GangScheduling": ("ALPHA", False),
     "TopologyAwareWorkloadScheduling": ("ALPHA", False),
+    "WorkloadAwarePreemption": ("ALPHA", False),
 }
 """Stage (empty once it is general) and whether pods are placed as with the gate on by default."""
 

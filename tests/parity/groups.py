@@ -1,6 +1,7 @@
 """Compare how attempts of single pods and of pod groups end with kube-scheduler's own.
 
     python -m tests.parity.groups --seeds 0:5000
+    python -m tests.parity.groups --preempt        # groups preempt as a whole, and leave whole
     python -m tests.parity.groups --dump 17        # one case, both answers, the differences
     python -m tests.parity.groups --topology       # the same with racks that groups must run in
 
@@ -27,6 +28,7 @@ from scheduler.kernel.engine.algorithm import ScheduleResult, SchedulingAlgorith
 from scheduler.kernel.engine.events import Decide
 from scheduler.kernel.engine.instructions import (
     Bind,
+    Evict,
     Instruction,
     LogError,
     PatchGroupStatus,
@@ -43,10 +45,20 @@ from scheduler.tools.offline.driving import Driving
 from tests.parity.answering import Answerer, oracle_command, pipelined, running
 from tests.parity.compare import Difference
 from tests.parity.generator.draw import Object
+from tests.parity.generator.group_preemption import make_group_preemption_case
 from tests.parity.generator.groups import make_groups_case, make_topology_case
 
 GATES: Final = ("GenericWorkload", "GangScheduling")
 WITH_TOPOLOGY: Final = (*GATES, "TopologyAwareWorkloadScheduling")
+PREEMPTING: Final = (*GATES, "WorkloadAwarePreemption")
+SYNCHRONOUS: Final = "SchedulerAsyncPreemption=false"
+"""The judge's victims are known at the end of the attempt."""
+MAKES: Final = {
+    GATES: make_groups_case,
+    WITH_TOPOLOGY: make_topology_case,
+    PREEMPTING: make_group_preemption_case,
+}
+"""The cases by the gates with which they are asked about."""
 PRINTED: Final = 20
 """Differences printed before only counting goes on."""
 _BATCH: Final = 100
@@ -60,8 +72,8 @@ _ENOUGH: Final = 100
 
 def groups_command(gates: Sequence[str] = GATES) -> list[str]:
     """Return the command line of the judge."""
-    gates = ",".join(f"{gate}=true" for gate in gates)
-    return oracle_command("--groups", f"--feature-gates={gates}", admit=False)
+    settings = ",".join([*(f"{gate}=true" for gate in gates), SYNCHRONOUS])
+    return oracle_command("--groups", f"--feature-gates={settings}", admit=False)
 
 
 def answer_groups(case: Object, gates: Sequence[str] = GATES) -> Object:
@@ -93,6 +105,10 @@ class _Trial(Driving):
         super().__init__(cluster.engine, cluster.asker)
         cluster.engine.core.algorithm = _FirstOfEqual(Random(0))
         self._keys = {pod.uid: pod.key for pod in cluster.waiting}
+        self._waiting = {pod.uid: pod for pod in cluster.waiting}
+        pods = cluster.engine.core.cache.pods().values()
+        self._terminating = {pod.key for pod, _ in pods if pod.is_terminating}
+        self._texts: set[str] = set()
         self._members = {pod.uid for pod in cluster.waiting if pod.group_name}
         self._groups = {pod.key: pod for pod in cluster.waiting if pod.group_name}
         self._order = {pod.key: at for at, pod in enumerate(_by_age(cluster))}
@@ -117,13 +133,15 @@ class _Trial(Driving):
         for _ in range(_ENOUGH):
             if not self.engine.has_ready:
                 return
-            self._pods, self._condition = {}, None
+            self._pods, self._condition, self._texts = {}, None, set[str]()
             self.handle(Decide())
             if not self._pods or self._seen & self._pods.keys():
                 continue
             self._seen |= self._pods.keys()
+            victims = self._victims()
             pods = sorted(self._pods.values(), key=lambda pod: self._order[pod["pod"]])
             unit = {"pods": pods, "condition": self._condition}
+            unit |= {"victims": victims, "victimTexts": sorted(self._texts)}
             placement = self._placement(pods[0]["pod"])
             yield {**unit, "placement": placement} if placement else unit
 
@@ -132,6 +150,14 @@ class _Trial(Driving):
         pod, groups = self._groups.get(key), self.engine.core.groups
         known = None if pod is None or groups is None else groups.of_pod(pod)
         return "" if known is None or known.last is None else known.last.domain
+
+    def _victims(self) -> list[str]:
+        """Return what leaves for the group that was tried and was not leaving, in any order."""
+        [first, *_] = (pod for pod in self._waiting.values() if pod.key in self._pods)
+        groups = self.engine.core.groups
+        known = None if groups is None else groups.of_pod(first)
+        last = None if known is None else known.last
+        return [] if last is None else sorted(set(last.victims) - self._terminating)
 
     @override
     def carry_out(self, instruction: Instruction) -> None:
@@ -148,6 +174,9 @@ class _Trial(Driving):
                 field: getattr(condition, field)
                 for field in ("type", "status", "reason", "message")
             }
+        elif isinstance(instruction, Evict):
+            if instruction.condition is not None:
+                self._texts.add(instruction.condition.message)
         elif isinstance(instruction, LogError):
             self.reports.append(instruction)
         else:
@@ -209,6 +238,13 @@ def _unit(where: str, expected: Object, actual: Object) -> Iterator[Difference]:
                 yield Difference(
                     f"{where} {name} {field}", field, pod.get(field, ""), ours[name][field]
                 )
+    if expected.get("victims", []) != actual["victims"]:
+        yield Difference(
+            f"{where} victims", "victims", expected.get("victims", []), actual["victims"]
+        )
+    said, texts = actual["victimTexts"], expected.get("victimTexts", [])
+    if not set(said) <= set(texts):
+        yield Difference(f"{where} victims' texts", "victimTexts", texts, said)
     if _plain_condition(expected["condition"]) != _plain_condition(actual["condition"]):
         yield Difference(
             f"{where} condition", "condition", expected["condition"], actual["condition"]
@@ -230,20 +266,21 @@ def main() -> int:
     parser.add_argument("--seeds", default="0:2000", metavar="A:B")
     parser.add_argument("--dump", type=int, metavar="SEED")
     parser.add_argument("--topology", action="store_true")
+    parser.add_argument("--preempt", action="store_true")
     arguments = parser.parse_args()
-    with running(groups_command(WITH_TOPOLOGY if arguments.topology else GATES)) as judge:
+    gates = WITH_TOPOLOGY if arguments.topology else PREEMPTING if arguments.preempt else GATES
+    with running(groups_command(gates)) as judge:
         if arguments.dump is not None:
-            return _dump(judge, arguments.dump, topology=arguments.topology)
+            return _dump(judge, arguments.dump, gates)
         first, last = (int(part) for part in arguments.seeds.split(":"))
-        return _run(judge, range(first, last), topology=arguments.topology)
+        return _run(judge, range(first, last), gates)
 
 
 def judged(
-    judge: Answerer, seeds: Sequence[int], *, topology: bool = False
+    judge: Answerer, seeds: Sequence[int], gates: Sequence[str] = GATES
 ) -> Iterator[tuple[Object, Object, Object]]:
     """Give each case as the API server holds it, our answer, and the judge's."""
-    make = make_topology_case if topology else make_groups_case
-    gates = WITH_TOPOLOGY if topology else GATES
+    make = MAKES[tuple(gates)]
     for at in range(0, len(seeds), _BATCH):
         some = seeds[at : at + _BATCH]
         admitted = list(pipelined(judge, map(make, some)))
@@ -260,13 +297,11 @@ def judged(
                 yield case, next(mine), next(answers)["groups"]
 
 
-def _run(judge: Answerer, seeds: range, *, topology: bool) -> int:
+def _run(judge: Answerer, seeds: range, gates: Sequence[str]) -> int:
     differing = invalid = 0
     ends: Counter[str] = Counter()
     with shown_progress("groups") as progress:
-        for seed, (case, ours, theirs) in zip(
-            seeds, judged(judge, seeds, topology=topology), strict=True
-        ):
+        for seed, (case, ours, theirs) in zip(seeds, judged(judge, seeds, gates), strict=True):
             progress((seed - seeds.start) / len(seeds))
             if case.get("invalid"):
                 invalid += 1
@@ -290,6 +325,8 @@ def _ends(answer: Object) -> Iterator[str]:
         yield "attempts of groups" if unit["condition"] else "attempts without a condition"
         if unit["condition"]:
             yield f"condition {unit['condition']['status']} {unit['condition']['message']}"
+        if unit.get("victims"):
+            yield "attempts with victims"
         for pod in unit["pods"]:
             yield "members and pods placed" if pod["host"] else f"not placed: {pod['reason']}"
             if len(pod["best"]) > 1:
@@ -303,8 +340,8 @@ def _print_limited(count: int, line: str) -> None:
         print(line, flush=True)
 
 
-def _dump(judge: Answerer, seed: int, *, topology: bool) -> int:
-    [(case, ours, theirs)] = judged(judge, [seed], topology=topology)
+def _dump(judge: Answerer, seed: int, gates: Sequence[str]) -> int:
+    [(case, ours, theirs)] = judged(judge, [seed], gates)
     json.dump({"case": case, "ours": ours, "theirs": theirs}, sys.stdout, indent=1)
     print()
     if not case.get("invalid"):

@@ -163,6 +163,7 @@ class GroupStanding(Wire, frozen=True, omit_defaults=True):
         tried: how many were tried together last; 0 before the first time.
         placed: for how many of these there was a place.
         lacking: why the first of the others had none.
+        victims: pods that leave for the group, as `namespace/name`.
     """
 
     group: str
@@ -172,6 +173,7 @@ class GroupStanding(Wire, frozen=True, omit_defaults=True):
     tried: int = 0
     placed: int = 0
     lacking: str = ""
+    victims: tuple[str, ...] = ()
 
 
 class SchedulingState(Wire, frozen=True, omit_defaults=True):

@@ -113,10 +113,13 @@ def group_standing(pod: PodInfo, engine: Engine) -> GroupStanding | None:
         best = f", the best of {last.domains} domains" if last.domains > 1 else ""
         fit = f"{fit} where {known.group.topology_key} is {last.domain}{best}"
     why = f"; the first of the others: {last.lacking}" if last.lacking else ""
+    if last.victims:
+        why += f"; these leave for it: {', '.join(last.victims)}"
     return replace(
         standing,
         text=f"{fit}{why}",
         tried=last.tried,
         placed=last.placed,
         lacking=last.lacking,
+        victims=last.victims,
     )

@@ -160,6 +160,7 @@ class Engine:
             snapshot=Snapshot(),
             queue=build_queue(frameworks, time, settings.queue, QueueMetrics(backing.metrics)),
             states=states,
+            backing=backing,
             waiting=WaitingPods(self._post),
             algorithm=SchedulingAlgorithm(random, settings.percentage_of_nodes_to_score),
             extenders=Extenders(settings.extenders),

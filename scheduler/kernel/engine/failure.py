@@ -149,20 +149,6 @@ def scheduled(pod: PodInfo) -> RecordEvent:
     )
 
 
-def preempted(victim: PodInfo, preemptor: PodInfo, *, in_memory: bool = False) -> RecordEvent:
-    """The event of a pod that has to go."""
-    note = f"Preempted by pod {preemptor.uid} on node {victim.node_name}"
-    return RecordEvent(
-        reference(victim),
-        "Preempted",
-        "Preempting",
-        f"{note} (in kube-scheduler memory)." if in_memory else note,
-        preemptor.spec.scheduler_name,
-        related=reference(preemptor),
-        is_repeatable=in_memory,
-    )
-
-
 def nomination(pod: PodInfo) -> PatchStatus | None:
     """The status patch that nominates a pod to its node; None when the status has it."""
     if pod.pod.status.nominated_node_name == pod.node_name:

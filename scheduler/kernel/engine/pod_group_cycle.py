@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from scheduler.api.limits import exceeded_limit
+from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.algorithm import ScheduleResult, Unschedulable
 from scheduler.kernel.engine.attempt import Attempt, AttemptEvent, AttemptState
@@ -37,21 +38,23 @@ from scheduler.kernel.engine.failure import (
     rejected_by,
     unexpected,
 )
+from scheduler.kernel.engine.group_preemption import find_victims
+from scheduler.kernel.engine.group_trial import GROUP_FAILS, OTHER_FAILS
 from scheduler.kernel.engine.placing import Placing
 from scheduler.kernel.engine.pod_group_placements import Choice, PodGroupPlacements
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
+from scheduler.kernel.engine.preemptor import preemptor_of_group
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import PostFilterResult
 from scheduler.kernel.framework.runtime import PluginError
-from scheduler.kernel.framework.status import SUCCESS, Code, Status, unschedulable
+from scheduler.kernel.framework.status import SUCCESS, Code, Status, error, unschedulable
 from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.groups import GroupAttempt, GroupMembers
+from scheduler.kernel.preemption.group_victims import GroupVictims
 
-GROUP_FAILS: Final = "pod group is unschedulable"
 WAITS_FOR_VICTIMS: Final = f"{GROUP_FAILS}, pod group is waiting for preemption to complete"
 ASKED_TO_WAIT: Final = "one or more plugins asked to wait and no plugin rejected pod"
-OTHER_FAILS: Final = "failed to schedule other pod from a pod group: "
 NO_EXTENDERS: Final = "extenders cannot be asked about members of a pod group in this version"
 RESULTS: Final = {
     SCHEDULED: "scheduled",
@@ -138,12 +141,10 @@ class PodGroupCycle:
             self._place(members, choice)
         metrics.algorithm_duration.observe(core.stopwatch() - start)
         lacking = [each.failure.message for each in members if each.failure is not None]
-        if choice.failure is None:
-            condition = self._conclude(members, choice)
-        else:
-            condition = self._refuse(members, choice.failure)
+        condition, found = self._ended(members, choice, known)
         profile = members[0].attempt.pod.spec.scheduler_name
-        metrics.attempt_ended(_result(*condition[1:]), profile, core.stopwatch() - start)
+        result = _result(found, *condition[1:])
+        metrics.attempt_ended(result, profile, core.stopwatch() - start)
         if known is not None:
             placed, first_lack = len(members) - len(lacking), next(iter(lacking), "")
             is_success = condition[0] == "True"
@@ -155,6 +156,7 @@ class PodGroupCycle:
                 is_success,
                 choice.name,
                 choice.count,
+                () if found is None else tuple(victim.key for victim in found.victims),
             )
             self._note(known, attempt, condition)
         return len(members)
@@ -309,6 +311,49 @@ class PodGroupCycle:
         why = WAITS_FOR_VICTIMS if is_whole else choice.verdict(GROUP_FAILS)
         return "False", UNSCHEDULABLE, why
 
+    def _ended(
+        self, members: Sequence[Member], choice: Choice, known: GroupMembers | None
+    ) -> tuple[tuple[str, str, str], GroupVictims | None]:
+        """Have the members go on, or fail; gives the group's condition, and what makes room."""
+        group = None if known is None else known.group
+        if choice.failure is not None:
+            return self._refuse(members, choice.failure), None
+        found = None if group is None else self._victims_of(members, group)
+        if found is None or group is None:
+            return self._conclude(members, choice), None
+        return self._make_room(members, group, found), found
+
+    def _victims_of(self, members: Sequence[Member], group: PodGroup) -> GroupVictims | None:
+        """The victims of the whole group; None where it fits, or is not asked for them."""
+        is_whole = any(each.failure is None and each.permit.is_success for each in members)
+        if is_whole or any(each.has_failed for each in members):
+            return None
+        try:
+            return find_victims(self._core, group, [each.attempt for each in members])
+        except Exception as problem:  # noqa: BLE001 - members must not be lost
+            trace = traceback.format_exc(-TRACE_LINES)
+            self._core.report("Unexpected error", group.name, problem, trace=trace)
+            return GroupVictims(error(unexpected(problem).message))
+
+    def _make_room(
+        self, members: Sequence[Member], group: PodGroup, found: GroupVictims
+    ) -> tuple[str, str, str]:
+        """Give everything back, and have the victims leave of a group that does not fit."""
+        status, wakers = found.status, frozenset[str]().union(*map(_wakers, members))
+        if status.code is Code.ERROR:
+            return self._refuse(members, Failure(status.message))
+        for each in members:
+            if each.failure is None and status.is_success:
+                each.failure = _waits(each, wakers, GROUP_FAILS)
+            elif each.failure is None:
+                each.failure = _let_down(each, wakers)
+        if status.is_success:
+            pods = [each.attempt.queued.pod_info for each in members]
+            self._preemption_executor.evict(preemptor_of_group(group, pods), found.victims)
+        self._give_back(members)
+        message = GROUP_FAILS if status.is_success else f"{GROUP_FAILS}, {status.message}"
+        return "False", UNSCHEDULABLE, message
+
     def _refuse(self, members: Sequence[Member], failure: Failure) -> tuple[str, str, str]:
         """All fail for one reason, before any is tried; gives the condition of the group."""
         for each in members:
@@ -366,9 +411,10 @@ class PodGroupCycle:
             self._core.out.append(patch)
 
 
-def _result(reason: str, message: str) -> str:
+def _result(found: GroupVictims | None, reason: str, message: str) -> str:
     """How an attempt counts that ends in a condition of the group."""
-    return "waiting_on_preemption" if message == WAITS_FOR_VICTIMS else RESULTS[reason]
+    is_waiting = found.status.is_success if found is not None else message == WAITS_FOR_VICTIMS
+    return "waiting_on_preemption" if is_waiting else RESULTS[reason]
 
 
 def _turn(queued: QueuedPodInfo) -> tuple[int, float]:
@@ -418,13 +464,13 @@ def _let_down(member: Member, wakers: frozenset[str]) -> Failure:
     return Failure(why, is_rejection=True, unschedulable_plugins=wakers)
 
 
-def _waits(member: Member, wakers: frozenset[str]) -> Failure:
+def _waits(member: Member, wakers: frozenset[str], message: str = WAITS_FOR_VICTIMS) -> Failure:
     """The failure of a member whose place is to be kept until the victims of others are gone."""
     if member.fit_error is not None:
         return member.fit_error
     node_name = member.attempt.pod.node_name
     return Failure(
-        WAITS_FOR_VICTIMS,
+        message,
         is_rejection=True,
         unschedulable_plugins=wakers,
         nominated_node_name=node_name,

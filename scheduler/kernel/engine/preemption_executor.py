@@ -9,7 +9,7 @@ After a failure the preemptor backs off. Upstream tries it at once, and so witho
 is missing.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -19,8 +19,9 @@ from scheduler.api.written import Condition
 from scheduler.kernel.engine.attempt import REVOCABLE
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.core import Core
-from scheduler.kernel.engine.failure import Failure, preempted
+from scheduler.kernel.engine.failure import Failure
 from scheduler.kernel.engine.instructions import Evict, LogError, PatchStatus
+from scheduler.kernel.engine.preemptor import Preemptor, preempted, preemptor_of
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.interface import PostFilterResult
 from scheduler.kernel.preemption import Evictions
@@ -36,7 +37,7 @@ class _Run(msgspec.Struct):
     """What is under way for one preemptor.
 
     Attributes:
-        preemptor: the pod that needs the room.
+        preemptor: what needs the room.
         start: when it began, in seconds of the events' clock.
         first: UIDs of the victims that have not been seen leaving, but for the last.
         last: the least important victim; it goes when all the others do.
@@ -44,7 +45,7 @@ class _Run(msgspec.Struct):
         has_failed: whether a victim could not be evicted: the last one is left alone.
     """
 
-    preemptor: PodInfo
+    preemptor: Preemptor
     start: float
     first: set[str]
     last: PodInfo
@@ -67,7 +68,7 @@ class PreemptionExecutor:
         """By preemptor."""
         self._wanted: dict[str, list[str]] = {}
         """The preemptors that wait for each victim to leave."""
-        self._asked: dict[str, tuple[PodInfo, PodInfo]] = {}
+        self._asked: dict[str, tuple[PodInfo, Preemptor]] = {}
         """Victims without an answer to their eviction, each with its preemptor."""
         self._accepted: dict[str, tuple[PodInfo, float]] = {}
         """Victims that the API server has evicted and the watch has not shown leaving, the oldest
@@ -75,15 +76,21 @@ class PreemptionExecutor:
         self._leaving: set[str] = set()
         """Victims that the watch has shown leaving, and that are not gone yet."""
 
-    def begin(self, preemptor: PodInfo, result: PostFilterResult) -> None:
+    def begin(self, pod: PodInfo, result: PostFilterResult) -> None:
+        """Evict the victims for a pod, but for those that are terminating already."""
+        if not all(victim.is_terminating for victim in result.victims):
+            self.drop(pod.uid)
+            self.clear_nominations(result.cleared)
+        self.evict(preemptor_of(pod), result.victims)
+
+    def evict(self, preemptor: Preemptor, chosen: Sequence[PodInfo]) -> None:
         """Evict the victims that are not terminating already."""
-        victims = [victim for victim in result.victims if not victim.is_terminating]
+        victims = [victim for victim in chosen if not victim.is_terminating]
         if not victims:
             return
         core = self._core
-        core.metrics.preemption_victims.observe(len(result.victims))
+        core.metrics.preemption_victims.observe(len(chosen))
         self.drop(preemptor.uid)
-        self.clear_nominations(result.cleared)
         to_evict = [victim for victim in victims if not self._taken_back(preemptor, victim)]
         if not to_evict:
             return
@@ -123,6 +130,7 @@ class PreemptionExecutor:
         if uid in self._asked or self._accepted.pop(uid, None) is not None:
             self._leaving.add(uid)
         self.drop(uid)
+        self._member_leaves(uid)
         self._settle(uid)
 
     def stays(self, uid: str) -> None:
@@ -153,7 +161,8 @@ class PreemptionExecutor:
         if run is None:
             return
         self._evictions().end(preemptor)
-        self._core.queue.open_gate(preemptor)
+        for pod in run.preemptor.pods:
+            self._core.queue.open_gate(pod)
         for victim in (*run.first, run.last.uid):
             # Once the last victim was seen leaving, only later preemptors are here.
             waiting = self._wanted.get(victim, [])
@@ -162,6 +171,13 @@ class PreemptionExecutor:
             waiting.remove(preemptor)
             if not waiting:
                 del self._wanted[victim]
+
+    def _member_leaves(self, uid: str) -> None:
+        """A pod needs no room any more; nor does its group if it was the last that waited."""
+        for run in [run for run in self._runs.values() if uid in run.preemptor.pods]:
+            others = (pod for pod in run.preemptor.pods if pod != uid)
+            if all(self._core.queue.get(pod) is None for pod in others):
+                self.drop(run.preemptor.uid)
 
     def drop_all(self) -> None:
         """Let all preemptors go: the plugins of a new configuration may not hold them back."""
@@ -183,7 +199,7 @@ class PreemptionExecutor:
             yield "the preemptors that are held back are not those whose victims are to leave"
         wanted: dict[str, set[str]] = {}
         for uid, run in self._runs.items():
-            if self._core.queue.get(uid) is None:
+            if all(self._core.queue.get(pod) is None for pod in run.preemptor.pods):
                 yield f"victims are evicted for {run.preemptor.key}, which does not wait"
             for victim in run.first or {run.last.uid}:
                 if not self._is_evicted(victim):
@@ -196,12 +212,12 @@ class PreemptionExecutor:
 
     # --- helpers --------------------------------------------------------------------------------
 
-    def _evict(self, victim: PodInfo, preemptor: PodInfo) -> None:
+    def _evict(self, victim: PodInfo, preemptor: Preemptor) -> None:
         """Ask for an eviction, unless one is under way."""
         if self._is_evicted(victim.uid):
             return
         self._asked[victim.uid] = (victim, preemptor)
-        condition = _condition(victim, preemptor.spec.scheduler_name)
+        condition = _condition(victim, preemptor)
         self._core.out.append(
             Evict(preemptor.uid, victim.namespace, victim.name, victim.uid, condition)
         )
@@ -231,12 +247,13 @@ class PreemptionExecutor:
         core.metrics.preemption_goroutines_execution[result].inc()
         core.metrics.preemption_goroutines_duration[result].observe(core.now - run.start)
         if run.has_failed:
-            core.queue.try_again(run.preemptor.uid)
+            for pod in run.preemptor.pods:
+                core.queue.try_again(pod)
         elif core.cache.get_pod(victim) is None:
             # It lost its place before it was gone: no end of a running pod wakes the preemptor.
-            core.queue.activate([run.preemptor.uid])
+            core.queue.activate(run.preemptor.pods)
 
-    def _taken_back(self, preemptor: PodInfo, victim: PodInfo) -> bool:
+    def _taken_back(self, preemptor: Preemptor, victim: PodInfo) -> bool:
         """Whether the victim could be stopped before the API server knew of it."""
         attempt = self._attempts.of(victim.uid)
         if attempt is None or attempt.state not in REVOCABLE:
@@ -249,9 +266,9 @@ class PreemptionExecutor:
         return self._core.states.shared(Evictions, "")
 
 
-def _condition(victim: PodInfo, profile: str) -> Condition | None:
+def _condition(victim: PodInfo, preemptor: Preemptor) -> Condition | None:
     """The condition to write to the victim's status; None when the status has it."""
-    message = f"{profile}: preempting to accommodate a higher priority pod"
+    message = f"{preemptor.profile}: preempting to accommodate a higher priority {preemptor.word}"
     conditions = victim.pod.status.conditions
     known = next((c for c in conditions if c.type == DISRUPTION_TARGET), None)
     wanted = ("True", PREEMPTION_BY_SCHEDULER, message)

@@ -41,6 +41,7 @@ class GroupAttempt(msgspec.Struct, frozen=True):
         is_success: whether those that were placed go on.
         domain: where they were placed, if all had to be in one domain; "" otherwise.
         domains: how many there were to choose from.
+        victims: the pods that are to leave for the group, as `namespace/name`.
     """
 
     tried: int
@@ -50,6 +51,7 @@ class GroupAttempt(msgspec.Struct, frozen=True):
     is_success: bool
     domain: str = ""
     domains: int = 0
+    victims: tuple[str, ...] = ()
 
 
 class GroupMembers:

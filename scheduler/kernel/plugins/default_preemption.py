@@ -9,11 +9,12 @@ rejected it decide what wakes it then.
 Source: kubernetes pkg/scheduler/framework/plugins/defaultpreemption (v1.36).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import ClassVar, Final, cast
 
 from typing_extensions import override
 
+from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo
 from scheduler.config.args import DefaultPreemptionArgs
 from scheduler.kernel.framework.cycle_state import CycleState
@@ -29,11 +30,24 @@ from scheduler.kernel.framework.interface import (
 from scheduler.kernel.framework.runtime import diagnosis as runtime
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.status import SUCCESS, Status, unresolvable, unschedulable
+from scheduler.kernel.groups import PodGroups
 from scheduler.kernel.preemption import Evaluator, Evictions
+from scheduler.kernel.preemption.group_victims import (
+    PodGroupPostFilterPlugin,
+    Search,
+    World,
+    select_victims,
+)
+from scheduler.kernel.preemption.units import units_below
+from scheduler.kernel.preemption.whole_groups import WholeGroups, priority_of
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.observability.engine_metrics import preemption_attempts
 
 HELD: Final = unresolvable("waiting for the preemption for this pod to be finished")
+GROUP_HELD: Final = unresolvable("waiting for the preemption for this pod group to be finished")
+NOT_ALONE: Final = unschedulable(
+    "preemption: not eligible due to workload aware preemption enabled"
+)
 MESSAGE_PREFIX: Final = "preemption: "
 IN_PLACEMENT: Final = "not eligible due to placement-based pod group scheduling limitation"
 """Each placement is tried, and none is cleared."""
@@ -79,7 +93,63 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, EnqueueExtensions):
             budgets=self._handle.lister(BUDGETS),
             nominated=cast("NominatedPods", self._handle.nominator),
             random=self._handle.random,
+            whole=self._whole(),
         )
         if not status.reasons:
             return result, status
         return result, Status(status.code, (f"{MESSAGE_PREFIX}{status.message}",))
+
+    def _whole(self) -> WholeGroups | None:
+        """The pod groups that leave whole; None where pods leave one by one."""
+        return None
+
+
+class DefaultPreemptionForGroups(DefaultPreemption, PodGroupPostFilterPlugin):
+    """Finds the victims of whole groups, and has groups leave whole.
+
+    A member has no victims of its own: they are chosen for all members once none of them is left to
+    be tried. While they are evicted, no member is tried.
+    """
+
+    WATCHES: ClassVar[tuple[ObjectKind, ...]] = (BUDGETS, *PodGroups.WATCHES)
+
+    def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        handle.shared(PodGroups)
+
+    @override
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        if not pod.group_name:
+            return super().pre_enqueue(pod)
+        known = self._handle.shared(PodGroups).of_pod(pod)
+        group = None if known is None else known.group
+        is_held = group is not None and self._handle.shared(Evictions).hold(group.uid)
+        return GROUP_HELD if is_held else SUCCESS
+
+    @override
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
+    ) -> tuple[PostFilterResult | None, Status]:
+        if not pod.group_name:
+            return super().post_filter(state, pod, snapshot, diagnosis)
+        self._attempts.inc()
+        return None, NOT_ALONE
+
+    @override
+    def pod_group_post_filter(
+        self,
+        group: PodGroup,
+        members: Sequence[PodInfo],
+        snapshot: Snapshot,
+        placed: Collection[PodInfo],
+        world: World,
+    ) -> Search:
+        evaluator, whole = self._evaluator, WholeGroups(self._handle.shared(PodGroups))
+        evaluator.budgets.refresh(self._handle.lister(BUDGETS))
+        priority = priority_of(group)
+        units = units_below(priority, snapshot, evaluator.importance, whole, placed)
+        return select_victims(members, units, units.violating(evaluator.budgets), world)
+
+    @override
+    def _whole(self) -> WholeGroups:
+        return WholeGroups(self._handle.shared(PodGroups))

@@ -10,10 +10,14 @@ from scheduler.config.feature_gates import (
     DRA_DEVICE_TAINT_RULES,
     TAINT_TOLERATION_COMPARISON_OPERATORS,
     VOLUME_LIMIT_SCALING,
+    WORKLOAD_AWARE_PREEMPTION,
 )
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.plugins.default_binder import DefaultBinder
-from scheduler.kernel.plugins.default_preemption import DefaultPreemption
+from scheduler.kernel.plugins.default_preemption import (
+    DefaultPreemption,
+    DefaultPreemptionForGroups,
+)
 from scheduler.kernel.plugins.dynamic_resources import (
     DynamicResources,
     DynamicResourcesWithTaintRules,
@@ -92,6 +96,7 @@ BEHIND_GATES: Final[Mapping[str, tuple[type[Plugin], ...]]] = {
         TaintTolerationWithComparisons,
     ),
     VOLUME_LIMIT_SCALING: (NodeVolumeLimitsWithScaling,),
+    WORKLOAD_AWARE_PREEMPTION: (DefaultPreemptionForGroups,),
 }
 """What takes the place of the plugins of the same names when a feature gate is on."""
 

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.disruption_budgets import DisruptionBudget
-from scheduler.api.pods import PodKind
-from scheduler.kernel.preemption.importance import Indices, RankedPods, stable_order
+from scheduler.api.pods import PodInfo, PodKind
+from scheduler.kernel.preemption.importance import Indices, PodsAt, RankedPods, stable_order
 from scheduler.kernel.snapshot.pod_kinds import OtherPods
 from scheduler.kernel.snapshot.pod_selectors import PodSelector, SelectorIndex
 
@@ -153,6 +153,41 @@ class Budgets:
         nth = np.arange(len(pod)) - np.repeat(starts, np.diff(np.append(starts, len(pod))))
         violates[pod[nth >= allowed[budget]]] = True
         return violates
+
+    def violating_together(
+        self, pods: PodsAt, others: OtherPods, places: Indices, units: Indices
+    ) -> NDArray[np.bool_]:
+        """Which units no budget has left for, if they all left in the order given.
+
+        A unit violates a budget when any of its pods does; the rest of it then spends nothing.
+        Budgets are spent all over the cluster, and a pod that finds one spent asks no further.
+
+        Args:
+            pods: the pods, unit by unit.
+            others: their kinds.
+            places: the place of each pod's kind among `others`.
+            units: the number of each pod's unit.
+
+        Source: pkg/scheduler/framework/preemption/preemption.go (filterVictimsWithPDBViolation).
+        """
+        found = self._speaking_of(others)
+        violates = np.zeros(int(units[-1]) + 1 if len(units) else 0, np.bool_)
+        concerned = np.flatnonzero(np.array([each != () for each in found], np.bool_)[places])
+        left = [budget.disruptions_allowed for budget in self._budgets]
+        for at, pod in zip(concerned.tolist(), pods.pods(concerned), strict=True):
+            unit = units[at]
+            if not violates[unit]:
+                violates[unit] = self._spend(pod, found[places[at]], left)
+        return violates
+
+    def _spend(self, pod: PodInfo, found: _Found, left: list[int]) -> bool:
+        """Spend what a pod takes of its budgets; says whether one had nothing left."""
+        for filed in () if found is None else sorted(found, key=lambda filed: filed.number):
+            if pod.name not in self._budgets[filed.number].disrupted_pods:
+                left[filed.number] -= 1
+                if left[filed.number] < 0:
+                    return True
+        return found is None
 
     def _spent(self, pods: RankedPods, pod: Indices, budget: Indices) -> tuple[Indices, Indices]:
         """The pairs that cost the budget something: the API server has already counted others."""

@@ -24,6 +24,7 @@ from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
 from scheduler.kernel.framework.status import Status, error, unresolvable
 from scheduler.kernel.preemption.budgets import Budgets
 from scheduler.kernel.preemption.importance import Importance, Indices, PodsAt, RankedPods
+from scheduler.kernel.preemption.whole_groups import WholeGroups
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.kernel.snapshot.pod_kinds import OtherPods, kinds_used
 
@@ -63,7 +64,7 @@ class Tried(msgspec.Struct):
 class DryRun:
     """Tries nodes for one pod."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what there is to know
         self,
         diagnosis: AttemptDiagnosis,
         snapshot: Snapshot,
@@ -72,6 +73,7 @@ class DryRun:
         nominated: NominatedPods,
         *,
         below: int | None = None,
+        whole: WholeGroups | None = None,
     ) -> None:
         """Take what there is to know.
 
@@ -82,6 +84,7 @@ class DryRun:
             budgets: what evictions violate.
             nominated: the pods that wait for a node to be cleared for them.
             below: pods of a lower priority than this may have to leave; None for the pod's own.
+            whole: the pod groups that leave whole or not at all; None where each pod leaves alone.
 
         Raises:
             ValueError: there is nothing to try.
@@ -97,6 +100,7 @@ class DryRun:
         self._budgets = budgets
         self._nominated = nominated
         self._below = self._pod.priority if below is None else below
+        self._whole = whole
 
     def run(self, rows: Indices, wanted: int) -> list[Tried]:
         """Try nodes in order until there are enough candidates.
@@ -148,6 +152,12 @@ class DryRun:
         together = self._placed_together(others, kinds)
         spared = violates | together
         leaves = _reprieve(rows, np.flatnonzero(chosen), lower, kinds, spared) & fits[lower.at]
+        if self._whole is not None:
+            stay = self._whole.stay(others, self._below)[kinds]
+            needed = np.isin(lower.at, lower.at[leaves & stay])
+            tried.rejected.extend([(NO_VICTIMS, len(np.unique(lower.at[needed])))])
+            leaves &= ~needed
+            fits[lower.at[needed]] = False
         tried.victims = lower.by_node(leaves)
         count = len(tried.rows)
         tried.violations = np.bincount(lower.nodes[lower.at[leaves & violates]], minlength=count)
@@ -161,11 +171,13 @@ class DryRun:
         )
 
     def _placed_together(self, others: OtherPods, kinds: Indices) -> NDArray[np.bool_]:
-        """Which pods, by the places of their kinds, a plugin has placed together with others."""
+        """Which pods, by the places of their kinds, are placed together, or leave together."""
         judge = self._places_together
-        if judge is None:
-            return np.zeros(len(kinds), np.bool_)
-        found: NDArray[np.bool_] = others.column(judge, lambda kind: judge(pod_of(kind)))[kinds] > 0
+        found = np.zeros(len(kinds), np.bool_)
+        if judge is not None:
+            found |= others.column(judge, lambda kind: judge(pod_of(kind)))[kinds] > 0
+        if self._whole is not None:
+            found |= self._whole.members(others)[kinds]
         return found
 
     def helps(self, candidates: Sequence[Candidate]) -> NDArray[np.bool_]:

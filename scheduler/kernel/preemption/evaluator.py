@@ -14,13 +14,14 @@ import numpy as np
 from scheduler.api.disruption_budgets import DisruptionBudget
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.interface import Candidate, PostFilterResult
-from scheduler.kernel.framework.runtime.diagnosis import AttemptDiagnosis, Reviewed, no_fit_message
+from scheduler.kernel.framework.runtime.diagnosis import AttemptDiagnosis, no_fit_message
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.status import SUCCESS, Code, Status, error, unschedulable
 from scheduler.kernel.preemption.budgets import Budgets
 from scheduler.kernel.preemption.candidates import Candidates, best_of
 from scheduler.kernel.preemption.dry_run import DryRun, Tried
 from scheduler.kernel.preemption.importance import Importance, Indices
+from scheduler.kernel.preemption.whole_groups import WholeGroups
 from scheduler.kernel.snapshot import Snapshot
 
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
@@ -38,6 +39,10 @@ class Evaluator:
     Args:
         min_candidate_nodes_percentage: the share of the nodes that may help to find candidates on.
         min_candidate_nodes_absolute: at least this many candidates, whatever the share.
+
+    Attributes:
+        importance: the order of the pods of each node.
+        budgets: what evictions violate.
     """
 
     def __init__(
@@ -45,10 +50,10 @@ class Evaluator:
     ) -> None:
         self._percentage = min_candidate_nodes_percentage
         self._absolute = min_candidate_nodes_absolute
-        self._importance = Importance()
-        self._budgets = Budgets()
+        self.importance = Importance()
+        self.budgets = Budgets()
 
-    def preempt(
+    def preempt(  # noqa: PLR0913 - what a decision is made of
         self,
         pod: PodInfo,
         snapshot: Snapshot,
@@ -57,10 +62,12 @@ class Evaluator:
         budgets: Iterable[DisruptionBudget],
         nominated: NominatedPods,
         random: Random,
+        whole: WholeGroups | None = None,
     ) -> tuple[PostFilterResult | None, Status]:
         """Choose a node and its victims for a pod that fits nowhere.
 
-        Without a result the pod's nomination stays unchanged.
+        With `whole`, a group that leaves whole does so on all nodes. Without a result the pod's
+        nomination stays unchanged.
 
         Raises:
             PluginError: a filter failed.
@@ -70,14 +77,16 @@ class Evaluator:
         if refusal:
             return None, unschedulable(refusal)
         if diagnosis.reviewed is not None:
-            return self._take_reviewed(pod, snapshot, diagnosis, diagnosis.reviewed, nominated)
+            return self._take_reviewed(pod, snapshot, diagnosis, nominated, whole)
         # 2. Find the nodes on which fewer pods might help.
         rows = rows_that_may_help(snapshot, diagnosis)
         # 3. Try them, starting anywhere.
         batches: list[Tried] = []
         if len(rows):
-            self._budgets.refresh(budgets)
-            dry_run = DryRun(diagnosis, snapshot, self._importance, self._budgets, nominated)
+            self.budgets.refresh(budgets)
+            dry_run = DryRun(
+                diagnosis, snapshot, self.importance, self.budgets, nominated, whole=whole
+            )
             rows = np.roll(rows, -int(random.random() * len(rows)))
             batches = dry_run.run(rows, self._wanted(len(rows)))
         # 4. Choose.
@@ -86,28 +95,38 @@ class Evaluator:
         if best is None:
             return _nobody_helps(snapshot, batches)
         # 5. Say what is to be done.
-        return _result(pod, best, candidates, nominated), SUCCESS
+        victims = self._completed(best, snapshot, whole)
+        return _result(pod, best, victims, candidates, nominated), SUCCESS
+
+    def _completed(
+        self, best: Candidate, snapshot: Snapshot, whole: WholeGroups | None
+    ) -> tuple[PodInfo, ...]:
+        if whole is None:
+            return best.victims
+        return whole.completed(best.victims, snapshot, self.importance)
 
     def _take_reviewed(
         self,
         pod: PodInfo,
         snapshot: Snapshot,
         diagnosis: AttemptDiagnosis,
-        reviewed: Reviewed,
         nominated: NominatedPods,
+        whole: WholeGroups | None,
     ) -> tuple[PostFilterResult | None, Status]:
         """Choose among what extenders have left, as far as it helps still."""
-        if reviewed.problem:
-            return None, error(reviewed.problem)
+        reviewed = diagnosis.reviewed
+        if reviewed is None or reviewed.problem:
+            return None, error("" if reviewed is None else reviewed.problem)
         helpful = rows_that_may_help(snapshot, diagnosis)
         left = _still_there(reviewed.candidates, snapshot, helpful)
         if left:
-            dry_run = DryRun(diagnosis, snapshot, self._importance, self._budgets, nominated)
+            dry_run = DryRun(diagnosis, snapshot, self.importance, self.budgets, nominated)
             left = [each for each, helps in zip(left, dry_run.helps(left), strict=True) if helps]
         best = best_of(left)
         if best is None:
             return None, unschedulable(NO_CANDIDATE)
-        return _result(pod, best, left, nominated), SUCCESS
+        victims = self._completed(best, snapshot, whole)
+        return _result(pod, best, victims, left, nominated), SUCCESS
 
     def _wanted(self, nodes: int) -> int:
         """Source: calculateNumCandidates."""
@@ -195,10 +214,14 @@ def _nobody_helps(
 
 
 def _result(
-    pod: PodInfo, best: Candidate, candidates: Sequence[Candidate], nominated: NominatedPods
+    pod: PodInfo,
+    best: Candidate,
+    victims: tuple[PodInfo, ...],
+    candidates: Sequence[Candidate],
+    nominated: NominatedPods,
 ) -> PostFilterResult:
     there = nominated.nominated_pods_for_node(best.node_name)
     # If all victims are terminating already, no pod is evicted and no nomination is cleared.
-    acts = not all(victim.is_terminating for victim in best.victims)
+    acts = not all(victim.is_terminating for victim in victims)
     cleared = tuple(other for other in there if other.priority < pod.priority) if acts else ()
-    return PostFilterResult(best.node_name, best.victims, cleared, candidates)
+    return PostFilterResult(best.node_name, victims, cleared, candidates)

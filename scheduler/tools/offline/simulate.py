@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 from typing_extensions import override
 
+from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.events import Decide, Tick
 from scheduler.kernel.engine.instructions import Bind, Evict
 from scheduler.tools.offline.cluster import ClusterState
@@ -23,7 +24,7 @@ class Placement(msgspec.Struct, frozen=True, rename="camel"):
         pod: namespace/name.
         node: where it goes, or None.
         nominated_node: where room is made for it.
-        victims: the pods that are evicted for it.
+        victims: the pods that are evicted for it, or for its group: the first member names them.
         message: why it stays pending.
     """
 
@@ -58,7 +59,7 @@ class _Simulation(Driving):
         self._progress = progress
         self._placed: dict[str, Placement] = {}
         self._victims: dict[str, list[str]] = {}
-        """By the UID of the pod that they made room for."""
+        """By the UID of the pod or group that they made room for."""
         self._given_up: set[str] = set()
 
     def run(self) -> SimulationResult:
@@ -84,7 +85,7 @@ class _Simulation(Driving):
             Placement(
                 pod.key,
                 nominated_node=nominated.get(pod.uid),
-                victims=tuple(self._victims.get(pod.uid, ())),
+                victims=self._victims_of(pod),
                 message=messages.get(pod.uid, EVICTED),
             )
             for pod in self._cluster.waiting
@@ -104,9 +105,17 @@ class _Simulation(Driving):
         attempt = self.engine.attempts.get(bind.attempt)
         if attempt is not None:
             pod = attempt.pod
-            victims = tuple(self._victims.get(pod.uid, ()))
+            victims = self._victims_of(pod)
             self._placed[pod.uid] = Placement(pod.key, bind.node, victims=victims)
         super().bind(bind)
+
+    def _victims_of(self, pod: PodInfo) -> tuple[str, ...]:
+        """Those of a pod; those of a group are told of once."""
+        groups = self.engine.core.groups
+        known = None if groups is None else groups.of_pod(pod)
+        group = None if known is None else known.group
+        of_group = [] if group is None else self._victims.pop(group.uid, [])
+        return (*self._victims.get(pod.uid, ()), *of_group)
 
     def _give_up_on_held_pods(self) -> bool:
         """Time out each held pod once: no pod comes any more that could let it go.

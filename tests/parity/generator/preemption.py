@@ -26,7 +26,7 @@ class Preemption(Feature):
     @override
     def shape_cluster(self, draw: Draw, cluster: Cluster) -> None:
         for i in range(draw.pick((0, 1, 1, 2, 4))):
-            cluster.others.append(_budget(draw, f"pdb{i}"))
+            cluster.others.append(budget(draw, f"pdb{i}"))
         if draw.maybe(self.configured):
             cluster.plugin_args["DefaultPreemption"] = {
                 "minCandidateNodesAbsolute": draw.pick((0, 1, 100))
@@ -73,7 +73,8 @@ class Preemption(Feature):
                 self._held.add(place)
 
 
-def _budget(draw: Draw, name: str) -> Object:
+def budget(draw: Draw, name: str) -> Object:
+    """Make a budget that protects some pods, or none."""
     spec: Object = {"minAvailable": 1}
     if draw.maybe(0.95):
         spec["selector"] = draw.label_selector(POD_LABELS)

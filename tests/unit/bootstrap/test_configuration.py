@@ -58,7 +58,6 @@ def test_extenders_that_cannot_be_asked_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("setting", "there"),
     [
-        ("WorkloadAwarePreemption=true", "WorkloadAwarePreemption=false"),
         ("DRAWorkloadResourceClaims=true", "DRAWorkloadResourceClaims=false"),
         ("AllAlpha=true", "AllAlpha=false"),
         ("SchedulerQueueingHints=false", "SchedulerQueueingHints=true"),

@@ -62,12 +62,12 @@ def test_feature_gates_are_those_of_the_scheduler_that_is_meant() -> None:
 
     assert "shape:" not in _run(f"{gate}=false").stdout
     assert "shape:" in _run(f"{gate}=true").stdout
-    refused = _run("--feature-gates=WorkloadAwarePreemption=true")
+    refused = _run("--feature-gates=DRAWorkloadResourceClaims=true")
     assert refused.exit_code == 2
-    assert "WorkloadAwarePreemption=true is not part of this version" in refused.stderr
-    allowed = _run("--feature-gates=WorkloadAwarePreemption=true", "--allow-unsupported")
+    assert "DRAWorkloadResourceClaims=true is not part of this version" in refused.stderr
+    allowed = _run("--feature-gates=DRAWorkloadResourceClaims=true", "--allow-unsupported")
     assert allowed.exit_code == 0
-    assert "WorkloadAwarePreemption=true is not part of this version" in allowed.stderr
+    assert "DRAWorkloadResourceClaims=true is not part of this version" in allowed.stderr
     broken = _run(gate)
     assert broken.exit_code == 2
     assert "expected Name=true or Name=false" in broken.stderr

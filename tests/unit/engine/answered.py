@@ -14,7 +14,7 @@ from scheduler.kernel.engine.events import (
     ObjectSet,
     Tick,
 )
-from scheduler.kernel.engine.instructions import Bind, Evict
+from scheduler.kernel.engine.instructions import Bind, Evict, Instruction
 from scheduler.tools.offline.cluster import DEFAULT_PROFILE, Profiles
 from scheduler.tools.offline.reading import ClusterObjects
 from tests.support.builders import make_pod_info
@@ -40,15 +40,19 @@ class AnsweredCluster:
     def handle(self, event: Event) -> None:
         """One event; its instructions are carried out at once."""
         for told in self.engine.handle(event, self.now):
-            if isinstance(told, Bind):
-                attempt = self.engine.attempts.get(told.attempt)
-                assert attempt is not None
-                self.pods[told.uid] = attempt.pod
-                self.handle(Bound(told.attempt))
-                self.handle(ObjectSet("pods", self.pods[told.uid]))
-            elif isinstance(told, Evict):
-                self.handle(Evicted(told.uid))
-                self.end(told.uid)
+            self.carry_out(told)
+
+    def carry_out(self, told: Instruction) -> None:
+        """What an instruction asks of the API server is done."""
+        if isinstance(told, Bind):
+            attempt = self.engine.attempts.get(told.attempt)
+            assert attempt is not None
+            self.pods[told.uid] = attempt.pod
+            self.handle(Bound(told.attempt))
+            self.handle(ObjectSet("pods", self.pods[told.uid]))
+        elif isinstance(told, Evict):
+            self.handle(Evicted(told.uid))
+            self.end(told.uid)
 
     def tell(self, events: Iterable[Event]) -> None:
         """Several events, one after the other."""

@@ -458,12 +458,12 @@ def test_a_feature_gate_that_is_not_there_is_refused() -> None:
     """As the daemon would, unless its flag allows it."""
 
     def problems(**spec: Any) -> list[str]:
-        gates = {"WorkloadAwarePreemption": True}
+        gates = {"DRAWorkloadResourceClaims": True}
         [found] = planned(make_scheduler(featureGates=gates, **spec)).configurations.values()
         return list(map(str, found.problems))
 
     [refused] = problems()
-    assert refused.startswith("spec.featureGates: WorkloadAwarePreemption=true is not part")
+    assert refused.startswith("spec.featureGates: DRAWorkloadResourceClaims=true is not part")
     assert problems(extraArgs=["--allow-unsupported"]) == []
 
 
@@ -497,7 +497,7 @@ def test_what_the_daemon_would_refuse_is_not_valid() -> None:
     [found] = planned(
         make_scheduler(
             configuration={"extenders": extenders},
-            featureGates={"WorkloadAwarePreemption": True},
+            featureGates={"DRAWorkloadResourceClaims": True},
         )
     ).configurations.values()
 
@@ -506,7 +506,7 @@ def test_what_the_daemon_would_refuse_is_not_valid() -> None:
     assert "spec.configuration.extenders[0].urlPrefix: expected http://HOST" in told
     where = "spec.configuration.extenders[1].tlsConfig.caFile"
     assert f"{where}: the daemon's pods have no file /etc/ca.crt" in told
-    assert "spec.featureGates: WorkloadAwarePreemption=true is not part of this version" in told
+    assert "spec.featureGates: DRAWorkloadResourceClaims=true is not part of this version" in told
 
 
 def test_files_that_the_pods_have_may_be_named() -> None:

@@ -1,0 +1,144 @@
+"""Promise: an important gang evicts the gang it must, whole, or nothing at all.
+
+The control plane is our own: its API server needs a gate to keep the priority of a group.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from e2e.conftest import StartStowage, control_plane_of_file
+from e2e.support.cluster import Cluster
+from e2e.support.controlplane import Options
+from e2e.support.objects import Json, make_nodes
+from e2e.support.pod_groups import API, condition_of, make_members, places
+from e2e.support.waiting import wait_for
+
+GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true,WorkloadAwarePreemption=true"
+CLASSES = {"gang-low": 1, "gang-middle": 5, "gang-high": 1000}
+SECONDS = 90
+
+
+@pytest.fixture(scope="module")
+def shared_cluster(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[Cluster]:
+    """An API server of 1.36 with the gate on."""
+    options = Options(api_server_arguments=(GATES, f"--runtime-config={API}=true"))
+    with (
+        control_plane_of_file(options, tmp_path_factory, pytestconfig) as cluster,
+        cluster.priority_classes(CLASSES),
+    ):
+        yield cluster
+
+
+def make_group(cluster: Cluster, namespace: str, name: str, least: int, priority: str) -> None:
+    """Create a gang that leaves whole, and its pods."""
+    group: Json = {
+        "apiVersion": API,
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "schedulingPolicy": {"gang": {"minCount": least}},
+            "disruptionMode": "PodGroup",
+            "priorityClassName": f"gang-{priority}",
+        },
+    }
+    cluster.run(cluster.api.post(f"/apis/{API}/namespaces/{namespace}/podgroups", group))
+    pods = make_members(least, group=name, namespace=namespace)
+    for pod in pods:
+        pod["spec"] |= {"priorityClassName": f"gang-{priority}", "terminationGracePeriodSeconds": 0}
+    cluster.create_pods(pods)
+
+
+def wait_until_whole(cluster: Cluster, namespace: str, name: str, least: int) -> None:
+    """Wait until so many members have a node."""
+    wait_for(
+        lambda: sum(map(bool, places(cluster, namespace, name))) == least,
+        f"{name} to run whole",
+        SECONDS,
+    )
+
+
+def wait_for_message(cluster: Cluster, namespace: str, name: str, message: str) -> None:
+    """Wait until the group says why it waits."""
+    wanted = ("False", "Unschedulable", message)
+    wait_for(lambda: condition_of(cluster, namespace, name) == wanted, message, SECONDS)
+
+
+def two_gangs(cluster: Cluster, run_stowage: StartStowage, namespace: str) -> None:
+    """Six CPUs are taken: three by a gang of low priority, three by a more important one."""
+    run_stowage(arguments=(GATES,))
+    cluster.create_nodes(make_nodes(3, allocatable={"cpu": "2"}))
+    cluster.create_namespace(namespace)
+    make_group(cluster, namespace, "low", 3, "low")
+    wait_until_whole(cluster, namespace, "low", 3)
+    make_group(cluster, namespace, "middle", 3, "middle")
+    wait_until_whole(cluster, namespace, "middle", 3)
+
+
+def test_an_important_gang_evicts_the_gang_it_must_whole(
+    cluster: Cluster, run_stowage: StartStowage
+) -> None:
+    """It needs two places; the less important gang of three leaves, the other one stays."""
+    two_gangs(cluster, run_stowage, "whole")
+
+    make_group(cluster, "whole", "high", 2, "high")
+    wait_until_whole(cluster, "whole", "high", 2)
+
+    assert all(places(cluster, "whole", "middle"))
+    assert places(cluster, "whole", "low") == []
+    notes = wait_for(
+        lambda: {event["note"] for event in cluster.events("whole", "Preempted")},
+        "events about the victims",
+        SECONDS,
+    )
+    [note] = notes
+    assert note.startswith("Preempted by podgroup ")
+    assert note.endswith(" on node cluster")
+    wait_for(
+        lambda: condition_of(cluster, "whole", "high") == ("True", "Scheduled", ""),
+        "the group's condition",
+        SECONDS,
+    )
+    cluster.delete_pods("whole")
+
+
+def test_a_gang_that_would_not_fit_all_the_same_evicts_nothing(
+    cluster: Cluster, run_stowage: StartStowage
+) -> None:
+    """It needs seven places of six."""
+    two_gangs(cluster, run_stowage, "none")
+
+    make_group(cluster, "none", "high", 7, "high")
+    fails = "pod group is unschedulable"
+    wait_for_message(cluster, "none", "high", f"{fails}, {fails}")
+
+    assert all(places(cluster, "none", "low"))
+    assert all(places(cluster, "none", "middle"))
+    assert cluster.events("none", "Preempted") == []
+    cluster.delete_pods("none")
+
+
+def test_a_budget_sends_the_choice_elsewhere(cluster: Cluster, run_stowage: StartStowage) -> None:
+    """The less important gang is protected: the other one leaves."""
+    two_gangs(cluster, run_stowage, "budget")
+    path = "/apis/policy/v1/namespaces/budget/poddisruptionbudgets"
+    for pod in cluster.pods("budget"):
+        if pod["metadata"]["name"].startswith("low"):
+            patch = {"metadata": {"labels": {"kept": "yes"}}}
+            name = pod["metadata"]["name"]
+            cluster.run(cluster.api.patch(f"/api/v1/namespaces/budget/pods/{name}", patch))
+    selector = {"matchLabels": {"kept": "yes"}}
+    budget: Json = {
+        "metadata": {"name": "keeps"},
+        "spec": {"minAvailable": 3, "selector": selector},
+    }
+    cluster.run(cluster.api.post(path, budget))
+
+    make_group(cluster, "budget", "high", 2, "high")
+    wait_until_whole(cluster, "budget", "high", 2)
+
+    assert all(places(cluster, "budget", "low"))
+    assert places(cluster, "budget", "middle") == []
+    cluster.delete_pods("budget")

@@ -1,0 +1,140 @@
+"""What may leave for a pod group: single pods, and whole groups, in the order of their importance.
+
+Source: kubernetes pkg/scheduler/framework/preemption/types.go (newDomainForWorkloadPreemption),
+podgrouppreemption.go (moreImportantVictim) v1.36.
+"""
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.preemption.budgets import Budgets
+from scheduler.kernel.preemption.importance import Importance, Indices, PodsAt
+from scheduler.kernel.preemption.whole_groups import WholeGroups, group_name_of, priority_of
+from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.snapshot.pod_kinds import OtherPods, kinds_used
+
+
+class Units:
+    """Pods that leave together, most important ones first; unit `i` is one pod or more.
+
+    Attributes:
+        pods: all of them, unit by unit.
+        starts: where each unit begins in `pods`, and at the end how many pods there are.
+    """
+
+    def __init__(self, pods: PodsAt, starts: Indices, snapshot: Snapshot) -> None:
+        self.pods = pods
+        self.starts = starts
+        self._snapshot = snapshot
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def of(self, units: Sequence[int]) -> list[PodInfo]:
+        """The pods of some units."""
+        starts, places = self.starts, [np.arange(0)]
+        places += [np.arange(starts[unit], starts[unit + 1]) for unit in units]
+        return self.pods.pods(np.concatenate(places))
+
+    def violating(self, budgets: Budgets) -> NDArray[np.bool_]:
+        """Which units no budget has left for, if all left in this order."""
+        distinct, places = kinds_used(self.pods.kinds)
+        of_pod = np.repeat(np.arange(len(self)), np.diff(self.starts))
+        kinds = OtherPods(self._snapshot.kinds, distinct)
+        return budgets.violating_together(self.pods, kinds, places, of_pod)
+
+
+def units_below(
+    priority: int,
+    snapshot: Snapshot,
+    importance: Importance,
+    whole: WholeGroups,
+    but: Collection[PodInfo],
+) -> Units:
+    """All units of a lower priority.
+
+    The priority of a group is its own, that of a single pod the pod's. Of equal priority, pods that
+    are members of any group are more important than others; then larger units, then those that
+    started earlier. Pods that have not started come in the order in which they are met.
+
+    Args:
+        priority: of the preemptor.
+        snapshot: the cluster.
+        importance: the order of the pods of each node.
+        whole: the groups that leave whole.
+        but: pods that are no victims: they are placed for the preemptor itself.
+
+    Cost: a few operations on columns of all pods.
+    """
+    every = importance.ranked(snapshot, rows := snapshot.table.live_rows()).by_node()
+    distinct, places = kinds_used(every.kinds)
+    kinds = list(OtherPods(snapshot.kinds, distinct))
+    numbers: dict[int, int] = {}
+    groups, values = np.full(len(kinds), -1, np.intp), np.zeros(len(kinds), np.int64)
+    for place, kind in enumerate(kinds):
+        group = whole.of(kind)
+        if group is not None:
+            groups[place] = numbers.setdefault(id(group), len(numbers))
+            values[place] = priority_of(group)
+    is_member = np.array([bool(group_name_of(kind)) for kind in kinds], np.bool_)
+    group_of = groups[places]
+    worth = np.where(group_of >= 0, values[places], every.priorities)
+    lower = np.flatnonzero((worth < priority) & ~_among(every, but))
+    pods, group_of = every.take(lower), group_of[lower]
+    order = _as_met(pods, group_of, rows, snapshot)
+    pods, group_of, lower = pods.take(order), group_of[order], lower[order]
+    unit_of, firsts, sizes = _numbered(group_of, len(numbers))
+    return _sorted(pods, unit_of, firsts, sizes, worth[lower], is_member[places][lower], snapshot)
+
+
+def _among(every: PodsAt, pods: Collection[PodInfo]) -> NDArray[np.bool_]:
+    """Which of all pods are among some."""
+    found = np.zeros(len(every), np.bool_)
+    if pods:
+        uids = {pod.uid for pod in pods}
+        found[:] = [pod.uid in uids for pod in every.pods()]
+    return found
+
+
+def _as_met(pods: PodsAt, group_of: Indices, rows: Indices, snapshot: Snapshot) -> Indices:
+    """The pods, those of groups in the order of nodes, and of their coming there."""
+    ranks = np.zeros(snapshot.table.capacity, np.intp)
+    ranks[snapshot.node_order()] = np.arange(snapshot.table.count)
+    places = np.zeros(len(pods), np.intp)
+    for at in np.flatnonzero(group_of >= 0).tolist():
+        [pod] = pods.pods(slice(at, at + 1))
+        there = snapshot.info(int(rows[pods.at[at]])).pods
+        places[at] = list(there).index(pod.uid)
+    return np.lexsort((places, ranks[rows[pods.at]]))
+
+
+def _numbered(group_of: Indices, groups: int) -> tuple[Indices, Indices, Indices]:
+    """The unit of each pod, the first pod of each unit, and how many each has."""
+    single = group_of < 0
+    unit_of = group_of.copy()
+    unit_of[single] = groups + np.arange(np.count_nonzero(single))
+    _, firsts, unit_of, sizes = np.unique(
+        unit_of, return_index=True, return_inverse=True, return_counts=True
+    )
+    return unit_of, firsts, sizes
+
+
+def _sorted(  # noqa: PLR0913, PLR0917 - columns of one table
+    pods: PodsAt,
+    unit_of: Indices,
+    firsts: Indices,
+    sizes: Indices,
+    worth: NDArray[np.int64],
+    is_member: NDArray[np.bool_],
+    snapshot: Snapshot,
+) -> Units:
+    """The units, most important ones first."""
+    order = np.lexsort((firsts, pods.starts[firsts], -sizes, ~is_member[firsts], -worth[firsts]))
+    rank = np.empty(len(order), np.intp)
+    rank[order] = np.arange(len(order))
+    by_unit = np.argsort(rank[unit_of], kind="stable")
+    starts = np.concatenate(([0], np.cumsum(sizes[order])))
+    return Units(pods.take(by_unit), starts, snapshot)
