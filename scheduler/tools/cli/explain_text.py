@@ -200,7 +200,8 @@ def remarks(report: PodReport) -> Iterator[str]:
         yield f"Member of pod group {report.group.group}: {report.group.text}"
     elif report.together:
         yield _together(report.together)
-    if isinstance(report.answer.estimate, Estimate):
+    # Most clusters say of no pod when it ends; that is not what a reader came for.
+    if isinstance(report.answer.estimate, Estimate) and report.answer.estimate.known:
         yield report.answer.estimate.text
     yield from _end(report)
     if report.group is None and isinstance(report.answer.permit, Permitting):

@@ -716,6 +716,18 @@ def test_it_is_said_when_a_pod_fits(tmp_path: Path) -> None:
     }
 
 
+def test_without_known_ends_nothing_is_said_of_when_a_pod_fits(tmp_path: Path) -> None:
+    """The answer as data has it; people would read it for nearly every pod."""
+    running = pod_manifest("running", requests={"cpu": "4"}, nodeName="n")
+    waiting = pod_manifest("waiting", requests={"cpu": "2"})
+    file = write_list(tmp_path / "c.json", node_manifest("n"), running, waiting)
+
+    told = answers("-f", file, "--pod", "waiting")["default/waiting"]["estimate"]
+
+    assert told["text"] == "When it fits is not known: no running pod has a known end."
+    assert told["text"] not in run("-f", file, "--pod", "waiting").stdout
+
+
 def test_it_is_said_when_a_running_pod_ends(tmp_path: Path) -> None:
     """Or that what is written about it cannot be read."""
     running = pod_manifest("running", nodeName="n")
