@@ -20,15 +20,18 @@ from scheduler.api.disruption_budgets import DisruptionBudget, disruption_budget
 from scheduler.api.objects import (
     Namespace,
     Node,
+    ObjectMeta,
     Pod,
     PodDisruptionBudget,
 )
+from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo, pod_info
 from scheduler.clock import SystemClock
 from scheduler.config.load import default_configuration, load_object
 from scheduler.config.write import to_object
 from scheduler.daemon.bootstrap import implemented_plugins
 from scheduler.daemon.bootstrap.explaining import LiveExplainer
+from scheduler.daemon.informers.kinds import POD_GROUPS
 from scheduler.daemon.recording.flight import FlightRecorder
 from scheduler.daemon.recording.records import Header
 from scheduler.daemon.serving.endpoints import DebugQuery
@@ -251,6 +254,39 @@ def group_is_let_go(held: int, others: int) -> Steps:
     yield from driven.settle()
 
 
+# --- pod groups -----------------------------------------------------------------------------------
+
+
+def pod_group_of_unlike_members(members: int) -> Steps:
+    """Gangs of which no two pods are alike, on half as many nodes: one fits, and one does not."""
+    config = default_configuration(PROFILE, ("GenericWorkload", "GangScheduling"))
+    driven = Driven(cluster(members // 2), Profiles(config))
+    for name, last_cpu in (("fits", "100m"), ("refused", f"{_CPUS + 1}")):
+        group = PodGroup(ObjectMeta(name=name, namespace="default", uid=name), members)
+        yield driven.step(ObjectSet(POD_GROUPS.name, group))
+        for number in range(members):
+            cpu = last_cpu if number == members - 1 else f"{100 + number % 100}m"
+            one = pod(f"{name}-{number}", cpu=cpu, schedulingGroup={"podGroupName": name})
+            yield driven.step(ObjectSet("pods", one))
+        yield from driven.settle()
+
+
+def pod_group_that_needs_victims(members: int) -> Steps:
+    """Each member searches for victims, on nodes full of less important pods."""
+    config = default_configuration(PROFILE, ("GenericWorkload", "GangScheduling"))
+    running = (
+        pod(f"run-{n}", f"node-{n // 4}", app=f"app-{n % 100}", cpu="16", priority=-1)
+        for n in range(4 * members)
+    )
+    driven = Driven(cluster(members, running), Profiles(config))
+    group = PodGroup(ObjectMeta(name="vips", namespace="default", uid="vips"), members)
+    driven.tell([ObjectSet(POD_GROUPS.name, group)])
+    for number in range(members):
+        one = pod(f"vip-{number}", cpu="16", schedulingGroup={"podGroupName": "vips"})
+        yield driven.step(ObjectSet("pods", one))
+    yield from driven.settle()
+
+
 # --- budgets --------------------------------------------------------------------------------------
 
 
@@ -459,6 +495,8 @@ CASES: Final[dict[str, tuple[Case, tuple[int, ...]]]] = {
     "a group is given back": (group_is_given_back, (15_000, 3_500)),
     "a group runs out of patience": (group_runs_out_of_patience, (15_000, 3_500)),
     "a group is let go": (group_is_let_go, (15_000, 3_500)),
+    "a pod group of unlike members": (pod_group_of_unlike_members, (10_000,)),
+    "a pod group that needs victims": (pod_group_that_needs_victims, (1_000,)),
     "a budget for each app": (budget_for_each_app, (20_000,)),
     "budgets that no label files": (budgets_of_no_label, (5_000, 4_000)),
     "a namespace's labels change": (namespaces_change, (5_000, 1_000)),

@@ -43,6 +43,17 @@ def exceeded_limit(shape: PodShape) -> str:
     return shape.exceeded_limit
 
 
+def demands_on_nodes(shape: PodShape) -> int:
+    """For how many things a decision about a pod looks at all nodes, about."""
+    spec, affinity = shape.spec, shape.affinity
+    demands = len(shape.requests) + len(spec.topology_spread_constraints) + len(spec.volumes)
+    demands += len(spec.resource_claims)
+    if affinity is not None:
+        demands += len(affinity.required) + len(affinity.required_anti)
+        demands += len(affinity.preferred) + len(affinity.preferred_anti)
+    return demands
+
+
 def _measures(shape: PodShape) -> Iterator[tuple[str, int, int]]:
     """What is limited, how many the pod has of it, and how many it may have."""
     spec = shape.spec

@@ -131,6 +131,7 @@ TRANSITIONS: Final[dict[tuple[AttemptState, AttemptEvent], AttemptState]] = {
         for state in (
             _S.POPPED,
             _S.ASKING,
+            _S.RESERVED,
             _S.HELD,
             _S.PREBINDING,
             _S.BINDING,
@@ -155,12 +156,14 @@ ACQUIRED: Final[dict[AttemptState, tuple[Acquired, ...]]] = {
 """What FAIL and ABANDON give back, by the state they find, in this order."""
 
 UNDECIDED: Final = frozenset({_S.POPPED, _S.ASSUMED, _S.RESERVED})
-"""States that begin and end in one step; nothing outside the step is told of the place."""
+"""States before a decision: nothing else is told of the place. All but members of a large pod group
+leave them in the step in which they came there.
+"""
 
 PLACED: Final = frozenset({_S.HELD, _S.PREBINDING, _S.BINDING})
 """States in which a step leaves a pod that has found a place."""
 
-REVOCABLE: Final = frozenset({_S.ASKING, _S.HELD, _S.PREBINDING})
+REVOCABLE: Final = frozenset({_S.POPPED, _S.ASKING, _S.RESERVED, _S.HELD, _S.PREBINDING})
 """No binding has left: the API server need not hear that the pod does not go on."""
 
 

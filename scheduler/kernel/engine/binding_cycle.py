@@ -23,6 +23,8 @@ ASK_AGAIN_SECONDS: Final = 5.0
 MAX_QUESTIONS: Final = 16
 """Pods that the API server is asked about at a time."""
 
+_BEFORE_BIND: Final = frozenset({AttemptState.RESERVED, AttemptState.PREBINDING})
+
 
 class BindingCycle:
     """What is done for pods that have a node and all that is reserved for them."""
@@ -178,12 +180,12 @@ class BindingCycle:
             self._failures.abandon(attempt, "not bound after all")
 
     def node_gone(self, name: str) -> None:
-        """Fail the attempts that run PreBind for a node that is gone.
+        """Fail the attempts that run PreBind for a node that is gone, or wait for their group.
 
         Their pods do not need what PreBind prepares there. A binding that was sent may succeed.
         """
-        preparing = [each for each in self._attempts if each.state is AttemptState.PREBINDING]
-        for attempt in preparing:
+        waiting = [each for each in self._attempts if each.state in _BEFORE_BIND]
+        for attempt in waiting:
             if attempt.pod.node_name == name:
                 failure = Failure(f'node "{name}" not found')
                 self._failures.handle_scheduling_failure(attempt, failure)

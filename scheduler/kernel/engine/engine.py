@@ -312,7 +312,12 @@ class Engine:
         Raises:
             SchedulerError: one does not hold.
         """
-        validate_engine(self.core, self.attempts, self._preemption_executor)
+        validate_engine(
+            self.core,
+            self.attempts,
+            self._preemption_executor,
+            self.scheduler.group_cycle.members,
+        )
 
     def _post(self, event: Event) -> None:
         """Take up what a plugin wants, after the event at hand."""

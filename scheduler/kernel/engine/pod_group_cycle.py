@@ -1,8 +1,13 @@
-"""The cycle of a pod group: all members that wait are placed in one step, and go on together.
+"""The cycle of a pod group: all members that wait are placed, and go on together.
 
 Each member has an attempt of its own, which is assumed and reserved like that of any pod. So later
-members see earlier ones, and a member that fails after the step fails alone. If Permit is content
-with no place, all is given back in reverse. Nothing else happens within the step.
+members see earlier ones, and a member that fails later fails alone. If Permit is content with no
+place, all is given back in reverse.
+
+A group that is small, or of equal members, takes one step. A larger one goes on with the next
+steps, and no other group or pod is taken off the queue before its end. Between them the cluster
+changes. Members that are placed keep their places as pods do that Permit holds. Those that leave,
+or whose nodes do, drop out, and Permit is asked again.
 
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go v1.36.
 Differs: upstream places on a copy, and assumes those that go on a second time. It evicts pods for a
@@ -11,21 +16,14 @@ members wait for, where upstream tries them again after back-off.
 """
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-import msgspec
-import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
-from scheduler.api.limits import exceeded_limit
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.engine.algorithm import ScheduleResult, Unschedulable
-from scheduler.kernel.engine.attempt import Attempt, AttemptEvent, AttemptState
 from scheduler.kernel.engine.attempts import Attempts
-from scheduler.kernel.engine.batch import Batch
 from scheduler.kernel.engine.binding_cycle import BindingCycle
 from scheduler.kernel.engine.core import TRACE_LINES, Core
 from scheduler.kernel.engine.failure import (
@@ -33,29 +31,31 @@ from scheduler.kernel.engine.failure import (
     SCHEDULER_ERROR,
     UNSCHEDULABLE,
     Failure,
-    failure_of,
     group_condition,
     rejected_by,
     unexpected,
 )
+from scheduler.kernel.engine.group_members import (
+    WAITS_FOR_VICTIMS,
+    Member,
+    let_down,
+    waits_for_victims,
+    wakers_of,
+)
+from scheduler.kernel.engine.group_placement import GroupPlacement
 from scheduler.kernel.engine.group_preemption import find_victims
+from scheduler.kernel.engine.group_step import GroupStep
 from scheduler.kernel.engine.group_trial import GROUP_FAILS, OTHER_FAILS
 from scheduler.kernel.engine.placing import Placing
 from scheduler.kernel.engine.pod_group_placements import Choice, PodGroupPlacements
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 from scheduler.kernel.engine.preemptor import preemptor_of_group
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
-from scheduler.kernel.framework.cycle_state import CycleState
-from scheduler.kernel.framework.interface import PostFilterResult
-from scheduler.kernel.framework.runtime import PluginError
-from scheduler.kernel.framework.status import SUCCESS, Code, Status, error, unschedulable
+from scheduler.kernel.framework.status import SUCCESS, Code, error
 from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.groups import GroupAttempt, GroupMembers
 from scheduler.kernel.preemption.group_victims import GroupVictims
 
-WAITS_FOR_VICTIMS: Final = f"{GROUP_FAILS}, pod group is waiting for preemption to complete"
-ASKED_TO_WAIT: Final = "one or more plugins asked to wait and no plugin rejected pod"
-NO_EXTENDERS: Final = "extenders cannot be asked about members of a pod group in this version"
 RESULTS: Final = {
     SCHEDULED: "scheduled",
     UNSCHEDULABLE: "unschedulable",
@@ -68,35 +68,13 @@ SEVERAL_PROFILES: Final = (
 )
 
 
-class Member(msgspec.Struct):
-    """A member in the step.
+class PodGroupCycle:
+    """Places the members of one group at a time.
 
     Attributes:
-        attempt: to schedule it.
-        failure: why it has no place; None if it has one.
-        permit: what Permit said of the place.
-        waits_for: the plugins that asked to wait.
-        preemption: what makes room for it where it has its place; None where there is room.
-        fit_error: why there is none; None if there is.
-        within: the rows of the only nodes worth looking at; None for all.
+        members: those of the group that is under way; empty between groups.
+        step: how much is done in the step at hand.
     """
-
-    attempt: Attempt
-    failure: Failure | None = None
-    permit: Status = SUCCESS
-    waits_for: frozenset[str] = frozenset()
-    preemption: PostFilterResult | None = None
-    fit_error: Failure | None = None
-    within: NDArray[np.intp] | None = None
-
-    @property
-    def has_failed(self) -> bool:
-        """Whether something went wrong, as opposed to a rejection."""
-        return self.failure is not None and not self.failure.is_rejection
-
-
-class PodGroupCycle:
-    """Places the members of one group at a time."""
 
     def __init__(
         self,
@@ -113,10 +91,18 @@ class PodGroupCycle:
         self._binding = binding
         self._placing = placing
         self._preemption_executor = executor
+        self._steps: Iterator[None] = iter(())
+        self._rejections = 0
+        """How many attempts had been rejected at the end of the last step."""
+        self._was_seen = False
+        """Whether another attempt was rejected while members had their places."""
         self._placements = PodGroupPlacements(core, failures)
+        self.members: Sequence[Member] = ()
+        self.step = GroupStep()
+        self._placement = GroupPlacement(core, attempts, failures, placing, self.step)
 
     def schedule(self, first: QueuedPodInfo) -> int:
-        """Schedule the group of a pod that was popped; says how many members were tried."""
+        """Begin with the group of a pod that was popped; gives the members this step is about."""
         core, known = self._core, None
         if core.groups is not None:
             known = core.groups.of_pod(first.pod_info)
@@ -124,42 +110,71 @@ class PodGroupCycle:
         popped = [first] if known is None else self._popped(first, known)
         # 2. Those that need no node drop out.
         queued = [each for each in popped if not self._placing.skips(each.pod_info)]
-        members = [Member(self._attempts.begin(each)) for each in queued]
+        self.step.begin_group()
+        self._was_seen = False
+        self.members = [Member(self._attempts.begin(each)) for each in queued]
+        self._steps = self._cycle(self.members, known)
+        return self.go_on()
+
+    def go_on(self) -> int:
+        """Take the next step of the group under way; gives the members it is about."""
+        self.step.begin()
+        # What others were refused for the members' sake, they are told when it is given back.
+        self._was_seen |= not self.step.is_first and self._rejections != self._failures.rejections
+        try:
+            next(self._steps)
+        except StopIteration:
+            self.members = ()
+        except Exception as problem:  # noqa: BLE001 - members must not be lost
+            trace = traceback.format_exc(-TRACE_LINES)
+            self._core.report("Unexpected error", "", problem, trace=trace)
+            for each in self.members:
+                each.failure = each.failure or unexpected(problem)
+            self._steps = self._settle(self.members)
+        self._rejections = self._failures.rejections
+        return self.step.members
+
+    def _cycle(self, members: Sequence[Member], known: GroupMembers | None) -> Iterator[None]:
+        """All steps: each ends where this gives way."""
         if not members:
-            return 0
+            return
         # 3. One profile decides about all of them.
         failure = _of_several_profiles([each.attempt.pod for each in members])
         if failure is not None:
             for each in members:
-                self._failures.handle_scheduling_failure(each.attempt, failure)
-            return len(members)
-        # 4. A place for each, as far as there is one. 5. They go on, or all is given back.
+                each.failure = failure
+            yield from self._settle(members)
+            return
+        # 4. A place for each, as far as there is one. To pop very many has taken a step.
+        self.step.spend(len(members))
         running = 0 if known is None else known.scheduled
-        start, metrics = core.stopwatch(), core.metrics.pod_groups
+        core, start, profile = self._core, self._core.stopwatch(), members[0].attempt.pod.spec
         choice = self._placements.choose([each.attempt for each in members], known)
         if choice.failure is None:
-            self._place(members, choice)
-        metrics.algorithm_duration.observe(core.stopwatch() - start)
+            yield from self._placement.place(members, choice)
+        core.metrics.pod_groups.algorithm_duration.observe(core.stopwatch() - start)
+        # 5. They go on, or all is given back.
+        members = self._placement.still_there(members)
         lacking = [each.failure.message for each in members if each.failure is not None]
-        condition, found = self._ended(members, choice, known)
-        profile = members[0].attempt.pod.spec.scheduler_name
-        result = _result(found, *condition[1:])
-        metrics.attempt_ended(result, profile, core.stopwatch() - start)
+        if not members:
+            return
+        condition, in_order, found = self._ended(members, choice, known)
+        yield from self._settle(in_order)
+        core.metrics.pod_groups.attempt_ended(
+            _result(found, *condition[1:]), profile.scheduler_name, core.stopwatch() - start
+        )
         if known is not None:
-            placed, first_lack = len(members) - len(lacking), next(iter(lacking), "")
-            is_success = condition[0] == "True"
             attempt = GroupAttempt(
                 len(members),
-                placed,
+                len(members) - len(lacking),
                 running,
-                first_lack,
-                is_success,
+                next(iter(lacking), ""),
+                condition[0] == "True",
                 choice.name,
                 choice.count,
                 () if found is None else tuple(victim.key for victim in found.victims),
             )
             self._note(known, attempt, condition)
-        return len(members)
 
     def _popped(self, first: QueuedPodInfo, known: GroupMembers) -> list[QueuedPodInfo]:
         """The pod that was popped, and the others, in the order of their turns."""
@@ -171,157 +186,17 @@ class PodGroupCycle:
             key=lambda queued: (*_turn(queued), arrival.get(queued.pod_info.uid, -1)),
         )
 
-    # --- places ---------------------------------------------------------------------------------
-
-    def _place(self, members: Sequence[Member], choice: Choice) -> None:
-        """Find a place for one member after the other; an error ends it."""
-        batch, last, left = Batch(self._core), None, len(members)
-        for number, member in enumerate(members):
-            left -= 1
-            member.within = choice.within(number)
-            if last is not None and _fails_like(last, member):
-                member.failure = last.failure
-                continue
-            if last is None or not _follows(last, member):
-                batch.end("pod_incompatible", is_placed=last is not None and last.failure is None)
-                batch = Batch(self._core, within=member.within)
-            batch.left = left
-            self._guarded(member, batch)
-            if member.failure is not None or member.preemption is not None:
-                batch.end("pod_failed", is_placed=False)
-                batch = Batch(self._core, within=member.within)
-                if member.has_failed:
-                    return
-            last = member
-        batch.end("expired", is_placed=last is not None and last.failure is None)
-
-    def _guarded(self, member: Member, batch: Batch) -> None:
-        """Try one member; whatever goes wrong is its failure."""
-        core, attempt = self._core, member.attempt
-        calls, pod = attempt.framework.calls, attempt.pod
-        core.waiting.deciding = pod.uid
-        calls.begin_cycle(sampled=False)
-        try:
-            self._try(member, batch)
-        except PluginError as problem:
-            member.failure = Failure(str(problem))
-        except Exception as problem:  # noqa: BLE001 - one group must never stop the others
-            trace = traceback.format_exc(-TRACE_LINES)
-            core.report("Unexpected error", pod.key, problem, trace=trace)
-            member.failure = unexpected(problem)
-        core.waiting.deciding = ""
-
-    def _try(self, member: Member, batch: Batch) -> None:
-        attempt = member.attempt
-        found = self._found(member, batch)
-        if isinstance(found, Failure):
-            member.failure = found
-            return
-        if isinstance(found, ScheduleResult):
-            self._placing.assume(attempt, found.suggested_host, found.state)
-            member.permit, waits = self._placing.reserve(attempt)
-        else:
-            # Plugins reserve nothing on a node that is full until its victims are gone.
-            preemption, state = found
-            member.preemption = preemption
-            self._placing.assume(attempt, preemption.nominated_node_name, state)
-            self._attempts.advance(attempt, AttemptEvent.RESERVE)
-            member.permit, waits = self._placing.permit(attempt)
-        member.waits_for = frozenset(waits)
-        if not member.permit.is_success and member.permit.code is not Code.WAIT:
-            member.failure = rejected_by(member.permit)
-            if member.failure.is_rejection:
-                # It is given back at once: the place is there for the next members.
-                self._failures.handle_scheduling_failure(attempt, member.failure)
-
-    def _found(
-        self, member: Member, batch: Batch
-    ) -> ScheduleResult | tuple[PostFilterResult, CycleState] | Failure:
-        """A node for a member, one that can be cleared for it, or why there is none."""
-        core, attempt = self._core, member.attempt
-        framework, pod = attempt.framework, attempt.pod
-        start = core.stopwatch()
-        result = batch.next_result(framework, pod)
-        if result is not None:
-            self._placing.note(attempt, result, start)
-            return result
-        too_much = exceeded_limit(pod.shape)
-        if too_much:
-            return Failure(too_much, is_rejection=True)
-        if self._attempts.extender_calls.about_nodes(pod):
-            return Failure(NO_EXTENDERS)
-        batch.catch_up()
-        found = core.algorithm.schedule_pod(
-            framework, pod, core.snapshot, core.queue.nominator, member.within
-        )
-        self._placing.note(attempt, found, start)
-        if isinstance(found, Failure):
-            return found
-        if not isinstance(found, ScheduleResult):
-            return self._post_filter(member, found)
-        batch.looked_at(framework, pod, found)
-        return found
-
-    def _post_filter(
-        self, member: Member, found: Unschedulable
-    ) -> tuple[PostFilterResult, CycleState] | Failure:
-        """A node that can be cleared for a member; nothing is done about it before the end."""
-        core, attempt, diagnosis = self._core, member.attempt, found.diagnosis
-        result, status = None, unschedulable()
-        if attempt.framework.plugins.post_filter:
-            result, status = attempt.framework.run_post_filter_plugins(
-                found.state, attempt.pod, core.snapshot, diagnosis
-            )
-        if result is not None:
-            core.out.extend(result.writes)
-        diagnosis.post_filter_message = status.message
-        node_name = "" if result is None else result.nominated_node_name
-        failure = failure_of(diagnosis, node_name, diagnosis.excess(core.snapshot))
-        if result is None or not (status.is_success and node_name):
-            return failure
-        member.fit_error = failure
-        return result, found.state
-
     # --- what comes of it -----------------------------------------------------------------------
-
-    def _conclude(self, members: Sequence[Member], choice: Choice) -> tuple[str, str, str]:  # noqa: C901 - one branch per way in which the step ends
-        """Have the members go on, or give everything back; gives the condition of the group."""
-        failed = next((each for each in members if each.has_failed), None)
-        if failed is not None and failed.failure is not None:
-            others = Failure(OTHER_FAILS + failed.failure.message)
-            for each in members:
-                if each is not failed:
-                    each.failure = others
-            self._give_back(members)
-            return "False", SCHEDULER_ERROR, failed.failure.message
-        placed = [each for each in members if each.failure is None]
-        is_whole = any(each.permit.is_success for each in placed)
-        if is_whole and all(each.preemption is None for each in placed):
-            for each in members:
-                self._go_on(each)
-            return "True", SCHEDULED, ""
-        if choice.rows is not None:
-            self._wake_by_others(members)
-        wakers = frozenset[str]().union(*map(_wakers, members))
-        for each in placed:
-            each.failure = _waits(each, wakers) if is_whole else _let_down(each, wakers)
-            if is_whole and each.preemption is not None:
-                self._preemption_executor.begin(each.attempt.queued.pod_info, each.preemption)
-        self._give_back(members)
-        why = WAITS_FOR_VICTIMS if is_whole else choice.verdict(GROUP_FAILS)
-        return "False", UNSCHEDULABLE, why
 
     def _ended(
         self, members: Sequence[Member], choice: Choice, known: GroupMembers | None
-    ) -> tuple[tuple[str, str, str], GroupVictims | None]:
-        """Have the members go on, or fail; gives the group's condition, and what makes room."""
-        group = None if known is None else known.group
-        if choice.failure is not None:
-            return self._refuse(members, choice.failure), None
+    ) -> tuple[tuple[str, str, str], Iterable[Member], GroupVictims | None]:
+        """What `_conclude` gives, or `_make_room`, and what makes room for the whole group."""
+        group = None if known is None or choice.failure is not None else known.group
         found = None if group is None else self._victims_of(members, group)
         if found is None or group is None:
-            return self._conclude(members, choice), None
-        return self._make_room(members, group, found), found
+            return *self._conclude(members, choice), None
+        return *self._make_room(members, group, found), found
 
     def _victims_of(self, members: Sequence[Member], group: PodGroup) -> GroupVictims | None:
         """The victims of the whole group; None where it fits, or is not asked for them."""
@@ -337,29 +212,54 @@ class PodGroupCycle:
 
     def _make_room(
         self, members: Sequence[Member], group: PodGroup, found: GroupVictims
-    ) -> tuple[str, str, str]:
-        """Give everything back, and have the victims leave of a group that does not fit."""
-        status, wakers = found.status, frozenset[str]().union(*map(_wakers, members))
+    ) -> tuple[tuple[str, str, str], Iterable[Member]]:
+        """Have the victims leave of a group that does not fit; gives what `_conclude` gives."""
+        status, wakers = found.status, frozenset[str]().union(*map(wakers_of, members))
         if status.code is Code.ERROR:
-            return self._refuse(members, Failure(status.message))
+            return _refused(members, Failure(status.message))
         for each in members:
+            each.preemption = None
             if each.failure is None and status.is_success:
-                each.failure = _waits(each, wakers, GROUP_FAILS)
+                each.failure = waits_for_victims(each, wakers, GROUP_FAILS)
             elif each.failure is None:
-                each.failure = _let_down(each, wakers)
+                each.failure = let_down(each, wakers)
         if status.is_success:
             pods = [each.attempt.queued.pod_info for each in members]
             self._preemption_executor.evict(preemptor_of_group(group, pods), found.victims)
-        self._give_back(members)
         message = GROUP_FAILS if status.is_success else f"{GROUP_FAILS}, {status.message}"
-        return "False", UNSCHEDULABLE, message
+        return ("False", UNSCHEDULABLE, message), reversed(members)
 
-    def _refuse(self, members: Sequence[Member], failure: Failure) -> tuple[str, str, str]:
-        """All fail for one reason, before any is tried; gives the condition of the group."""
-        for each in members:
-            each.failure = failure
-        self._give_back(members)
-        return "False", failure.reason, failure.message
+    def _conclude(
+        self, members: Sequence[Member], choice: Choice
+    ) -> tuple[tuple[str, str, str], Iterable[Member]]:
+        """What becomes of the group and of each member; nothing is done about it yet.
+
+        Returns:
+            The condition of the group; the members, in the order in which they are to be told. What
+            was taken last is given back first.
+        """
+        if choice.failure is not None:
+            return _refused(members, choice.failure)
+        failed = next((each for each in members if each.has_failed), None)
+        if failed is not None and failed.failure is not None:
+            others = Failure(OTHER_FAILS + failed.failure.message)
+            for each in members:
+                each.preemption = None
+                if each is not failed:
+                    each.failure = others
+            return ("False", SCHEDULER_ERROR, failed.failure.message), reversed(members)
+        placed = [each for each in members if each.failure is None]
+        is_whole = any(each.permit.is_success for each in placed)
+        if is_whole and all(each.preemption is None for each in placed):
+            return ("True", SCHEDULED, ""), members
+        if choice.rows is not None:
+            self._wake_by_others(members)
+        wakers = frozenset[str]().union(*map(wakers_of, members))
+        for each in placed:
+            each.failure = waits_for_victims(each, wakers) if is_whole else let_down(each, wakers)
+            each.preemption = each.preemption if is_whole else None
+        message = WAITS_FOR_VICTIMS if is_whole else choice.verdict(GROUP_FAILS)
+        return ("False", UNSCHEDULABLE, message), reversed(members)
 
     def _wake_by_others(self, members: Sequence[Member]) -> None:
         """Have members that fail in one placement woken by what may help in any other."""
@@ -369,31 +269,36 @@ class PodGroupCycle:
                 plugins = each.failure.unschedulable_plugins | wakers
                 each.failure = replace(each.failure, unschedulable_plugins=plugins)
 
-    def _give_back(self, members: Sequence[Member]) -> None:
-        """All fail; what was taken last is given back first."""
-        for each in reversed(members):
-            self._fail(each)
+    def _settle(self, members: Iterable[Member]) -> Iterator[None]:
+        """Have those bound that have a place; the others fail, and give back what they have."""
+        for member in members:
+            if self.step.is_over:
+                yield
+            self.step.settle()
+            if member.has_left:
+                continue
+            if member.failure is None:
+                self._failures.guarded(member.attempt, lambda: self._start(member))  # noqa: B023
+            else:
+                self._fail(member, member.failure)
 
-    def _fail(self, member: Member) -> None:
-        """End an attempt that has not ended yet."""
-        if member.failure is not None and member.attempt.state is not AttemptState.FAILED:
-            self._failures.handle_scheduling_failure(member.attempt, member.failure)
+    def _fail(self, member: Member, failure: Failure) -> None:
+        """Give back what a member has; the victims leave that it is to have the room of."""
+        attempt = member.attempt
+        if member.preemption is not None and self._core.queue.get(attempt.pod.uid) is not None:
+            self._preemption_executor.begin(attempt.queued.pod_info, member.preemption)
+        self._failures.handle_scheduling_failure(attempt, failure, was_seen=self._was_seen)
 
-    def _go_on(self, member: Member) -> None:
-        """Have a member bound that has a place; the others fail alone."""
-        if member.failure is None:
-            self._failures.guarded(member.attempt, lambda: self._permit_again(member))
-        else:
-            self._fail(member)
-
-    def _permit_again(self, member: Member) -> None:
-        """Now that all have their places, Permit need not wait for them."""
-        attempt, status, timeouts = member.attempt, member.permit, dict[str, float]()
-        if not status.is_success:
-            status, timeouts = self._placing.permit(attempt)
-        if status.code is Code.WAIT:
+    def _start(self, member: Member) -> None:
+        """Have a member bound, unless a plugin holds it that does not ask for its group."""
+        attempt, status, timeouts = member.attempt, SUCCESS, dict[str, float]()
+        of_groups = attempt.framework.plugins.group_plugins
+        if member.waits_for - of_groups:
+            status, waits = self._placing.permit(attempt)
+            timeouts = {name: waits[name] for name in waits.keys() - of_groups}
+        if timeouts:
             self._binding.wait_on_permit(attempt, timeouts)
-        elif status.is_success:
+        elif status.is_success or status.code is Code.WAIT:
             self._binding.start(attempt)
         else:
             self._failures.handle_scheduling_failure(attempt, rejected_by(status))
@@ -417,6 +322,16 @@ def _result(found: GroupVictims | None, reason: str, message: str) -> str:
     return "waiting_on_preemption" if is_waiting else RESULTS[reason]
 
 
+def _refused(
+    members: Sequence[Member], failure: Failure
+) -> tuple[tuple[str, str, str], Iterable[Member]]:
+    """All fail for one reason."""
+    for each in members:
+        each.failure = failure
+        each.preemption = None
+    return ("False", failure.reason, failure.message), reversed(members)
+
+
 def _turn(queued: QueuedPodInfo) -> tuple[int, float]:
     """Orders the members of a group; of those that are equal in it, the oldest comes first."""
     return -queued.pod_info.priority, queued.initial_attempt_timestamp or 0.0
@@ -427,51 +342,3 @@ def _of_several_profiles(pods: Sequence[PodInfo]) -> Failure | None:
     name = pods[0].spec.scheduler_name
     other = next((pod.spec.scheduler_name for pod in pods if pod.spec.scheduler_name != name), None)
     return None if other is None else Failure(SEVERAL_PROFILES.format(other, name))
-
-
-def _follows(last: Member, member: Member) -> bool:
-    """Whether what was found out about a member holds for the next one."""
-    is_equal = last.attempt.pod.kind is member.attempt.pod.kind
-    return is_equal and last.within is member.within
-
-
-def _fails_like(last: Member, member: Member) -> bool:
-    """Whether a member fits nowhere because an equal one did, and none was placed since."""
-    pod, other = member.attempt.pod, last.attempt
-    return (
-        last.failure is not None
-        and other.state is AttemptState.POPPED
-        and _follows(last, member)
-        and other.framework.decides_alike(pod)
-        and not pod.pod.status.nominated_node_name
-    )
-
-
-def _wakers(member: Member) -> frozenset[str]:
-    """The plugins that know what may help a member."""
-    failure = member.failure or member.fit_error
-    if failure is None:
-        return member.waits_for
-    return member.waits_for | failure.unschedulable_plugins | failure.pending_plugins
-
-
-def _let_down(member: Member, wakers: frozenset[str]) -> Failure:
-    """The failure of a member that has a place, in a group that fails.
-
-    What helps any of the others helps it: they are tried together.
-    """
-    why = ", ".join((GROUP_FAILS, *member.permit.reasons, ASKED_TO_WAIT))
-    return Failure(why, is_rejection=True, unschedulable_plugins=wakers)
-
-
-def _waits(member: Member, wakers: frozenset[str], message: str = WAITS_FOR_VICTIMS) -> Failure:
-    """The failure of a member whose place is to be kept until the victims of others are gone."""
-    if member.fit_error is not None:
-        return member.fit_error
-    node_name = member.attempt.pod.node_name
-    return Failure(
-        message,
-        is_rejection=True,
-        unschedulable_plugins=wakers,
-        nominated_node_name=node_name,
-    )

@@ -41,6 +41,7 @@ class Scheduler:
     Attributes:
         decided: UID of the pod that was scheduled last; empty if the last step was about none.
         scheduled: how many pods the last step was about.
+        group_cycle: the cycle of pod groups; for reading.
     """
 
     def __init__(
@@ -57,18 +58,22 @@ class Scheduler:
         self._failures = failures
         self._binding = binding
         self._placing = placing = Placing(core, attempts, failures)
-        self._group_cycle = PodGroupCycle(core, attempts, failures, binding, placing, executor)
+        self.group_cycle = PodGroupCycle(core, attempts, failures, binding, placing, executor)
         self._preemption_executor = executor
         self.decided = ""
         self.scheduled = 0
 
     @property
     def has_turn(self) -> bool:
-        """Whether an attempt may go on: Permit holds it no longer, or it may ask extenders."""
-        return bool(self._core.waiting.settled) or self._extender_calls.has_turn
+        """Whether an attempt may go on: of a group, no longer held by Permit, or with extenders."""
+        return (
+            bool(self.group_cycle.members)
+            or bool(self._core.waiting.settled)
+            or self._extender_calls.has_turn
+        )
 
     def schedule(self, limit: int) -> None:
-        """Let an attempt go on that waited to ask extenders, or schedule the next ready pods.
+        """Let an attempt go on, of a group or to ask extenders, or schedule the next ready pods.
 
         Args:
             limit: how many equal pods at most; the first one that is not placed is the last.
@@ -77,6 +82,10 @@ class Scheduler:
         self.decided, self.scheduled = "", 0
         if core.waiting.settled:
             return  # Their turn comes after each event; what they give back is there for the next.
+        if self.group_cycle.members:
+            self.decided = self.group_cycle.members[0].attempt.pod.uid
+            self.scheduled = self.group_cycle.go_on()
+            return
         batch = Batch(core, min(limit, MAX_BATCH))
         attempt = self._extender_calls.next_in_line()
         if attempt is not None:
@@ -85,9 +94,14 @@ class Scheduler:
         queued = core.queue.pop()
         if queued is not None and core.is_member(queued.pod_info):
             self.decided = queued.pod_info.uid
-            self.scheduled = self._group_cycle.schedule(queued)
-            return
-        while queued is not None:
+            self.scheduled = self.group_cycle.schedule(queued)
+        elif queued is not None:
+            self._schedule_batch(queued, batch)
+
+    def _schedule_batch(self, first: QueuedPodInfo, batch: Batch) -> None:
+        """Schedule a pod that was popped, and equal ones that come next."""
+        core, queued = self._core, first
+        while True:
             batch.left -= 1
             is_placed = self._schedule_one(queued, batch)
             if not is_placed:
@@ -95,8 +109,9 @@ class Scheduler:
             elif not batch.left or core.inbox or self.has_turn:
                 reason = "expired"
             else:
-                queued, reason = core.queue.pop_equal(queued.pod_info), "pod_incompatible"
-                if queued is not None:
+                following, reason = core.queue.pop_equal(queued.pod_info), "pod_incompatible"
+                if following is not None:
+                    queued = following
                     continue
             batch.end(reason, is_placed=is_placed)
             return

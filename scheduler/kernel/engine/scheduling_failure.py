@@ -35,21 +35,34 @@ SCHEDULING_FAILED: Final = "Error scheduling pod; retrying"
 
 
 class FailureHandler:
-    """Gives back what attempts have acquired, and puts their pods back into the queue."""
+    """Gives back what attempts have acquired, and puts their pods back into the queue.
+
+    Attributes:
+        rejections: how many attempts were rejected.
+    """
 
     def __init__(self, core: Core, attempts: Attempts) -> None:
+        self.rejections = 0
         self._core = core
         self._attempts = attempts
 
-    def handle_scheduling_failure(self, attempt: Attempt, failure: Failure) -> None:
+    def handle_scheduling_failure(
+        self, attempt: Attempt, failure: Failure, *, was_seen: bool = False
+    ) -> None:
         """Give everything back, put the pods into the queue again, and say why.
 
         A pod that was rejected must not be woken by the end of its own reservation: the event then
         comes after it is back in the queue, and leaves it alone. Until then no code of others runs
         that may raise: the pod would be lost.
+
+        Args:
+            attempt: the attempt.
+            failure: why.
+            was_seen: whether others may have been refused the place that is given back.
         """
         core = self._core
-        decided = attempt.state not in UNDECIDED
+        self.rejections += failure.is_rejection
+        decided = was_seen or attempt.state not in UNDECIDED
         freed = self._roll_back(attempt, AttemptEvent.FAIL, failure.message) and decided
         if freed and not failure.is_rejection:
             self._free(attempt, freed=freed)

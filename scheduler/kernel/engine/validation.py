@@ -1,36 +1,40 @@
 """What is always true of the engine, checked."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from scheduler.errors import SchedulerError
 from scheduler.kernel.cache import PodState
-from scheduler.kernel.engine.attempt import UNDECIDED, Attempt, AttemptState
+from scheduler.kernel.engine.attempt import ACQUIRED, UNDECIDED, Attempt, AttemptState
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.core import Core
+from scheduler.kernel.engine.group_members import Member
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
-
-_PLACES = {
-    AttemptState.HELD: (PodState.ASSUMED,),
-    AttemptState.PREBINDING: (PodState.ASSUMED,),
-    AttemptState.BINDING: (PodState.ASSUMED,),
-    AttemptState.UNSURE: (PodState.ASSUMED,),
-    AttemptState.BOUND: (PodState.ASSUMED,),
-}
-"""How the cache knows the pods of an attempt between two events."""
 
 
 class EngineInvariantError(SchedulerError):
     """The engine contradicts itself; a programming error."""
 
 
-def validate_engine(core: Core, attempts: Attempts, executor: PreemptionExecutor) -> None:
+def validate_engine(
+    core: Core, attempts: Attempts, executor: PreemptionExecutor, members: Sequence[Member]
+) -> None:
     """Check what is always true between two events.
+
+    Args:
+        core: the engine's state.
+        attempts: those under way.
+        executor: the evictions under way.
+        members: of the group that is under way.
 
     Raises:
         SchedulerError: something is not; the message lists all that is wrong.
     """
     core.queue.validate()
-    problems = [*_attempts(core, attempts), *_assumed(core, attempts), *_held(core, attempts)]
+    problems = [
+        *_attempts(core, attempts, members),
+        *_assumed(core, attempts),
+        *_held(core, attempts),
+    ]
     problems.extend(executor.problems())
     problems.extend(_unserved(core))
     problems.extend(_miscounted(core))
@@ -38,17 +42,19 @@ def validate_engine(core: Core, attempts: Attempts, executor: PreemptionExecutor
         raise EngineInvariantError("; ".join(problems))
 
 
-def _attempts(core: Core, attempts: Attempts) -> Iterator[str]:
+def _attempts(core: Core, attempts: Attempts, members: Sequence[Member]) -> Iterator[str]:
+    undecided = {each.attempt.id for each in members}
     for attempt in attempts:
         key = attempt.pod.key
         if attempt.state is AttemptState.ASKING:
             yield from _asking(core, attempts, attempt)
             continue
-        if attempt.state in UNDECIDED or attempt.state not in _PLACES:
+        may_be_undecided = attempt.id in undecided
+        if attempt.state not in ACQUIRED or (attempt.state in UNDECIDED and not may_be_undecided):
             yield f"attempt {attempt.id} of {key} was left in {attempt.state.value}"
             continue
         for pod in attempt.placed:
-            if core.cache.state_of(pod.uid) not in _PLACES[attempt.state]:
+            if core.cache.state_of(pod.uid) is not PodState.ASSUMED:
                 yield f"{key} is {attempt.state.value} and has no place in the cache"
             in_flight = core.queue.is_in_flight(pod.uid)
             if in_flight is (attempt.state is AttemptState.BOUND):

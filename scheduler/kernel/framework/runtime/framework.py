@@ -126,7 +126,7 @@ class Framework:
 
     def is_member(self, pod: PodInfo) -> bool:
         """Whether a pod is to be placed together with the others of its pod group."""
-        return self.plugins.schedules_groups and bool(pod.group_name)
+        return bool(self.plugins.group_plugins and pod.group_name)
 
     def decides_alike(self, pod: PodInfo) -> bool:
         """Whether what is found out about this pod holds for equal ones while nothing happens."""

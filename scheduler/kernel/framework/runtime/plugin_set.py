@@ -110,7 +110,7 @@ class ProfilePlugins:
         judges_alike: whether all that decides about a pod before it has a node is trusted, and so
             looks at no single pod.
         are_trusted: whether all plugins are: then none looks at a snapshot on its own account.
-        schedules_groups: whether members of a pod group are placed together.
+        group_plugins: the names of plugins that have members of a pod group placed together.
         binds_plainly: whether all that Bind plugins do is to write the binding.
     """
 
@@ -201,7 +201,7 @@ class ProfilePlugins:
         before = (self.pre_enqueue, self.pre_filter, self.filter, self.post_filter)
         self.judges_alike = all(plugin.name in trusted for point in before for plugin in point)
         self.are_trusted = all(name in trusted for name in self.by_name)
-        self.schedules_groups = any(p.SCHEDULES_GROUPS for p in self.by_name.values())
+        self.group_plugins = frozenset(n for n, p in self.by_name.items() if p.SCHEDULES_GROUPS)
         self.binds_plainly = all(getattr(p, "ONLY_BINDS", False) for p in self._list("bind"))
 
     def filters_only(self, calls: PluginCalls, without: Container[str] = ()) -> "ProfilePlugins":

@@ -1,0 +1,112 @@
+"""The members of a pod group in its cycle, and what each is told if the group fails.
+
+Source: kubernetes pkg/scheduler/schedule_one_podgroup.go v1.36.
+"""
+
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.engine.attempt import UNDECIDED, Attempt, AttemptState
+from scheduler.kernel.engine.failure import Failure
+from scheduler.kernel.engine.group_trial import GROUP_FAILS
+from scheduler.kernel.framework.interface import PostFilterResult
+from scheduler.kernel.framework.status import SUCCESS, Status
+
+WAITS_FOR_VICTIMS: Final = f"{GROUP_FAILS}, pod group is waiting for preemption to complete"
+ASKED_TO_WAIT: Final = "one or more plugins asked to wait and no plugin rejected pod"
+
+
+class Member(msgspec.Struct):
+    """A member of the group that is under way.
+
+    Attributes:
+        attempt: to schedule it.
+        failure: why it has no place; None if it has one, or has left.
+        permit: what Permit said of the place.
+        waits_for: the plugins that asked to wait.
+        preemption: what makes room for it where it has its place; None where there is room.
+        fit_error: why there is none; None if there is.
+        within: the rows of the only nodes worth looking at; None for all.
+    """
+
+    attempt: Attempt
+    failure: Failure | None = None
+    permit: Status = SUCCESS
+    waits_for: frozenset[str] = frozenset()
+    preemption: PostFilterResult | None = None
+    fit_error: Failure | None = None
+    within: NDArray[np.intp] | None = None
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether something went wrong, as opposed to a rejection."""
+        return self.failure is not None and not self.failure.is_rejection
+
+    @property
+    def has_left(self) -> bool:
+        """Whether its attempt is no longer the group's: it has ended, or goes on alone."""
+        return self.attempt.state not in UNDECIDED
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it needs no place any more."""
+        return self.attempt.state is AttemptState.GONE
+
+    def renew(self, pod: PodInfo | None) -> None:
+        """Take over what is known of the pod by now, while it has no place."""
+        if pod is not None:
+            self.attempt.queued.pod_info = pod
+
+
+def follows(last: Member, member: Member) -> bool:
+    """Whether what was found out about a member holds for the next one."""
+    is_equal = last.attempt.pod.kind is member.attempt.pod.kind
+    return is_equal and last.within is member.within
+
+
+def fails_like(last: Member, member: Member) -> bool:
+    """Whether a member fits nowhere because an equal one did, and none was placed since."""
+    pod, other = member.attempt.pod, last.attempt
+    return (
+        last.failure is not None
+        and other.state is AttemptState.POPPED
+        and follows(last, member)
+        and other.framework.decides_alike(pod)
+        and not pod.pod.status.nominated_node_name
+    )
+
+
+def wakers_of(member: Member) -> frozenset[str]:
+    """The plugins that know what may help a member."""
+    failure = member.failure or member.fit_error
+    if failure is None:
+        return member.waits_for
+    return member.waits_for | failure.unschedulable_plugins | failure.pending_plugins
+
+
+def let_down(member: Member, wakers: frozenset[str]) -> Failure:
+    """The failure of a member that has a place, in a group that fails.
+
+    What helps any of the others helps it: they are tried together.
+    """
+    why = ", ".join((GROUP_FAILS, *member.permit.reasons, ASKED_TO_WAIT))
+    return Failure(why, is_rejection=True, unschedulable_plugins=wakers)
+
+
+def waits_for_victims(
+    member: Member, wakers: frozenset[str], message: str = WAITS_FOR_VICTIMS
+) -> Failure:
+    """The failure of a member whose place is to be kept until the victims of others are gone."""
+    if member.fit_error is not None:
+        return member.fit_error
+    node_name = member.attempt.pod.node_name
+    return Failure(
+        message,
+        is_rejection=True,
+        unschedulable_plugins=wakers,
+        nominated_node_name=node_name,
+    )

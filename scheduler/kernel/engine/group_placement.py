@@ -1,0 +1,205 @@
+"""A place for each member of a pod group, as far as there is one.
+
+Source: kubernetes pkg/scheduler/schedule_one_podgroup.go v1.36.
+"""
+
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from scheduler.api.limits import exceeded_limit
+from scheduler.kernel.engine.algorithm import ScheduleResult, Unschedulable
+from scheduler.kernel.engine.attempt import AttemptEvent
+from scheduler.kernel.engine.attempts import Attempts
+from scheduler.kernel.engine.batch import Batch
+from scheduler.kernel.engine.core import TRACE_LINES, Core
+from scheduler.kernel.engine.failure import (
+    Failure,
+    failure_of,
+    rejected_by,
+    unexpected,
+)
+from scheduler.kernel.engine.group_members import Member, fails_like, follows
+from scheduler.kernel.engine.group_step import SEARCHED, GroupStep, cost_of_look
+from scheduler.kernel.engine.placing import Placing
+from scheduler.kernel.engine.pod_group_placements import Choice
+from scheduler.kernel.engine.scheduling_failure import FailureHandler
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.interface import PostFilterResult
+from scheduler.kernel.framework.runtime import PluginError
+from scheduler.kernel.framework.status import Code, unschedulable
+
+NO_EXTENDERS: Final = "extenders cannot be asked about members of a pod group in this version"
+
+
+class GroupPlacement:
+    """Places members one after the other; what it does counts for the step at hand."""
+
+    def __init__(
+        self,
+        core: Core,
+        attempts: Attempts,
+        failures: FailureHandler,
+        placing: Placing,
+        step: GroupStep,
+    ) -> None:
+        self._core = core
+        self._attempts = attempts
+        self._failures = failures
+        self._placing = placing
+        self._step = step
+
+    def place(self, members: Sequence[Member], choice: Choice) -> Iterator[None]:
+        """Find a place for one member after the other; an error ends it.
+
+        Gives way between steps, but not where rows were chosen: they may be others by then.
+        """
+        batch, last, left = Batch(self._core), None, len(members)
+        for number, member in enumerate(members):
+            if self._step.is_over and choice.rows is None:
+                batch.end("expired", is_placed=last is not None and last.failure is None)
+                batch, before = Batch(self._core), self._core.cluster_version
+                yield
+                last = last if self._core.cluster_version == before else None
+            left -= 1
+            if not self._takes_up(member):
+                continue
+            member.within = choice.within(number)
+            if last is not None and fails_like(last, member):
+                member.failure = last.failure
+                continue
+            if last is None or not follows(last, member):
+                batch.end("pod_incompatible", is_placed=last is not None and last.failure is None)
+                batch = Batch(self._core, within=member.within)
+            batch.left = left
+            self.guarded(member, lambda about: self._try(about, batch))  # noqa: B023 - at once
+            if member.failure is not None or member.preemption is not None:
+                batch.end("pod_failed", is_placed=False)
+                batch = Batch(self._core, within=member.within)
+                if member.has_failed:
+                    return
+            last = member
+        batch.end("expired", is_placed=last is not None and last.failure is None)
+
+    def _takes_up(self, member: Member) -> bool:
+        """Whether a member is there at its turn, as it is by then."""
+        if member.has_left:
+            return False
+        if not self._step.is_first:
+            member.renew(self._core.queue.get(member.attempt.pod.uid))
+        self._step.take_up()
+        return True
+
+    def guarded(self, member: Member, try_it: Callable[[Member], None]) -> None:
+        """Try one member; whatever goes wrong is its failure."""
+        core, attempt = self._core, member.attempt
+        calls, pod = attempt.framework.calls, attempt.pod
+        core.waiting.deciding = pod.uid
+        calls.begin_cycle(sampled=False)
+        try:
+            try_it(member)
+        except PluginError as problem:
+            member.failure = Failure(str(problem))
+        except Exception as problem:  # noqa: BLE001 - one group must never stop the others
+            trace = traceback.format_exc(-TRACE_LINES)
+            core.report("Unexpected error", pod.key, problem, trace=trace)
+            member.failure = unexpected(problem)
+        core.waiting.deciding = ""
+
+    def _try(self, member: Member, batch: Batch) -> None:
+        attempt = member.attempt
+        found = self._found(member, batch)
+        if isinstance(found, Failure):
+            member.failure = found
+            return
+        if isinstance(found, ScheduleResult):
+            self._placing.assume(attempt, found.suggested_host, found.state)
+            member.permit, waits = self._placing.reserve(attempt)
+        else:
+            # Plugins reserve nothing on a node that is full until its victims are gone.
+            preemption, state = found
+            member.preemption = preemption
+            self._placing.assume(attempt, preemption.nominated_node_name, state)
+            self._attempts.advance(attempt, AttemptEvent.RESERVE)
+            member.permit, waits = self._placing.permit(attempt)
+        member.waits_for = frozenset(waits)
+        if not member.permit.is_success and member.permit.code is not Code.WAIT:
+            member.failure = rejected_by(member.permit)
+            if member.failure.is_rejection:
+                # It is given back at once: the place is there for the next members.
+                self._failures.handle_scheduling_failure(attempt, member.failure)
+
+    def _found(
+        self, member: Member, batch: Batch
+    ) -> ScheduleResult | tuple[PostFilterResult, CycleState] | Failure:
+        """A node for a member, one that can be cleared for it, or why there is none."""
+        core, attempt = self._core, member.attempt
+        framework, pod = attempt.framework, attempt.pod
+        start = core.stopwatch()
+        result = batch.next_result(framework, pod)
+        if result is not None:
+            self._placing.note(attempt, result, start)
+            return result
+        too_much = exceeded_limit(pod.shape)
+        if too_much:
+            return Failure(too_much, is_rejection=True)
+        if self._attempts.extender_calls.about_nodes(pod):
+            return Failure(NO_EXTENDERS)
+        self._step.spend(cost_of_look(pod.shape))
+        batch.catch_up()
+        found = core.algorithm.schedule_pod(
+            framework, pod, core.snapshot, core.queue.nominator, member.within
+        )
+        self._placing.note(attempt, found, start)
+        if isinstance(found, Failure):
+            return found
+        if not isinstance(found, ScheduleResult):
+            return self._post_filter(member, found)
+        batch.looked_at(framework, pod, found)
+        return found
+
+    def _post_filter(
+        self, member: Member, found: Unschedulable
+    ) -> tuple[PostFilterResult, CycleState] | Failure:
+        """A node that can be cleared for a member; nothing is done about it before the end."""
+        core, attempt, diagnosis = self._core, member.attempt, found.diagnosis
+        result, status = None, unschedulable()
+        if attempt.framework.plugins.post_filter:
+            self._step.spend(SEARCHED)
+            result, status = attempt.framework.run_post_filter_plugins(
+                found.state, attempt.pod, core.snapshot, diagnosis
+            )
+        if result is not None:
+            core.out.extend(result.writes)
+        diagnosis.post_filter_message = status.message
+        node_name = "" if result is None else result.nominated_node_name
+        failure = failure_of(diagnosis, node_name, diagnosis.excess(core.snapshot))
+        if result is None or not (status.is_success and node_name):
+            return failure
+        member.fit_error = failure
+        return result, found.state
+
+    # --- after other steps ----------------------------------------------------------------------
+
+    def still_there(self, members: Sequence[Member]) -> list[Member]:
+        """The members that did not leave between steps; what they were told is asked again."""
+        stayed = [each for each in members if not each.is_gone]
+        if self._step.is_first:
+            return stayed
+        for each in stayed:
+            if each.failure is None and each.has_left:
+                # Its node is gone, or a more important pod has its place: it is in the queue again.
+                why = each.attempt.queued.last_failure
+                each.failure = Failure(why, is_rejection=True)
+        content = (each for each in stayed if each.failure is None and each.permit.is_success)
+        for each in content:
+            self.guarded(each, self._ask_permit)
+            if each.permit.is_success:
+                break
+        return stayed
+
+    def _ask_permit(self, member: Member) -> None:
+        member.permit, waits = self._placing.permit(member.attempt)
+        member.waits_for = frozenset(waits)
+        if not member.permit.is_success and member.permit.code is not Code.WAIT:
+            member.failure = rejected_by(member.permit)
