@@ -158,7 +158,9 @@ def test_a_daemon_that_dies_while_it_binds_a_gang_leaves_it_to_the_next_one(
     run_stowage(arguments=SCHEDULER_GATES)
 
     cluster.wait_until_bound(namespace, timeout_seconds=SECONDS)
-    assert was_bound(cluster, namespace) == count
+    assert bound(cluster, namespace, "train") == count
+    # Some answers did not reach the daemon that died; the audit log has them as failures.
+    assert was_bound(cluster, namespace) <= count
 
 
 @pytest.mark.usefixtures("stowage")
