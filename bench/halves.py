@@ -31,7 +31,14 @@ from bench.processor import wait_until_idle
 from bench.request_log import RequestLog
 from bench.rounds import orders
 from bench.states import Prepared, measured_pods, running_cluster
-from bench.throughput import Patience, latest, rate, wait_until_bound, wait_until_told
+from bench.throughput import (
+    Patience,
+    latest,
+    rate,
+    told_in,
+    wait_until_bound,
+    wait_until_told,
+)
 from bench.workload import MEASURED, Size, Workload, chosen, load_workloads
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane
@@ -126,7 +133,7 @@ def _measured(
     wait_until_idle(programs)
     used = sum(program.cpu_seconds() for program in programs)
     log.read()
-    done = latest(log.bound, _told(cluster, log)).values()
+    done = latest(log.bound, told_in(cluster, log)).values()
     violations = cluster.run(violations_in(cluster.api))
     strays = _strays(cluster) if len(names) > 1 else 0
     return Figure(
@@ -146,13 +153,6 @@ def _pods(workload: Workload, size: Size, names: Sequence[str]) -> Iterator[msgs
         assert written in body
         name = names[index % len(names)]
         yield msgspec.Raw(body.replace(written, f'"schedulerName":"{name}"'.encode()))
-
-
-def _told(cluster: Cluster, log: RequestLog) -> dict[str, float]:
-    """When the event about its place was in, for each pod that has one."""
-    events = cluster.events(MEASURED, "Scheduled")
-    names = ((event["regarding"]["name"], event["metadata"]["name"]) for event in events)
-    return {pod: log.told[event] for pod, event in names if event in log.told}
 
 
 def _strays(cluster: Cluster) -> int:

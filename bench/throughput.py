@@ -86,7 +86,7 @@ def _measure(
     memory = program.peak_memory_bytes()
     control_plane.stop_program(program)
     log.read()
-    told = _told(cluster, log)
+    told = told_in(cluster, log)
     done = log.bound if contestant.name in SILENT else latest(log.bound, told)
     # Where room has to be made, that is where the work begins.
     evicted = sorted(log.deleted.values())[:1]
@@ -166,7 +166,7 @@ def wait_until_told(log: RequestLog, count: int, program: Program, patience: Pat
             return
 
 
-def _told(cluster: Cluster, log: RequestLog) -> dict[str, float]:
+def told_in(cluster: Cluster, log: RequestLog) -> dict[str, float]:
     """Gives when the event about its place was in, for each pod that has one."""
     told: dict[str, float] = {}
     for event in cluster.events(MEASURED, "Scheduled"):

@@ -377,20 +377,24 @@ func (t *trial) bind(action clienttesting.Action) (bool, runtime.Object, error) 
 }
 
 func (t *trial) patchGroup(action clienttesting.Action) (bool, runtime.Object, error) {
+	conditions, err := patchedConditions(action)
+	t.conditions = append(t.conditions, conditions...)
+	return err != nil, nil, err
+}
+
+// patchedConditions gives the conditions that a patch writes; none for other actions.
+func patchedConditions(action clienttesting.Action) ([]Condition, error) {
 	patch, ok := action.(clienttesting.PatchAction)
 	if !ok {
-		return false, nil, nil
+		return nil, nil
 	}
 	var changed struct {
 		Status struct {
 			Conditions []Condition `json:"conditions"`
 		} `json:"status"`
 	}
-	if err := json.Unmarshal(patch.GetPatch(), &changed); err != nil {
-		return true, nil, err
-	}
-	t.conditions = append(t.conditions, changed.Status.Conditions...)
-	return false, nil, nil
+	err := json.Unmarshal(patch.GetPatch(), &changed)
+	return changed.Status.Conditions, err
 }
 
 // evict writes a victim down, and leaves it where it is: the next unit finds the same cluster.
@@ -407,20 +411,12 @@ func (t *trial) evict(action clienttesting.Action) (bool, runtime.Object, error)
 
 // patchVictim writes down what the condition of a victim says.
 func (t *trial) patchVictim(action clienttesting.Action) (bool, runtime.Object, error) {
-	patch, ok := action.(clienttesting.PatchAction)
-	if !ok {
-		return false, nil, nil
-	}
-	var changed struct {
-		Status struct {
-			Conditions []Condition `json:"conditions"`
-		} `json:"status"`
-	}
-	if err := json.Unmarshal(patch.GetPatch(), &changed); err != nil {
+	conditions, err := patchedConditions(action)
+	if err != nil {
 		return true, nil, err
 	}
 	t.mutex.Lock()
-	for _, condition := range changed.Status.Conditions {
+	for _, condition := range conditions {
 		if condition.Type == string(v1.DisruptionTarget) {
 			t.texts = append(t.texts, condition.Message)
 		}

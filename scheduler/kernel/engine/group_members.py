@@ -76,7 +76,6 @@ def fails_like(last: Member, member: Member) -> bool:
         and other.state is AttemptState.POPPED
         and follows(last, member)
         and other.framework.decides_alike(pod)
-        and not pod.pod.status.nominated_node_name
     )
 
 

@@ -13,7 +13,7 @@ from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.attempt import Attempt
 from scheduler.kernel.engine.core import Core
 from scheduler.kernel.framework.cycle_state import CycleState
-from scheduler.kernel.framework.runtime import Framework, PluginError
+from scheduler.kernel.framework.runtime import PluginError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.status import Code, Status, error, unschedulable
 from scheduler.kernel.snapshot import PodAdded, PodRemoved
@@ -43,15 +43,12 @@ class GroupTrial:
             PluginError: a shared state cannot be forked.
         """
         core.catch_up()
-        plain = attempts[0].framework
         self._algorithm = core.algorithm
         self._backing = core.backing
         self._world = core.snapshot.copy()
         # It is a cluster of its own: equal members share their columns in it.
         self._world.is_fork = False
-        self._framework = Framework(
-            plain.plugins, percentage_of_nodes_to_score=plain.percentage_of_nodes_to_score
-        )
+        self._framework = attempts[0].framework.beside()
         self._states = core.states.fork()
         self._members = [each.queued.pod_info for each in attempts]
         self._nominated = _nominations(core.queue.nominator, self._members)
@@ -90,8 +87,7 @@ class GroupTrial:
     def _try(self, pod: PodInfo, placed: list[_Placed]) -> Status:
         """Place a member: Success or Wait of Permit, a rejection, or an error of the group."""
         try:
-            with self._framework.calls.unmeasured():
-                return self._guarded(pod, placed)
+            return self._guarded(pod, placed)
         except PluginError as problem:
             return error(f"{OTHER_FAILS}{problem}")
 
@@ -124,11 +120,7 @@ class GroupTrial:
 
     def _fails_like(self, failing: PodInfo, pod: PodInfo) -> bool:
         """Whether a member fits nowhere because an equal one did, and none was placed since."""
-        return (
-            pod.kind is failing.kind
-            and self._framework.decides_alike(pod)
-            and not pod.pod.status.nominated_node_name
-        )
+        return pod.kind is failing.kind and self._framework.decides_alike(pod)
 
 
 def _nominations(known: NominatedPods, members: Sequence[PodInfo]) -> NominatedPods:

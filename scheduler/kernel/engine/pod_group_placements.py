@@ -184,10 +184,7 @@ class PodGroupPlacements:
             found = framework.filtering.find_nodes_that_fit(equal[0], snapshot, nominated)
             # Nominated pods take room that columns do not show.
             is_exact &= nominated.before(equal[0], snapshot) is None
-            is_exact &= found.is_row_local and all(
-                framework.decides_alike(pod) and not pod.pod.status.nominated_node_name
-                for pod in equal
-            )
+            is_exact &= found.is_row_local and all(map(framework.decides_alike, equal))
             of_class.setdefault(id(found.pod_class), (found, []))[1].extend(equal)
         kinds = []
         for found, equal in of_class.values():

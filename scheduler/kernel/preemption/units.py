@@ -82,7 +82,7 @@ def units_below(
     is_member = np.array([bool(group_name_of(kind)) for kind in kinds], np.bool_)
     group_of = groups[places]
     worth = np.where(group_of >= 0, values[places], every.priorities)
-    lower = np.flatnonzero((worth < priority) & ~_among(every, but))
+    lower = np.flatnonzero((worth < priority) & ~_among(every, but, rows, snapshot))
     pods, group_of = every.take(lower), group_of[lower]
     order = _as_met(pods, group_of, rows, snapshot)
     pods, group_of, lower = pods.take(order), group_of[order], lower[order]
@@ -90,12 +90,15 @@ def units_below(
     return _sorted(pods, unit_of, firsts, sizes, worth[lower], is_member[places][lower], snapshot)
 
 
-def _among(every: PodsAt, pods: Collection[PodInfo]) -> NDArray[np.bool_]:
-    """Which of all pods are among some."""
+def _among(
+    every: PodsAt, pods: Collection[PodInfo], rows: Indices, snapshot: Snapshot
+) -> NDArray[np.bool_]:
+    """Which of all pods are among some; only the nodes of these are looked at."""
     found = np.zeros(len(every), np.bool_)
-    if pods:
-        uids = {pod.uid for pod in pods}
-        found[:] = [pod.uid in uids for pod in every.pods()]
+    uids = {pod.uid for pod in pods}
+    theirs = [snapshot.table.row_of.get(pod.node_name, -1) for pod in pods]
+    near = np.flatnonzero(np.isin(rows[every.at], theirs))
+    found[near] = [pod.uid in uids for pod in every.pods(near)]
     return found
 
 
@@ -104,10 +107,14 @@ def _as_met(pods: PodsAt, group_of: Indices, rows: Indices, snapshot: Snapshot) 
     ranks = np.zeros(snapshot.table.capacity, np.intp)
     ranks[snapshot.node_order()] = np.arange(snapshot.table.count)
     places = np.zeros(len(pods), np.intp)
-    for at in np.flatnonzero(group_of >= 0).tolist():
-        [pod] = pods.pods(slice(at, at + 1))
-        there = snapshot.info(int(rows[pods.at[at]])).pods
-        places[at] = list(there).index(pod.uid)
+    members = np.flatnonzero(group_of >= 0)
+    orders: dict[int, dict[str, int]] = {}
+    for at, row, pod in zip(
+        members, rows[pods.at[members]].tolist(), pods.pods(members), strict=True
+    ):
+        if row not in orders:
+            orders[row] = {uid: place for place, uid in enumerate(snapshot.info(row).pods)}
+        places[at] = orders[row][pod.uid]
     return np.lexsort((places, ranks[rows[pods.at]]))
 
 

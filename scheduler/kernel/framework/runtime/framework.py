@@ -129,8 +129,12 @@ class Framework:
         return bool(self.plugins.group_plugins and pod.group_name)
 
     def decides_alike(self, pod: PodInfo) -> bool:
-        """Whether what is found out about this pod holds for equal ones while nothing happens."""
-        return self.plugins.are_trusted and self.shares_rejections(pod)
+        """Whether what is found out about equal pods holds for this one while nothing happens.
+
+        A pod that is nominated is asked about its own node first.
+        """
+        is_nominated = bool(pod.pod.status.nominated_node_name)
+        return self.plugins.are_trusted and not is_nominated and self.shares_rejections(pod)
 
     def sort_key(self, queued: QueuedPodInfo) -> Any:
         """What orders the active queue; pods whose key fails come last, in order of arrival."""
