@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from scheduler.daemon.client.errors import NotFoundError, UnavailableError
+from scheduler.daemon.client.leases import body_if_there
 from scheduler.daemon.client.session import ApiSession
 from scheduler.daemon.client.wire import UNREADABLE, json_string, segment
 
@@ -56,12 +57,9 @@ class CandidateRecord:
         Raises:
             ApiError: see `scheduler.daemon.client.errors`.
         """
+        body = await body_if_there(self._session, self._path, timeout)
         try:
-            answer = await self._session.request("GET", self._path, timeout=timeout, is_urgent=True)
-        except NotFoundError:
-            return None
-        try:
-            return _decoder.decode(answer.body)
+            return None if body is None else _decoder.decode(body)
         except UNREADABLE as problem:
             told = f"not a LeaseCandidate: {problem}"
             raise UnavailableError("lease candidate", message=told) from problem

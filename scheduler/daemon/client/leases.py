@@ -59,11 +59,8 @@ class LeaseLock:
         Raises:
             ApiError: see `scheduler.daemon.client.errors`.
         """
-        try:
-            answer = await self._session.request("GET", self._path, timeout=timeout, is_urgent=True)
-        except NotFoundError:
-            return None
-        return _decoded(answer.body)
+        body = await body_if_there(self._session, self._path, timeout)
+        return None if body is None else _decoded(body)
 
     async def create(self, spec: LeaseSpec, timeout: float) -> Lease:
         """Makes the Lease.
@@ -91,6 +88,19 @@ class LeaseLock:
             "PUT", self._path, body, timeout=timeout, is_urgent=True
         )
         return _decoded(answer.body)
+
+
+async def body_if_there(session: ApiSession, path: str, timeout: float) -> bytes | None:
+    """The bytes of an object that an election needs now, or None when there is none.
+
+    Raises:
+        ApiError: see `scheduler.daemon.client.errors`.
+    """
+    try:
+        answer = await session.request("GET", path, timeout=timeout, is_urgent=True)
+    except NotFoundError:
+        return None
+    return answer.body
 
 
 def _decoded(body: bytes) -> Lease:

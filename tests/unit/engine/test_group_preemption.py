@@ -6,8 +6,9 @@ from scheduler.api.objects import ObjectMeta
 from scheduler.api.pod_groups import MODE_POD_GROUP, PodGroup
 from scheduler.api.pods import PodInfo
 from scheduler.config.args import DefaultPreemptionArgs
-from scheduler.kernel.engine.events import Evicted, ObjectGone, ObjectSet
+from scheduler.kernel.engine.events import Evicted, EvictFailed, ObjectGone, ObjectSet
 from scheduler.kernel.engine.instructions import Evict, RecordEvent
+from scheduler.kernel.engine.preemption_executor import UNSEEN_SECONDS
 from scheduler.kernel.framework.events import POD_GROUP_KIND, POD_KIND
 from scheduler.kernel.plugins.default_preemption import BUDGETS, DefaultPreemptionForGroups
 from scheduler.kernel.plugins.gang_scheduling import GangScheduling
@@ -79,6 +80,41 @@ def test_the_group_is_bound_once_its_victims_are_gone() -> None:
     assert held == {HELD}
     assert driven.bound() == ["g0", "g1", "g2"]
     assert driven.conditions()[-1][0] == "True"
+
+
+def test_an_eviction_that_no_watch_shows_is_asked_for_again() -> None:
+    """The API server has said yes, and the victim never leaves: the group is not held for ever."""
+    driven = Preempting(1)
+    driven.runs("v")
+    driven.group(least=1, priority=10)
+    driven.members(1)
+    driven.run()
+
+    driven.handle(Evicted("v"))
+    driven.tick(UNSEEN_SECONDS - 1)
+    before = driven.evicted()
+    driven.tick(1.0)
+
+    assert before == ["v"]
+    assert driven.evicted() == ["v", "v"]
+    assert driven.bound() == []
+
+
+def test_a_group_whose_victim_cannot_be_evicted_is_tried_again() -> None:
+    """No event of the cluster comes; the group is let go and asks anew after its back-off."""
+    driven = Preempting(1)
+    driven.runs("v")
+    driven.group(least=1, priority=10)
+    driven.members(1)
+    driven.run()
+    before = driven.evicted()
+
+    driven.handle(EvictFailed("v", "no"))
+    driven.tick(310.0)
+    driven.run()
+
+    assert before == ["v"]
+    assert driven.evicted() == ["v", "v"]
 
 
 def test_no_pod_leaves_for_a_group_that_does_not_fit_all_the_same() -> None:
