@@ -2,7 +2,7 @@
 
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any, Final, Protocol
 
@@ -60,6 +60,7 @@ from scheduler.kernel.engine.schedule_one import Scheduler
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.engine.story import Entry, Story
 from scheduler.kernel.engine.validation import validate_engine
+from scheduler.kernel.engine.waking_groups import GroupWaking
 from scheduler.kernel.extender import Extenders
 from scheduler.kernel.framework.events import ObjectKind
 from scheduler.kernel.framework.handle import Backing
@@ -179,8 +180,9 @@ class Engine:
         self.attempts = attempts = Attempts(self.core)
         failures = FailureHandler(self.core, attempts)
         self._preemption_executor = executor = PreemptionExecutor(self.core, attempts, failures)
+        self._waking = GroupWaking(self.core, executor)
         self._binding = binding = BindingCycle(self.core, attempts, failures)
-        self.scheduler = Scheduler(self.core, attempts, failures, binding, executor)
+        self.scheduler = Scheduler(self.core, attempts, failures, binding, executor, self._waking)
         self._pods = pods = PodEventHandlers(self.core, attempts, failures, binding, executor)
         others = {name: OtherEventHandlers(self.core, kind) for name, kind in (kinds or {}).items()}
         self._changes: dict[str, Changes] = {
@@ -243,7 +245,7 @@ class Engine:
         core.out = out
         self._is_handling = True
         self._call(self._handlers[type(event)], event)
-        self._wake_groups()
+        self._waking.some()
         settled = core.waiting.settled
         turns = SETTLED_AT_ONCE
         while self._inbox or (settled and turns):
@@ -259,31 +261,6 @@ class Engine:
         if self._settings.is_validating:
             self.validate()
         return out
-
-    def _wake_groups(self) -> None:
-        """Have the members tried of groups that are held for another reason now, or for none.
-
-        For those that are held no place is kept. The others keep the place that their status tells.
-        """
-        groups = self.core.groups
-        if groups is not None and groups.changed:
-            queue = self.core.queue
-            for members, is_held in groups.take_released():
-                if is_held:
-                    nominated = (pod for pod in members if queue.nominator.node_of(pod.uid))
-                    self._preemption_executor.clear_nominations(nominated)
-                queue.activate(pod.uid for pod in members)
-                if not is_held:
-                    self._keep_places(members)
-
-    def _keep_places(self, members: Iterable[PodInfo]) -> None:
-        """Take over nominations of pods that were gated until now."""
-        queue = self.core.queue
-        for pod in members:
-            if pod.pod.status.nominated_node_name and queue.nominator.node_of(pod.uid) is None:
-                place = queue.place_of(pod.uid)
-                if place is not None and not place.queued.is_gated:
-                    queue.add_nominated_pod(pod)
 
     def _call(self, handler: Callable[[Any], None], about: Event | Settled) -> None:
         try:

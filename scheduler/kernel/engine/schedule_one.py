@@ -23,6 +23,7 @@ from scheduler.kernel.engine.placing import Placing
 from scheduler.kernel.engine.pod_group_cycle import PodGroupCycle
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
+from scheduler.kernel.engine.waking_groups import GroupWaking
 from scheduler.kernel.extender import Answer, ExtenderCalls
 from scheduler.kernel.framework.status import Code
 from scheduler.kernel.framework.types import QueuedPodInfo
@@ -42,6 +43,7 @@ class Scheduler:
         decided: UID of the pod that was scheduled last; empty if the last step was about none.
         scheduled: how many pods the last step was about.
         group_cycle: the cycle of pod groups; for reading.
+        waking: what wakes the members of groups; for reading.
     """
 
     def __init__(
@@ -51,8 +53,10 @@ class Scheduler:
         failures: FailureHandler,
         binding: BindingCycle,
         executor: PreemptionExecutor,
+        waking: GroupWaking,
     ) -> None:
         self._core = core
+        self.waking = waking
         self._attempts = attempts
         self._extender_calls = attempts.extender_calls
         self._failures = failures
@@ -65,9 +69,13 @@ class Scheduler:
 
     @property
     def has_turn(self) -> bool:
-        """Whether an attempt may go on: of a group, no longer held by Permit, or with extenders."""
+        """Whether an attempt may go on: of a group, no longer held by Permit, or with extenders.
+
+        Or members of a group are still to be woken.
+        """
         return (
-            bool(self.group_cycle.members)
+            self.waking.has_more
+            or bool(self.group_cycle.members)
             or bool(self._core.waiting.settled)
             or self._extender_calls.has_turn
         )
@@ -80,7 +88,7 @@ class Scheduler:
         """
         core = self._core
         self.decided, self.scheduled = "", 0
-        if core.waiting.settled:
+        if core.waiting.settled or self.waking.has_more:
             return  # Their turn comes after each event; what they give back is there for the next.
         if self.group_cycle.members:
             self.decided = self.group_cycle.members[0].attempt.pod.uid

@@ -196,17 +196,17 @@ class PodGroups(SharedState):
         least = known.group.min_count
         return TOO_FEW if least is not None and known.known(self.profiles) < least else ""
 
-    def take_released(self) -> Iterator[tuple[list[PodInfo], bool]]:
+    def take_released(self) -> Iterator[tuple[GroupKey, list[PodInfo], bool]]:
         """The members to be woken of each group that was held for another reason before.
 
         Says of each whether it is held now.
         """
         changed, self.changed = self.changed, {}
-        for namespace, name in changed:
-            known = self.of(namespace, name)
-            held = self.why_held(namespace, name)
+        for place in changed:
+            known = self._groups.get(place)
+            held = self.why_held(*place)
             if known is not None and known.released(held):
-                yield [known.pending[uid] for uid in known.waiting], bool(held)
+                yield place, [known.pending[uid] for uid in known.waiting], bool(held)
 
     # --- what happens ---------------------------------------------------------------------------
 

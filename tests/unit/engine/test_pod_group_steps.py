@@ -13,7 +13,7 @@ from scheduler.kernel.engine.events import Decide, Event, ObjectGone, ObjectSet
 from scheduler.kernel.engine.group_step import UNITS
 from scheduler.kernel.engine.instructions import Bind, Evict, LogError
 from tests.support.builders import make_node, make_pod_info
-from tests.unit.engine.gangs import LET_DOWN, Breaks, Gangs, HoldsOne
+from tests.unit.engine.gangs import LET_DOWN, NO_GROUP, Breaks, Gangs, HoldsOne
 from tests.unit.engine.test_pod_groups_law import World
 
 GROUP_FAILS: Final = ("False", "Unschedulable", "pod group is unschedulable")
@@ -25,9 +25,12 @@ class Stepping(Gangs):
     def __init__(self, *given: Any, **fields: Any) -> None:
         super().__init__(*given, **fields)
         self.engine.scheduler.group_cycle.step.units = 1
+        self.engine.scheduler.waking.at_once = 1
 
     def steps(self, count: int) -> None:
         """So many steps after the one that pops the members; the group is still under way."""
+        while self.engine.scheduler.waking.has_more:
+            self.handle(Decide())
         for _ in range(1 + count):
             self.handle(Decide())
         assert self.engine.has_ready
@@ -44,6 +47,55 @@ def under_way(*, room: int = 3, members: int = 4, least: int = 3, steps: int = 2
 
 def member(number: int, **fields: Any) -> PodInfo:
     return make_pod_info(f"g{number}", scheduler_name="test", group="g", **fields)
+
+
+# --- members are woken -------------------------------------------------------------------------
+
+
+def test_no_pod_is_popped_before_all_members_are_awake() -> None:
+    """The group is whole when its turn comes."""
+    driven = Stepping(3)
+    single = driven.add("single", priority=9)
+    driven.members(3)
+    driven.group()
+    waking = [driven.stage(pod) for pod in (member(0), member(1), member(2))]
+
+    driven.handle(Decide())
+    driven.handle(Decide())
+    awake = [driven.stage(pod) for pod in (member(0), member(1), member(2))]
+    untouched = driven.stage(single)
+    driven.run()
+
+    assert (waking, awake, untouched) == (["active", "gated", "gated"], ["active"] * 3, "active")
+    assert driven.bound()[0] == "single"
+
+
+def test_members_still_asleep_are_held_again() -> None:
+    """The object is gone before all are awake: none is tried, and all are when it is back."""
+    driven = Stepping(3)
+    driven.members(3)
+    group = driven.group()
+
+    driven.handle(ObjectGone("podgroups", "default", "g", group.uid))
+    driven.run()
+    held = [driven.held(member(number)) for number in range(3)]
+    driven.group(uid="another")
+    driven.run()
+
+    assert held == [NO_GROUP] * 3
+    assert driven.bound() == ["g0", "g1", "g2"]
+
+
+def test_a_member_that_is_gone_is_not_woken() -> None:
+    """Nor does it keep the others asleep."""
+    driven = Stepping(3)
+    driven.members(4)
+    driven.group(least=2)
+
+    driven.gone(member(2))
+    driven.run()
+
+    assert driven.bound() == ["g0", "g1", "g3"]
 
 
 # --- nothing happens between -------------------------------------------------------------------
@@ -78,7 +130,8 @@ class Told(World):
 
     def __init__(self, seed: int, units: int) -> None:
         super().__init__(seed)
-        self.driven.engine.scheduler.group_cycle.step.units = units
+        scheduler = self.driven.engine.scheduler
+        scheduler.group_cycle.step.units = scheduler.waking.at_once = units
 
     def _decide(self) -> None:
         self.driven.run()
@@ -101,7 +154,7 @@ class Interrupted(World):
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self._cycle = self.driven.engine.scheduler.group_cycle
-        self._cycle.step.units = 1
+        self._cycle.step.units = self.driven.engine.scheduler.waking.at_once = 1
         self._is_calm = False
         self._going_on = ""
         """The gang some members of which are bound, while others are to follow."""

@@ -102,7 +102,7 @@ def test_members_are_woken_when_what_holds_them_changes() -> None:
         (POD_GROUP_KIND, group(3), group(2)),
     ):
         groups.on_event(*event)
-        woken.append([(len(pods), is_held) for pods, is_held in groups.take_released()])
+        woken.append([(len(pods), is_held) for _, pods, is_held in groups.take_released()])
 
     assert woken == [[(1, True)], [(1, True)], [], [], [(3, False)], [], [(4, False)]]
 

@@ -1,0 +1,72 @@
+"""Wakes the members of pod groups when the reason changes for which they are held."""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.engine.core import Core
+from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
+
+WOKEN_AT_ONCE: Final = 1024
+"""So many members are woken in one step; that takes 20 ms."""
+
+
+class GroupWaking:
+    """Wakes members some at a time. No pod is taken off the queue before the last is awake.
+
+    So a group is whole when its turn comes, and those that were woken are still active if its
+    reason changes meanwhile.
+
+    Attributes:
+        at_once: how many members are woken in a step.
+    """
+
+    def __init__(self, core: Core, executor: PreemptionExecutor) -> None:
+        self._core = core
+        self._executor = executor
+        self.at_once = WOKEN_AT_ONCE
+        self._asleep: dict[tuple[str, str], tuple[deque[PodInfo], bool]] = {}
+        """By group: the members to be woken, and whether the group is held now."""
+
+    @property
+    def has_more(self) -> bool:
+        """Whether `some` has something to do, apart from what has just happened."""
+        return bool(self._asleep)
+
+    def some(self) -> None:
+        """Take note of what happened to groups, and wake some of the members that are concerned."""
+        groups = self._core.groups
+        if groups is not None and groups.changed:
+            for place, members, is_held in groups.take_released():
+                before = self._asleep.get(place)
+                # Those that were woken for the same reason are still awake.
+                if before is None or before[1] != is_held:
+                    self._asleep[place] = deque(members), is_held
+        left = self.at_once
+        while self._asleep and left > 0:
+            place, (asleep, is_held) = next(iter(self._asleep.items()))
+            now = [asleep.popleft() for _ in range(min(left, len(asleep)))]
+            left -= len(now) or 1
+            if not asleep:
+                del self._asleep[place]
+            self._wake(now, is_held=is_held)
+
+    def _wake(self, members: Sequence[PodInfo], *, is_held: bool) -> None:
+        """For those that are held no place is kept; the others keep that of their status."""
+        queue = self._core.queue
+        if is_held:
+            nominated = (pod for pod in members if queue.nominator.node_of(pod.uid))
+            self._executor.clear_nominations(nominated)
+        queue.activate(pod.uid for pod in members)
+        if not is_held:
+            self._keep_places(members)
+
+    def _keep_places(self, members: Iterable[PodInfo]) -> None:
+        """Take over nominations of pods that were gated until now."""
+        queue = self._core.queue
+        for pod in members:
+            if pod.pod.status.nominated_node_name and queue.nominator.node_of(pod.uid) is None:
+                place = queue.place_of(pod.uid)
+                if place is not None and not place.queued.is_gated:
+                    queue.add_nominated_pod(pod)
