@@ -158,6 +158,8 @@ class PodGroupCycle:
         lacking = [each.failure.message for each in members if each.failure is not None]
         if not members:
             return
+        # The group may be another by now, or none.
+        known = self._known(members)
         condition, in_order, found = self._ended(members, choice, known)
         yield from self._settle(in_order)
         core.metrics.pod_groups.attempt_ended(
@@ -174,7 +176,12 @@ class PodGroupCycle:
                 choice.count,
                 () if found is None else tuple(victim.key for victim in found.victims),
             )
-            self._note(known, attempt, condition)
+            self._note(members, attempt, condition)
+
+    def _known(self, members: Sequence[Member]) -> GroupMembers | None:
+        """What is known of the group at this moment."""
+        groups = self._core.groups
+        return None if groups is None else groups.of_pod(members[0].attempt.pod)
 
     def _popped(self, first: QueuedPodInfo, known: GroupMembers) -> list[QueuedPodInfo]:
         """The pod that was popped, and the others, in the order of their turns."""
@@ -304,16 +311,18 @@ class PodGroupCycle:
             self._failures.handle_scheduling_failure(attempt, rejected_by(status))
 
     def _note(
-        self, known: GroupMembers, attempt: GroupAttempt, wanted: tuple[str, str, str]
+        self, members: Sequence[Member], attempt: GroupAttempt, wanted: tuple[str, str, str]
     ) -> None:
         """Remember the attempt, and write the condition of the group if that changes it."""
-        known.last = attempt
-        if known.group is None:
+        groups, pod, known = self._core.groups, members[0].attempt.pod, self._known(members)
+        if groups is None or known is None:
             return
-        patch = group_condition(known.group, known.told, wanted)
-        if patch is not None:
-            known.told = known.group.uid, *wanted
+        group, told = known.group, known.told
+        patch = None if group is None else group_condition(group, told, wanted)
+        if group is not None and patch is not None:
+            told = group.uid, *wanted
             self._core.out.append(patch)
+        groups.note_attempt((pod.namespace, pod.group_name), attempt, told)
 
 
 def _result(found: GroupVictims | None, reason: str, message: str) -> str:

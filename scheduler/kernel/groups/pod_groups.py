@@ -65,6 +65,7 @@ class GroupMembers:
         last: the last attempt; None before the first.
         told: what was written last: UID of the object, and status, reason and message of its
             condition; None before the first time.
+        owner: what may change this; any other copies it first.
     """
 
     __slots__ = (
@@ -75,11 +76,13 @@ class GroupMembers:
         "assumed",
         "group",
         "last",
+        "owner",
         "pending",
         "told",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, owner: object = None) -> None:
+        self.owner = owner
         self.group: PodGroup | None = None
         self.pending: dict[str, PodInfo] = {}
         self.assumed: dict[str, PodInfo] = {}
@@ -141,9 +144,9 @@ class GroupMembers:
         before, self._released = self._released, now
         return now != before
 
-    def clone(self) -> "GroupMembers":
+    def clone(self, owner: object) -> "GroupMembers":
         """A copy that changes by itself."""
-        copy = GroupMembers()
+        copy = GroupMembers(owner)
         copy.group, copy.last, copy.told = self.group, self.last, self.told
         copy.pending, copy.assumed = self.pending.copy(), self.assumed.copy()
         copy.assigned, copy._of_profile = self.assigned.copy(), self._of_profile.copy()
@@ -160,6 +163,9 @@ class GroupMembers:
 class PodGroups(SharedState):
     """All groups by namespace and name.
 
+    A fork shares all with what it was made of. The first change on either side copies the list of
+    groups, and the group: so what `of` gives is the state of its time, to be read at once.
+
     Attributes:
         profiles: the scheduler names that are ours; filled in by the engine.
         changed: the groups that something happened to since `take_released`, in this order.
@@ -171,6 +177,10 @@ class PodGroups(SharedState):
         self.profiles: Collection[str] = ()
         self.changed: dict[GroupKey, None] = {}
         self._groups: dict[GroupKey, GroupMembers] = {}
+        self._is_shared = False
+        """Whether a fork reads the same list."""
+        self._own = object()
+        """The owner of the groups that no fork reads."""
 
     def __iter__(self) -> Iterator[GroupMembers]:
         return iter(self._groups.values())
@@ -203,10 +213,18 @@ class PodGroups(SharedState):
         """
         changed, self.changed = self.changed, {}
         for place in changed:
-            known = self._groups.get(place)
-            held = self.why_held(*place)
-            if known is not None and known.released(held):
+            if place not in self._groups:
+                continue
+            held, known = self.why_held(*place), self._to_change(place)
+            if known.released(held):
                 yield place, [known.pending[uid] for uid in known.waiting], bool(held)
+
+    def note_attempt(
+        self, place: GroupKey, last: GroupAttempt, told: tuple[str, str, str, str] | None
+    ) -> None:
+        """Remember the last attempt of a group that is known, and what was written."""
+        known = self._to_change(place)
+        known.last, known.told = last, told
 
     # --- what happens ---------------------------------------------------------------------------
 
@@ -227,31 +245,44 @@ class PodGroups(SharedState):
     def reserve(self, pod: PodInfo, node_name: str) -> None:
         known = self.of_pod(pod)
         if known is not None and pod.uid in known.pending:
-            known.assumed[pod.uid] = pod
+            self._to_change((pod.namespace, pod.group_name)).assumed[pod.uid] = pod
 
     @override
     def unreserve(self, pod: PodInfo, node_name: str) -> None:
         known = self.of_pod(pod)
-        if known is not None:
-            known.assumed.pop(pod.uid, None)
+        if known is not None and pod.uid in known.assumed:
+            del self._to_change((pod.namespace, pod.group_name)).assumed[pod.uid]
 
     @override
     def fork(self) -> "PodGroups":
+        """See `SharedState`. Cost: none that grows with the groups, before something changes."""
         copy = PodGroups()
-        copy.profiles = self.profiles
-        copy._groups = {place: known.clone() for place, known in self._groups.items()}
+        copy.profiles, copy._groups = self.profiles, self._groups
+        self._is_shared = copy._is_shared = True
+        self._own = object()
         return copy
 
     def _change(self, place: GroupKey) -> GroupMembers:
         self.changed[place] = None
+        return self._to_change(place)
+
+    def _to_change(self, place: GroupKey) -> GroupMembers:
+        """A group that no fork reads; a new one where none is known."""
         known = self._groups.get(place)
-        if known is None:
-            known = self._groups[place] = GroupMembers()
+        if known is not None and known.owner is self._own:
+            return known
+        known = GroupMembers(self._own) if known is None else known.clone(self._own)
+        self._own_list()[place] = known
         return known
+
+    def _own_list(self) -> dict[GroupKey, GroupMembers]:
+        if self._is_shared:
+            self._groups, self._is_shared = self._groups.copy(), False
+        return self._groups
 
     def _forget_if_empty(self, place: GroupKey) -> None:
         if self._groups[place].is_empty:
-            del self._groups[place]
+            del self._own_list()[place]
 
 
 def _place(group: PodGroup) -> GroupKey:

@@ -121,11 +121,37 @@ def test_a_group_goes_with_the_last_of_its_pods_and_its_object() -> None:
 
 
 def test_a_fork_changes_by_itself() -> None:
-    """What is tried on it is not seen outside."""
+    """What is tried on it is not seen outside, nor what happens outside in it."""
     groups = groups_of(WAITING, RUNNING)
+    new = make_pod_info("new", group="other")
 
     fork = groups.fork()
+    second = fork.fork()
     fork.reserve(WAITING.on_node("n"), "n")
     groups.on_event(POD_KIND, RUNNING, None)
+    groups.on_event(POD_KIND, None, new)
+    second.on_event(POD_KIND, WAITING, None)
+    second.on_event(POD_KIND, RUNNING, None)
+    second.on_event(POD_GROUP_KIND, group(), None)
 
     assert (known(groups).scheduled, known(fork).scheduled) == (0, 2)
+    assert [each.of("default", "other") is not None for each in (groups, fork)] == [True, False]
+    assert second.of("default", "g") is None
+    assert known(fork).pending.keys() == known(groups).pending.keys() == {WAITING.uid}
+
+
+def test_a_fork_shares_what_does_not_change() -> None:
+    """Of many groups only the one is copied to which something happens, on either side."""
+    groups = groups_of(WAITING)
+    groups.on_event(POD_KIND, None, make_pod_info("another", group="other"))
+    other = groups.of("default", "other")
+
+    fork = groups.fork()
+    before = known(fork) is known(groups)
+    groups.reserve(WAITING.on_node("n"), "n")
+    changed = known(groups)
+    groups.unreserve(WAITING.on_node("n"), "n")
+
+    assert before
+    assert fork.of("default", "other") is other is groups.of("default", "other")
+    assert known(groups) is changed is not known(fork)
