@@ -22,7 +22,7 @@ from tests.scenario.world import World, play
 PODS: Final = 8
 TOGETHER: Final = 32
 """Pods that come together; few functions that serve all of them are entered as often."""
-FIRST: Final = ("daemon/informers/informer.py", "Informer._take_line")
+FIRST: Final = ("daemon/informers/intake.py", "Intake.take_line")
 LAST: Final = ("daemon/client/direct.py", "_Connection.send")
 _PRODUCT: Final = f"{Path(scheduler.__file__).parent}/"
 _UNNAMED: Final = ("<lambda>", "<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>", "<module>")

@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 import msgspec
 
 from scheduler.api.objects import AnnotatedMeta, ApiStruct, NodeSelector, ObjectMeta, Quantity
-from scheduler.api.quantity import QuantityError, parse
 
 EXACT_COUNT: Final = "ExactCount"
 ALL: Final = "All"
@@ -147,32 +146,6 @@ class ResourceSlice(ApiStruct, frozen=True):
 
     metadata: ObjectMeta
     spec: ResourceSliceSpec = ResourceSliceSpec()
-
-
-class InvalidDeviceError(ValueError):
-    """A slice with a device that cannot be read; the message says which and why."""
-
-
-def checked_slice(published: ResourceSlice) -> ResourceSlice:
-    """The freshly decoded slice.
-
-    Raises:
-        InvalidDeviceError: an amount is no quantity.
-    """
-    spec = published.spec
-    try:
-        for device in spec.devices:
-            for capacity in device.capacity.values():
-                parse(capacity.value)
-            for consumed in device.consumes_counters:
-                for counter in consumed.counters.values():
-                    parse(counter.value)
-        for counters in spec.shared_counters:
-            for counter in counters.counters.values():
-                parse(counter.value)
-    except QuantityError as problem:
-        raise InvalidDeviceError(f"spec: {problem}") from problem
-    return published
 
 
 # --- configuration of devices ---------------------------------------------------------------------

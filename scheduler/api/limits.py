@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from scheduler.api.objects import NodeAffinitySpec, NodeSelectorTerm, PodSpec
-from scheduler.api.pods import PodShape
+from scheduler.api.pod_shape import PodShape
 
 MAX_RESOURCE_NAMES: Final = 512
 """Different resources that the containers of a pod request together."""

@@ -12,8 +12,6 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec.structs import force_setattr
 
-from scheduler.api.affinity import AffinityTerms, affinity_terms_of
-from scheduler.api.host_ports import host_ports_of
 from scheduler.api.objects import (
     NO_ANNOTATIONS,
     OwnerReference,
@@ -23,14 +21,8 @@ from scheduler.api.objects import (
     PodStatus,
     Volume,
 )
+from scheduler.api.pod_shape import OWN_FIELDS, VOLUMES, PodShape
 from scheduler.api.quantity import QuantityError
-from scheduler.api.resources import (
-    may_be_devices,
-    non_zero_requests,
-    pod_limits,
-    pod_requests,
-    scoring_requests,
-)
 from scheduler.api.selectors import SelectorError
 
 _RESIZE_PENDING: Final = "PodResizePending"
@@ -41,117 +33,11 @@ _storage_of: Final = attrgetter(
 _NO_STORAGE: Final = _storage_of(Volume())
 _encoder = msgspec.json.Encoder(order="deterministic")
 """Equal values give equal bytes; fields of structs need no sorting for that."""
-_SPECIFIC: Final = {"affinity": None, "topology_spread_constraints": ()}
-"""What pods have of their own that are alike otherwise: it speaks of their own labels."""
-_OFTEN_ALIKE: Final = [f for f in PodSpec.__struct_fields__ if f not in _SPECIFIC]
 _NO_STATUS: Final = PodStatus()
-
-VOLUMES: Final = 1
-DEVICES: Final = 2
-EVERY_NEED: Final = VOLUMES | DEVICES
 
 
 class InvalidPodError(ValueError):
     """A pod whose fields cannot be read; the message says which and why."""
-
-
-class PodShape:
-    """What all pods of one specification have in common, worked out once.
-
-    Pods made from one template differ in name, labels and node only; they share this object, so
-    whatever is derived from the specification is derived once per workload, not once per pod.
-
-    Attributes:
-        spec: the specification, without a node name.
-        requests: what an incoming pod asks for (see `scheduler.api.resources` for units).
-        occupied: what such a pod takes once it sits on a node (an in-place resize may hold more).
-        scoring_requests: what an incoming pod counts as when nodes are scored by their free room.
-        non_zero_occupied: cpu (milli) and memory (bytes) it counts as once it sits on a node.
-        host_ports: host ports of its containers and sidecars.
-        affinity: its pod (anti-)affinity terms, without namespace defaults applied.
-        exceeded_limit: what `scheduler.api.limits` says of it; None until it is computed.
-        needs: DEVICES if such a pod may need devices.
-        limits: what its containers may use at most; empty where that cannot be read.
-        is_resized: whether an in-place resize makes `occupied` differ from `requests`.
-    """
-
-    __slots__ = (
-        "__weakref__",
-        "_limits",
-        "affinity",
-        "exceeded_limit",
-        "host_ports",
-        "is_resized",
-        "needs",
-        "non_zero_occupied",
-        "occupied",
-        "requests",
-        "scoring_requests",
-        "spec",
-    )
-
-    def __init__(self, pod: Pod, alike: "PodShape | None" = None) -> None:
-        """Work everything out.
-
-        Args:
-            pod: a pod of the shape.
-            alike: a shape that differs in affinity and spread constraints at most, to share the
-                rest with.
-
-        Raises:
-            QuantityError: a quantity cannot be read.
-            SelectorError: a selector cannot be read.
-        """
-        self.spec: PodSpec = pod.spec
-        self.affinity: AffinityTerms | None = affinity_terms_of(pod.spec)
-        self.exceeded_limit: str | None = None
-        self._limits: dict[str, int] | None = None
-        if alike is None:
-            self._add_up(pod)
-        else:
-            self._share_with(alike)
-
-    @property
-    def limits(self) -> dict[str, int]:
-        """Worked out when it is first asked for: only metrics tell it."""
-        if self._limits is None:
-            try:
-                self._limits = pod_limits(self.spec)
-            except QuantityError:
-                self._limits = {}
-        return self._limits
-
-    def _share_with(self, alike: "PodShape") -> None:
-        for field in _OFTEN_ALIKE:
-            force_setattr(self.spec, field, getattr(alike.spec, field))
-        for field in _SUMS:
-            setattr(self, field, getattr(alike, field))
-
-    def _add_up(self, pod: Pod) -> None:
-        self.requests = pod_requests(pod, use_status=False)
-        self.scoring_requests = scoring_requests(pod)
-        non_zero = non_zero_requests(pod, use_status=False)
-        self.occupied = self.requests
-        self.non_zero_occupied = non_zero
-        if _has_resize_state(pod):
-            self.occupied = pod_requests(pod, use_status=True)
-            self.non_zero_occupied = non_zero_requests(pod, use_status=True)
-        self.is_resized = (self.occupied, self.non_zero_occupied) != (self.requests, non_zero)
-        self.host_ports = host_ports_of(pod.spec)
-        needs_devices = pod.spec.resource_claims or any(map(may_be_devices, self.requests))
-        self.needs = DEVICES if needs_devices else 0
-
-
-_SUMS: Final = (
-    "requests",
-    "occupied",
-    "scoring_requests",
-    "non_zero_occupied",
-    "is_resized",
-    "host_ports",
-    "needs",
-)
-"""What of a shape is worked out of neither affinity nor spread constraints."""
 
 
 class PodKind:
@@ -275,7 +161,8 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
         """
         pod, kind = self.pod, self.kind
         other = Pod(pod.metadata, spec, pod.status, pod.node_name, pod.volumes)
-        return PodInfo(other, PodKind(PodShape(other), kind.namespace, kind.labels, kind.owners))
+        shape = PodShape(other, is_reported=_has_resize_state(other))
+        return PodInfo(other, PodKind(shape, kind.namespace, kind.labels, kind.owners))
 
 
 def pod_of(kind: PodKind) -> PodInfo:
@@ -286,7 +173,7 @@ def pod_of(kind: PodKind) -> PodInfo:
 
 _shapes: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
 _alike: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
-"""Shapes by all but what is `_SPECIFIC`."""
+"""Shapes by all but what is `OWN_FIELDS`."""
 _kinds: WeakValueDictionary[bytes, PodKind] = WeakValueDictionary()
 """By digests: there may be as many kinds as pods, and their texts have many hundred bytes."""
 
@@ -370,10 +257,10 @@ def _shared_shape(pod: Pod) -> PodShape:
         key = sha256(text + resize).digest()
     shape = _shapes.get(key)
     if shape is None:
-        common = msgspec.structs.replace(pod.spec, **_SPECIFIC)
+        common = msgspec.structs.replace(pod.spec, **OWN_FIELDS)
         rest = sha256(_encoder.encode(common) + resize).digest()
         try:
-            shape = PodShape(pod, _alike.get(rest))
+            shape = PodShape(pod, is_reported=resized, alike=_alike.get(rest))
         except (QuantityError, SelectorError) as problem:
             raise InvalidPodError(str(problem)) from problem
         _alike.setdefault(rest, shape)

@@ -406,14 +406,14 @@ FAULTS: Final = (
     NamedFault(
         "an informer's back-off never recovers",
         "daemon/informers/informer",
-        "        self._reports.all_is_well()\n        self._goes_well()\n",
-        "        self._reports.all_is_well()\n",
+        "            self._reports.all_is_well()\n            self._reset_pauses()\n",
+        "            self._reports.all_is_well()\n",
         _PAUSES + "test_what_comes_through_ends_the_back_off",
     ),
     NamedFault(
         "an informer's back-off never recovers from watches that end as they should",
         "daemon/informers/informer",
-        "            return self._backoff.pause()\n        self._goes_well()\n",
+        "            return self._backoff.pause()\n        self._reset_pauses()\n",
         "            return self._backoff.pause()\n",
         _PAUSES + "test_a_watch_that_lasted_ends_the_back_off",
     ),

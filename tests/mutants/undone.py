@@ -93,8 +93,8 @@ FOUND: Final = (
     ),
     Undone(
         "any JSON with status 200 is an empty list",
-        INFORMERS,
-        "        if page.kind != self.kind.list_kind or not page.metadata.resource_version:",
+        "scheduler/daemon/informers/pages.py",
+        "        if page.kind != wanted or not page.metadata.resource_version:",
         "        if False:",
         f"{HOSTILE}test_what_is_no_list_of_that_kind_does_not_empty_the_store",
     ),

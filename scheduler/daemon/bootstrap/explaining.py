@@ -19,8 +19,8 @@ from scheduler.kernel.answers.estimate import (
 )
 from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.answers.judgement import Judgement
-from scheduler.kernel.answers.model import Estimate
 from scheduler.kernel.answers.scheduling_state import scheduling_state_of
+from scheduler.kernel.answers.waiting_model import Estimate
 from scheduler.kernel.answers.why import Depth
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.framework.runtime import Framework

@@ -10,11 +10,9 @@ Source: k8s.io/client-go tools/cache/reflector.go v0.36; kube-rs kube-runtime/sr
 import asyncio
 import random
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
-
-import msgspec
 
 from scheduler.clock import Clock
 from scheduler.daemon.client.errors import (
@@ -24,32 +22,20 @@ from scheduler.daemon.client.errors import (
     NotFoundError,
     TooLargeError,
     UnavailableError,
-    cut,
-    error_from_event,
 )
 from scheduler.daemon.client.lines import Lines
 from scheduler.daemon.client.session import ApiSession
-from scheduler.daemon.client.wire import UNREADABLE
 from scheduler.daemon.informers.backoff import BASE_SECONDS, CAP_SECONDS, Backoff
-from scheduler.daemon.informers.kinds import Kind, MalformedObjectError
-from scheduler.daemon.informers.metadata_peek import MetadataPeek, peek_metadata
-from scheduler.daemon.informers.pacer import Pacer
+from scheduler.daemon.informers.intake import Intake
+from scheduler.daemon.informers.kinds import Kind
+from scheduler.daemon.informers.metadata_peek import MetadataPeek
 from scheduler.daemon.informers.pages import PageReader
 from scheduler.daemon.informers.paging import FIRST, PageSize
 from scheduler.daemon.informers.reports import Reports
-from scheduler.daemon.informers.restore_detector import RestoreDetector, is_before
+from scheduler.daemon.informers.restore_detector import is_before
 from scheduler.daemon.informers.states import State, StepResult, next_state
-from scheduler.daemon.informers.store import Handler, Store, key_of
+from scheduler.daemon.informers.store import Handler, Store
 from scheduler.daemon.informers.wire import (
-    BOOKMARK,
-    CHANGES,
-    DELETED,
-    ERROR,
-    ListMeta,
-    Page,
-    bookmark_decoder,
-    event_decoder,
-    page_decoder,
     watch_query,
 )
 from scheduler.observability.client_metrics import InformerMetrics
@@ -135,31 +121,28 @@ class Informer(Generic[T]):
         self._clock = clock
         self._rng = rng
         self._reports = Reports(kind.name, metrics, clock)
+        self._intake = Intake(kind, self.store, self._reports, clock)
         self._options = options or InformerOptions()
         times = (self._options.backoff_base, self._options.backoff_cap)
         self._backoff = Backoff(rng, *times)
         self._anew = Backoff(rng, *times)
         """Between lists that were begun anew: how long the server was away says nothing there."""
         self._on_set_back = on_set_back
-        self._restores = RestoreDetector(kind)
         self._is_in_doubt = False
         """Whether the server was not there, and so may not be where it was when it is again."""
         self._is_set_back = False
         self._limit: asyncio.Timeout | None = None
         """When the open watch ends at the latest."""
-        self._pacer = Pacer(clock)
         self._synced = asyncio.Event()
         self._page_size = PageSize(self._options.page_size)
         self._continue = ""
-        self._taken = 0
-        """Objects of the page that is coming."""
         self._places = deque(kind.places or (kind,))
         self._places_asked = 0
         """Of the places of the kind, how many have said in a row that they do not serve it."""
         self._failures = 0
         """Watches in a row that broke off before anything came of them."""
-        self._unnamed: dict[str, None] = {}
-        """Known keys that the list in progress has not named: gone at its end."""
+        self._has_failed = False
+        """Whether anything did since all went well."""
 
     @property
     def has_synced(self) -> bool:
@@ -226,7 +209,7 @@ class Informer(Generic[T]):
     def _forget_versions(self) -> None:
         self._is_set_back = self._is_in_doubt = False
         self.version = ""
-        self._restores.forget()
+        self._intake.restores.forget()
 
     async def _ask_whether_set_back(self) -> None:
         """One small request, before a watch goes on from a version after the last broke off.
@@ -236,106 +219,44 @@ class Informer(Generic[T]):
                 saw it. An object that is gone proves nothing, so only this kind lists again.
             ApiError: it cannot be asked.
         """
-        known = self._restores.newest(self.store)
-        path = self._restores.question(known)
-        answer = await self._session.request("GET", path, timeout=self._options.list_timeout)
-        try:
-            page = page_decoder.decode(answer.body)
-            found = [self.kind.decode(raw) for raw in page.items or ()]
-        except (*UNREADABLE, MalformedObjectError):
-            # What cannot be read proves nothing: the watch will show.
-            self._is_in_doubt = False
-            return
-        if is_before(page.metadata.resource_version, self.version):
-            there = page.metadata.resource_version
-            raise self._found_set_back(f"version {there} follows {self.version}")
-        if known is not None and not found:
-            raise GoneError(f"GET {path}", message=f"{key_of(known)} is gone meanwhile")
-        if known is not None:
-            meta = self.kind.meta_of(found[0])
-            is_same = meta.uid == known.uid
-            if is_same and is_before(meta.resource_version, known.resource_version):
-                raise self._found_set_back(f"{key_of(known)} is as it was before")
+        timeout, store = self._options.list_timeout, self.store
+        older = await self._intake.restores.ask(self._session, timeout, store, self.version)
+        if older:
+            raise self._found_set_back(older)
         self._is_in_doubt = False
 
     # --- lists ----------------------------------------------------------------------------------
 
     async def _list_page(self) -> None:
+        intake = self._intake
         if self.state is State.EMPTY:
-            self._begin_list()
+            self._continue = ""
+            intake.begin_list()
         reader = PageReader(self.kind, self._page_size, self._continue)
-        self._taken = 0
+        before = intake.taken
         try:
             timeout = self._options.list_timeout
-            rest = await reader.read(self._session, timeout, self._take_items)
+            rest = await reader.read(self._session, timeout, intake.take_items)
         except TooLargeError:
             if self._page_size.shrink():
                 return
             raise
-        page = self._page(reader.path, rest)
-        if page is None:
-            return
-        await self._take_items(page.items or ())
-        self._page_size.took(self._taken, reader.received)
+        page, problem = reader.page(rest)
+        if problem is not None:
+            if self._page_size.shrink():
+                # A smaller page must show what cannot be read in it.
+                return
+            intake.malformed(MetadataPeek(), problem)
+        await intake.take_items(page.items or ())
+        self._page_size.took(intake.taken - before, reader.received)
         self._continue = page.metadata.continue_
         if self._continue:
             self.state = next_state(self.state, StepResult.PAGE)
         else:
             self._complete_list(page.metadata.resource_version)
 
-    async def _take_items(self, items: Sequence[msgspec.Raw]) -> None:
-        self._taken += len(items)
-        for item in items:
-            self._take_item(item)
-            if self._pacer.is_due:
-                await self._pacer.pause()
-
-    def _page(self, path: str, body: bytes) -> Page | None:
-        """The page, if it is one; None when a smaller one must show what cannot be read in it.
-
-        Raises:
-            UnavailableError: it is something else: an empty list would empty the store.
-        """
-        problem: Exception | None = None
-        try:
-            page = page_decoder.decode(body)
-        except UNREADABLE as broken:
-            seen, problem = peek_metadata(body), broken
-            page = Page(seen.kind, ListMeta(seen.resource_version, seen.continue_))
-        if page.kind != self.kind.list_kind or not page.metadata.resource_version:
-            what = problem or f"expected {self.kind.list_kind} with a version, got {page.kind!r}"
-            raise UnavailableError(f"GET {path}", message=cut(f"not a list: {what}"))
-        if problem is None:
-            return page
-        if self._page_size.shrink():
-            return None
-        self._reports.malformed(MetadataPeek(), problem)
-        return page
-
-    def _begin_list(self) -> None:
-        self._continue = ""
-        self._unnamed = dict.fromkeys((*self.store, *self._reports.malformed_keys))
-
-    def _take_item(self, raw: msgspec.Raw) -> None:
-        try:
-            obj = self.kind.decode(raw)
-        except MalformedObjectError as problem:
-            seen = peek_metadata(raw)
-            self._reports.malformed(seen, problem)
-            # What we knew of it is better than nothing: a pod that cannot be read any more
-            # still uses its node.
-            self._unnamed.pop(key_of(seen), None)
-            return
-        self.store.apply(obj)
-        if self._unnamed:
-            self._unnamed.pop(self.store.key_of(obj), None)
-        self._restores.saw(self.kind.meta_of(obj))
-
     def _complete_list(self, version: str) -> None:
-        for key in self._unnamed:
-            self.store.remove(key)
-            self._reports.forget(key)
-        self._unnamed = {}
+        self._intake.end_list()
         self._page_size = PageSize(self._options.page_size)
         self._is_in_doubt = False
         self._places_asked = 0
@@ -383,47 +304,12 @@ class Informer(Generic[T]):
 
         Cost: about 10 us per pod event without its handlers; the common case is one decoding pass.
         """
-        pacer = self._pacer
+        intake, pacer = self._intake, self._intake.pacer
         while batch := await lines.read():
             for line in batch:
-                self._take_line(line)
+                self._pass(intake.take_line(line))
                 if pacer.is_due:
                     await pacer.pause()
-
-    def _take_line(self, line: bytes) -> None:
-        kind, store = self.kind, self.store
-        try:
-            event_type, obj = kind.decode_event(line)
-        except MalformedObjectError as problem:
-            self._take_unusual(line, problem)
-            return
-        if event_type == DELETED:
-            store.remove(store.key_of(obj))
-        elif event_type in CHANGES:
-            store.apply(obj)
-            self._restores.saw(kind.meta_of(obj))
-        else:
-            self._take_unusual(line, ValueError(f"unknown event type {event_type!r}"))
-            return
-        self._pass(kind.meta_of(obj).resource_version)
-
-    def _take_unusual(self, line: bytes, problem: Exception) -> None:
-        """A line that is no change of a readable object: bookmark, error, malformed, or noise."""
-        if not line.strip():
-            return
-        seen = peek_metadata(line)
-        if not seen.type:
-            raise UnavailableError(f"watch {self.kind.name}", message=f"not an event: {problem}")
-        if seen.type == ERROR:
-            raise error_from_event(f"watch {self.kind.name}", _object_of(line))
-        if seen.type == BOOKMARK:
-            self._pass(_version_of_bookmark(line))
-            return
-        if seen.type == DELETED and seen.name:
-            self.store.remove(key_of(seen))
-        else:
-            self._reports.malformed(seen, problem)
-        self._pass(seen.resource_version)
 
     def _pass(self, version: str) -> None:
         """The watch has got beyond a version: a new one begins there, and all is well.
@@ -436,9 +322,15 @@ class Informer(Generic[T]):
         if is_before(version, self.version):
             raise self._found_set_back(f"version {version} follows {self.version}")
         self.version = version
-        self._failures = 0
-        self._reports.all_is_well()
-        self._goes_well()
+        if self._has_failed:
+            self._has_failed = False
+            self._failures = 0
+            self._reports.all_is_well()
+            self._reset_pauses()
+
+    def _reset_pauses(self) -> None:
+        self._backoff.reset()
+        self._anew.reset()
 
     # --- outcomes -------------------------------------------------------------------------------
 
@@ -446,13 +338,10 @@ class Informer(Generic[T]):
         self.state = next_state(self.state, StepResult.ENDED)
         self._reports.restart("ended")
         if is_short:
+            self._has_failed = True
             return self._backoff.pause()
-        self._goes_well()
+        self._reset_pauses()
         return 0.0
-
-    def _goes_well(self) -> None:
-        self._backoff.reset()
-        self._anew.reset()
 
     def _not_found(self, problem: ApiError) -> float:
         """The kind is not served here: not any more, or not yet."""
@@ -470,7 +359,7 @@ class Informer(Generic[T]):
         self._places_asked = (self._places_asked + 1) % len(self._places)
         if self._places[0] is not self.kind:
             self.kind = self._places[0]
-            self._restores = RestoreDetector(self.kind)
+            self._intake.move_to(self.kind)
         return self._places_asked > 0
 
     def _absent(self) -> float:
@@ -489,6 +378,7 @@ class Informer(Generic[T]):
         if self.state is State.PAGING:
             self._page_size.hurry()
         self._failures = 0
+        self._has_failed = True
         self.state = next_state(self.state, StepResult.EXPIRED)
         self._reports.restart("expired")
         log.info("Version expired; listing again", kind=self.kind.name, reason=str(problem))
@@ -498,6 +388,7 @@ class Informer(Generic[T]):
         is_refused = isinstance(problem, InvalidError)
         # A server that answers was reachable all the time.
         self._is_in_doubt |= problem.status == 0
+        self._has_failed = True
         if self.state is State.WATCHING:
             self._failures += 1
         if self._failures >= MAX_FAILURES or (is_refused and self.state is not State.EMPTY):
@@ -508,18 +399,3 @@ class Informer(Generic[T]):
         pause = self._backoff.pause(problem.retry_after_seconds)
         self._reports.complain(str(problem), pause)
         return pause
-
-
-def _object_of(line: bytes) -> bytes:
-    try:
-        return bytes(event_decoder.decode(line).object)
-    except UNREADABLE:
-        return b""
-
-
-def _version_of_bookmark(line: bytes) -> str:
-    """The version that a watch has got to; empty where it cannot be read."""
-    try:
-        return bookmark_decoder.decode(_object_of(line)).metadata.resource_version
-    except UNREADABLE:
-        return ""

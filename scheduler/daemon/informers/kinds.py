@@ -9,7 +9,7 @@ import msgspec
 from typing_extensions import override
 
 from scheduler.api.device_taint_rules import DeviceTaintRule
-from scheduler.api.devices import DeviceClass, ResourceClaim, ResourceSlice, checked_slice
+from scheduler.api.devices import DeviceClass, ResourceClaim, ResourceSlice
 from scheduler.api.disruption_budgets import DisruptionBudget, disruption_budget
 from scheduler.api.nodes import checked_node
 from scheduler.api.nulls import without_nulls
@@ -39,6 +39,7 @@ from scheduler.api.pod_group_apis import (
 )
 from scheduler.api.pod_groups import V1ALPHA2, PodGroup, PodGroupV1Alpha2, pod_group
 from scheduler.api.pods import PodInfo, pod_info
+from scheduler.api.resource_slices import checked_slice
 from scheduler.api.storage import (
     CSIDriver,
     CSINode,

@@ -2,19 +2,18 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
 from scheduler.daemon.client.errors import GoneError, NotFoundError, TooLargeError, UnavailableError
 from scheduler.daemon.client.session import ApiSession
-from scheduler.daemon.client.wire import UNREADABLE
 from scheduler.daemon.informers.kinds import Kind, MalformedObjectError
 from scheduler.daemon.informers.metadata_peek import peek_metadata
 from scheduler.daemon.informers.pages import PageReader
 from scheduler.daemon.informers.paging import FIRST, PageSize
 from scheduler.daemon.informers.store import key_of
-from scheduler.daemon.informers.wire import Page, page_decoder
+from scheduler.daemon.informers.wire import Page
 
 T = TypeVar("T")
 
@@ -66,7 +65,7 @@ async def _pages(session: ApiSession, kind: Kind[T]) -> tuple[list[T], list[str]
         before = len(objects), len(problems)
         reader = PageReader(kind, size, continue_)
         try:
-            page = _page(reader.path, await reader.read(session, _TIMEOUT_SECONDS, take), kind)
+            page = _readable(reader, await reader.read(session, _TIMEOUT_SECONDS, take))
         except TooLargeError:
             if size.shrink():
                 del objects[before[0] :], problems[before[1] :]
@@ -79,12 +78,8 @@ async def _pages(session: ApiSession, kind: Kind[T]) -> tuple[list[T], list[str]
             return objects, problems
 
 
-def _page(path: str, body: bytes, kind: Kind[Any]) -> Page:
-    try:
-        page = page_decoder.decode(body)
-    except UNREADABLE as problem:
-        raise UnavailableError(f"GET {path}", message=f"not a list: {problem}") from problem
-    if page.kind != kind.list_kind:
-        what = f"expected {kind.list_kind}, got {page.kind!r}"
-        raise UnavailableError(f"GET {path}", message=f"not a list: {what}")
+def _readable(reader: PageReader, body: bytes) -> Page:
+    page, problem = reader.page(body)
+    if problem is not None:
+        raise UnavailableError(f"GET {reader.path}", message=f"not a list: {problem}")
     return page

@@ -5,12 +5,13 @@ from typing import Any, Final
 
 import msgspec
 
-from scheduler.daemon.client.errors import TooLargeError, UnavailableError
+from scheduler.daemon.client.errors import TooLargeError, UnavailableError, cut
 from scheduler.daemon.client.session import ApiSession
 from scheduler.daemon.client.wire import UNREADABLE
 from scheduler.daemon.informers.kinds import Kind
+from scheduler.daemon.informers.metadata_peek import peek_metadata
 from scheduler.daemon.informers.paging import PageSize
-from scheduler.daemon.informers.wire import items_decoder, list_query, page_decoder
+from scheduler.daemon.informers.wire import ListMeta, Page, items_decoder, list_query, page_decoder
 
 MAX_HELD_BYTES: Final = 2**25
 """Of a page that cannot be taken apart, or of one object."""
@@ -67,6 +68,24 @@ class PageReader:
                 self._size.shrink()
             raise
         return self._head + self._held
+
+    def page(self, body: bytes) -> tuple[Page, Exception | None]:
+        """The page, and why no object of it can be read, if so.
+
+        Raises:
+            UnavailableError: it is something else: an empty list would empty the store.
+        """
+        problem: Exception | None = None
+        try:
+            page = page_decoder.decode(body)
+        except UNREADABLE as broken:
+            seen, problem = peek_metadata(body), broken
+            page = Page(seen.kind, ListMeta(seen.resource_version, seen.continue_))
+        wanted = self._kind.list_kind
+        if page.kind != wanted or not page.metadata.resource_version:
+            what = problem or f"expected {wanted} with a version, got {page.kind!r}"
+            raise UnavailableError(f"GET {self.path}", message=cut(f"not a list: {what}"))
+        return page, problem
 
     def _split(self, part: bytes) -> Sequence[msgspec.Raw]:
         """The objects that end in a part of the page, but for the last one."""

@@ -14,8 +14,12 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from scheduler.api.objects import ObjectMeta
-from scheduler.daemon.informers.kinds import Kind
+from scheduler.daemon.client.errors import GoneError
+from scheduler.daemon.client.session import ApiSession
+from scheduler.daemon.client.wire import UNREADABLE
+from scheduler.daemon.informers.kinds import Kind, MalformedObjectError
 from scheduler.daemon.informers.store import key_of
+from scheduler.daemon.informers.wire import page_decoder
 
 _KEPT: Final = 8
 """Some of the newest objects may be gone by the time one is asked for."""
@@ -38,7 +42,45 @@ class RestoreDetector:
         """What was seen is of another story."""
         self._seen.clear()
 
-    def newest(self, store: Mapping[str, Any]) -> ObjectMeta | None:
+    async def ask(
+        self, session: ApiSession, timeout: float, store: Mapping[str, Any], version: str
+    ) -> str:
+        """Ask the server for its version and the newest object.
+
+        Args:
+            session: how.
+            timeout: in seconds.
+            store: what is known.
+            version: of that.
+
+        Returns:
+            What is older there than here, for people; empty if nothing is known to be.
+
+        Raises:
+            GoneError: the newest object is gone, which proves nothing.
+            ApiError: the server cannot be asked.
+        """
+        known = self._newest(store)
+        path = self._question(known)
+        answer = await session.request("GET", path, timeout=timeout)
+        try:
+            page = page_decoder.decode(answer.body)
+            found = [self._kind.decode(raw) for raw in page.items or ()]
+        except (*UNREADABLE, MalformedObjectError):
+            # What cannot be read proves nothing: the watch will show.
+            return ""
+        there = page.metadata.resource_version
+        if is_before(there, version):
+            return f"version {there} follows {version}"
+        if known is None:
+            return ""
+        if not found:
+            raise GoneError(f"GET {path}", message=f"{key_of(known)} is gone meanwhile")
+        meta = self._kind.meta_of(found[0])
+        is_older = is_before(meta.resource_version, known.resource_version)
+        return f"{key_of(known)} is as it was before" if is_older and meta.uid == known.uid else ""
+
+    def _newest(self, store: Mapping[str, Any]) -> ObjectMeta | None:
         """The newest object that is still known as it was seen."""
         for meta in reversed(self._seen):
             known = store.get(key_of(meta))
@@ -48,7 +90,7 @@ class RestoreDetector:
                     return meta
         return None
 
-    def question(self, known: ObjectMeta | None) -> str:
+    def _question(self, known: ObjectMeta | None) -> str:
         """What to get: a list of just the known object, which tells the server's version too."""
         path = self._kind.path
         if known is None:

@@ -21,7 +21,8 @@ from msgspec.structs import replace
 from scheduler.api.disruption_budgets import DisruptionBudget
 from scheduler.api.objects import Node, Pod, PodMeta, PodSpec, PodStatus, Volume
 from scheduler.api.pod_groups import PodGroup
-from scheduler.api.pods import PodInfo, PodShape, pod_info
+from scheduler.api.pod_shape import PodShape
+from scheduler.api.pods import PodInfo, pod_info
 from scheduler.api.storage import (
     MIGRATED_PLUGINS,
     CSINode,

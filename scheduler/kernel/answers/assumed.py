@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from scheduler.api.nodes import occupied_by
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.answers.model import Assumed
+from scheduler.kernel.answers.waiting_model import Assumed
 
 
 def assumed_on(pods: Iterable[PodInfo]) -> tuple[Assumed, ...]:

@@ -14,10 +14,11 @@ import msgspec
 from msgspec.structs import replace
 
 from scheduler.api.objects import controller_of
-from scheduler.api.pods import DEVICES, PodInfo
+from scheduler.api.pod_shape import DEVICES
+from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.ahead import Ahead, Steps
 from scheduler.kernel.answers.judgement import Judgement
-from scheduler.kernel.answers.model import Estimate, PodEnd
+from scheduler.kernel.answers.waiting_model import Estimate, PodEnd
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.ends import EndSource, ExpectedEnd, expected_end, never_ends
 from scheduler.kernel.ends.times import text_of

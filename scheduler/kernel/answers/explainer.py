@@ -33,9 +33,7 @@ from scheduler.kernel.answers.judgement import (
     rejection_of,
 )
 from scheduler.kernel.answers.model import (
-    Assumed,
     CandidateNode,
-    Estimate,
     FeasibleNode,
     Gate,
     NextNode,
@@ -47,6 +45,7 @@ from scheduler.kernel.answers.model import (
 )
 from scheduler.kernel.answers.supposed import supposed_devices
 from scheduler.kernel.answers.trials import Trials
+from scheduler.kernel.answers.waiting_model import Assumed, Estimate
 from scheduler.kernel.answers.why import Depth, Whys
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.algorithm import NO_NODES

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.answers.model import (
+from scheduler.kernel.answers.waiting_model import (
     AwaitedEvents,
     GroupStanding,
     Hold,

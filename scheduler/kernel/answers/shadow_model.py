@@ -1,6 +1,7 @@
 """What `stowage shadow` tells, as JSON."""
 
-from scheduler.kernel.answers.model import Placed, PluginRejection, Wire
+from scheduler.kernel.answers.model import Placed, PluginRejection
+from scheduler.kernel.answers.wire import Wire
 
 
 class Disagreement(Wire, frozen=True):

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Node, PodSpec
-from scheduler.api.pods import DEVICES, PodInfo
+from scheduler.api.pod_shape import DEVICES
+from scheduler.api.pods import PodInfo
 from scheduler.errors import SchedulerError
 from scheduler.kernel.answers.edits import Edit
 from scheduler.kernel.answers.model import Check, SuggestedChange

@@ -8,15 +8,38 @@ from typing import Final
 
 from scheduler.kernel.cel import costs
 from scheduler.kernel.cel.errors import CostLimitError, EvaluationError
+from scheduler.kernel.cel.qualifiers import round_trip
 from scheduler.kernel.cel.reads import Frame, Run
-from scheduler.kernel.cel.values import LISTS, GrowingList, Map, Value, kind_of
+from scheduler.kernel.cel.values import LISTS, GrowingList, Map, Optional, Value, kind_of
 
 LAZY: Final = object()
 """In the slot of an accumulator that nothing has asked for yet."""
 
 
-def begun(initial: Run, frame: Frame) -> Value:
-    """Return what an accumulator begins with; an error is a value too."""
+def variable_at(slot: int, initial: Run | None) -> Run:
+    """Return what gives the variable of a slot.
+
+    Args:
+        slot: which.
+        initial: what an accumulator begins with; None for what a loop sets.
+    """
+
+    def run(frame: Frame) -> Value:
+        value = frame.slots[slot]
+        if value is LAZY and initial is not None:
+            value = frame.slots[slot] = _begun(initial, frame)
+        frame.cost += 1
+        if isinstance(value, EvaluationError):
+            raise value
+        if type(value) is Optional and value.present:
+            return Optional(round_trip(value.value), present=True)
+        return value
+
+    return run
+
+
+def _begun(initial: Run, frame: Frame) -> Value:
+    # An error is a value too.
     try:
         value = initial(frame)
     except EvaluationError as error:
@@ -60,6 +83,17 @@ def loop(
                 slots[accumulator] = error
             if frame.cost > costs.LIMIT:
                 raise CostLimitError
+        value = result(frame)
+        return tuple(value) if type(value) is GrowingList else value
+
+    return run
+
+
+def lazily(slot: int, result: Run) -> Run:
+    """Return a result with a variable that is worked out when it is first used."""
+
+    def run(frame: Frame) -> Value:
+        frame.slots[slot] = LAZY
         value = result(frame)
         return tuple(value) if type(value) is GrowingList else value
 

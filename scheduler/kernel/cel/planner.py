@@ -17,10 +17,19 @@ from scheduler.kernel.cel.checker import Checked, Resolved
 from scheduler.kernel.cel.comparing import contains
 from scheduler.kernel.cel.errors import CompileError, CostLimitError, EvaluationError
 from scheduler.kernel.cel.logic import conditional, list_of, logical, map_of, negated, otherwise
-from scheduler.kernel.cel.loops import LAZY, begun, loop
+from scheduler.kernel.cel.loops import lazily, loop, variable_at
 from scheduler.kernel.cel.plan import NO_FRAME, Plan, charged, folded, joined, known
-from scheduler.kernel.cel.qualifiers import Step, chain, key_of, presence, round_trip
-from scheduler.kernel.cel.reads import MISSING, Frame, Read, Run
+from scheduler.kernel.cel.qualifiers import (
+    Step,
+    chain,
+    has_property,
+    key_of,
+    map_at,
+    optional_at,
+    presence,
+    property_of,
+)
+from scheduler.kernel.cel.reads import Frame, Read, Run
 from scheduler.kernel.cel.regex import compile_regex
 from scheduler.kernel.cel.syntax import (
     UNUSED,
@@ -34,13 +43,14 @@ from scheduler.kernel.cel.syntax import (
     Select,
     children,
 )
-from scheduler.kernel.cel.values import NONE, GrowingList, Optional, Uint, Value, check_hashable
+from scheduler.kernel.cel.values import Uint, check_hashable
 
 _CONVERSIONS: Final = frozenset(
     ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"]
 )
 _FULL: Final = 3
 """Keys from `device` to an attribute or capacity: the map, the domain, the id."""
+_FIELDS: Final = {("driver",), ("allowMultipleAllocations",)}
 _SIMPLE: Final = frozenset({bool, int, Uint, float, str})
 _PATTERNS: Final = frozenset({"matches", "find", "findAll"})
 _ALL: Final[frozenset[int]] = frozenset({-1})
@@ -170,13 +180,7 @@ class Planner:
         if not isinstance(key, Literal) or type(key.value) is not str:
             return None
         index = self._read((*path, key.value))
-
-        def run(frame: Frame) -> Optional:
-            frame.cost += _FULL + 1
-            value = frame.inputs[index]
-            return NONE if value is MISSING else Optional(value, present=True)
-
-        return Plan(run, frozenset({index}), is_attribute=True)
+        return Plan(optional_at(index, _FULL + 1), frozenset({index}), is_attribute=True)
 
     def _link(self, node: Node) -> tuple[Node, Plan, bool] | None:
         """Return what a node selects from, by which key, and whether that may be absent."""
@@ -203,46 +207,16 @@ class Planner:
         variable = self._variable(node.name)
         if variable is None:
             raise CompileError(f"undeclared reference to '{node.name}'", node.position)
-        slot, initial = variable.slot, variable.initial
-
-        def run(frame: Frame) -> Value:
-            value = frame.slots[slot]
-            if value is LAZY and initial is not None:
-                value = frame.slots[slot] = begun(initial.run, frame)
-            frame.cost += 1
-            if isinstance(value, EvaluationError):
-                raise value
-            if type(value) is Optional and value.present:
-                return Optional(round_trip(value.value), present=True)
-            return value
-
-        reads = initial.reads if initial is not None else frozenset()
-        return Plan(run, reads, is_attribute=True)
+        initial = variable.initial
+        run = variable_at(variable.slot, None if initial is None else initial.run)
+        return Plan(run, frozenset() if initial is None else initial.reads, is_attribute=True)
 
     def _device(self, path: tuple[str, ...]) -> Plan:
         cost = len(path) + 1
-        if len(path) == _FULL or (
-            len(path) == 1 and path[0] in {"driver", "allowMultipleAllocations"}
-        ):
+        if len(path) == _FULL or path in _FIELDS:
             index = self._read(path)
-            missing = path[-1]
-
-            def read(frame: Frame) -> Value:
-                frame.cost += cost
-                value = frame.inputs[index]
-                if value is MISSING:
-                    raise EvaluationError(f"no such key: {missing}")
-                return value
-
-            return Plan(read, frozenset({index}), is_attribute=True)
-
-        def whole(frame: Frame) -> Value:
-            frame.cost += cost
-            if not path:
-                return frame.device()
-            return frame.whole(path[0]) if len(path) == 1 else frame.inner(*path)
-
-        return Plan(whole, _ALL, is_attribute=True)
+            return Plan(property_of(index, cost, path[-1]), frozenset({index}), is_attribute=True)
+        return Plan(map_at(path, cost), _ALL, is_attribute=True)
 
     def _has(self, path: tuple[str, ...]) -> Plan:
         """`has()` of a field, a domain (always) or an attribute."""
@@ -250,10 +224,7 @@ class Planner:
         if len(path) < _FULL:
             return Plan(lambda frame: charged(frame, cost, value=True))
         index = self._read(path)
-        return Plan(
-            lambda frame: charged(frame, cost, value=frame.inputs[index] is not MISSING),
-            frozenset({index}),
-        )
+        return Plan(has_property(index, cost), frozenset({index}))
 
     # --- calls ---
 
@@ -333,10 +304,7 @@ class Planner:
             return Plan(
                 lambda frame: charged(frame, cost, value=frame.inputs[index]), frozenset({index})
             )
-        return Plan(
-            lambda frame: charged(frame, cost, value=frame.inputs[index] is not MISSING),
-            frozenset({index}),
-        )
+        return Plan(has_property(index, cost), frozenset({index}))
 
     def _in_list(self, node: Call) -> Plan:
         """`in` a list that is written out: upstream makes a set of a constant and simple one."""
@@ -413,11 +381,4 @@ class Planner:
         self._scopes.append({node.accumulator: _Variable(slot, initial)})
         result = self.plan(node.result)
         self._scopes.pop()
-        inner = result.run
-
-        def run(frame: Frame) -> Value:
-            frame.slots[slot] = LAZY
-            value = inner(frame)
-            return tuple(value) if type(value) is GrowingList else value
-
-        return joined(run, [initial, result], constant=False)
+        return joined(lazily(slot, result.run), [initial, result], constant=False)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from scheduler.kernel.cel.errors import EvaluationError
 from scheduler.kernel.cel.quantity import Quantity
-from scheduler.kernel.cel.reads import Frame, Run
+from scheduler.kernel.cel.reads import MISSING, Frame, Run
 from scheduler.kernel.cel.semver import SemVer
 from scheduler.kernel.cel.values import (
     INT_MAX,
@@ -34,6 +34,58 @@ class Step:
 
     key: Run
     optional: bool
+
+
+def property_of(index: int, cost: int, name: str) -> Run:
+    """Return what gives a property of the device.
+
+    Args:
+        index: of the read.
+        cost: what it is charged.
+        name: what an error names.
+    """
+
+    def run(frame: Frame) -> Value:
+        frame.cost += cost
+        value = frame.inputs[index]
+        if value is MISSING:
+            raise EvaluationError(f"no such key: {name}")
+        return value
+
+    return run
+
+
+def has_property(index: int, cost: int) -> Run:
+    """Return what says whether the device has a property."""
+
+    def run(frame: Frame) -> bool:
+        frame.cost += cost
+        return frame.inputs[index] is not MISSING
+
+    return run
+
+
+def optional_at(index: int, cost: int) -> Run:
+    """Return what gives a property of the device, or the optional value that is none."""
+
+    def run(frame: Frame) -> Optional:
+        frame.cost += cost
+        value = frame.inputs[index]
+        return NONE if value is MISSING else Optional(value, present=True)
+
+    return run
+
+
+def map_at(path: Sequence[str], cost: int) -> Run:
+    """Return what gives the device, one of its maps, or one domain of a map."""
+
+    def run(frame: Frame) -> Value:
+        frame.cost += cost
+        if not path:
+            return frame.device()
+        return frame.whole(path[0]) if len(path) == 1 else frame.inner(path[0], path[1])
+
+    return run
 
 
 def chain(base: Run, steps: Sequence[Step], cost: int) -> Run:

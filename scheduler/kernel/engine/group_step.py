@@ -7,7 +7,7 @@ the processor among 5,000 nodes (`python -m bench.bounds`).
 from typing import Final
 
 from scheduler.api.limits import demands_on_nodes
-from scheduler.api.pods import PodShape
+from scheduler.api.pod_shape import PodShape
 
 UNITS: Final = 2048
 """Of a step: some 680 equal members begin, are placed and go on in one, or 110 that differ."""

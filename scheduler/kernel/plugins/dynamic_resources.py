@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from scheduler.api.devices import ResourceClaim
-from scheduler.api.pods import DEVICES, PodInfo
+from scheduler.api.pod_shape import DEVICES
+from scheduler.api.pods import PodInfo
 from scheduler.config.args import DynamicResourcesArgs
 from scheduler.kernel.devices import claim_writes as writes
 from scheduler.kernel.devices.claim_catalog import TAINT_RULE, ClaimCatalog

@@ -14,7 +14,8 @@ import msgspec
 
 from scheduler.api.affinity import AffinityTerm, AffinityTerms
 from scheduler.api.kind_memo import KindMemo
-from scheduler.api.pods import PodInfo, PodKind, PodShape
+from scheduler.api.pod_shape import PodShape
+from scheduler.api.pods import PodInfo, PodKind
 from scheduler.api.selectors import EVERYTHING, NOTHING
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.kernel.snapshot.pod_selectors import NamespaceLabels, PodSelector

@@ -8,7 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from scheduler.api.pods import DEVICES, PodInfo
+from scheduler.api.pod_shape import DEVICES
+from scheduler.api.pods import PodInfo
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.devices.counts import DeviceCounts
 from scheduler.kernel.devices.extended_resources import resources_asked

@@ -11,7 +11,8 @@ import msgspec
 
 from scheduler.api.kind_memo import KindMemo
 from scheduler.api.objects import PodSpec, TopologySpreadConstraint
-from scheduler.api.pods import PodInfo, PodKind, PodShape
+from scheduler.api.pod_shape import PodShape
+from scheduler.api.pods import PodInfo, PodKind
 from scheduler.api.selectors import (
     Operator,
     Requirement,

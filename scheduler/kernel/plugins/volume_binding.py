@@ -20,7 +20,8 @@ import numpy as np
 from typing_extensions import override
 
 from scheduler.api.objects import ObjectMeta
-from scheduler.api.pods import VOLUMES, PodInfo
+from scheduler.api.pod_shape import VOLUMES
+from scheduler.api.pods import PodInfo
 from scheduler.config.args import VolumeBindingArgs
 from scheduler.errors import SchedulerError
 from scheduler.kernel.framework.cycle_state import CycleState, StateKey

@@ -11,7 +11,8 @@ from typing import ClassVar, Final
 import numpy as np
 from typing_extensions import override
 
-from scheduler.api.pods import VOLUMES, PodInfo
+from scheduler.api.pod_shape import VOLUMES
+from scheduler.api.pods import PodInfo
 from scheduler.api.storage import READ_WRITE_ONCE_POD, PersistentVolumeClaim
 from scheduler.kernel.framework.cycle_state import CycleState, StateKey
 from scheduler.kernel.framework.events import (

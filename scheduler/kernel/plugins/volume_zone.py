@@ -12,7 +12,8 @@ from typing import ClassVar, Final
 import numpy as np
 from typing_extensions import override
 
-from scheduler.api.pods import VOLUMES, PodInfo
+from scheduler.api.pod_shape import VOLUMES
+from scheduler.api.pods import PodInfo
 from scheduler.api.storage import (
     WAIT_FOR_FIRST_CONSUMER,
     PersistentVolume,

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Node, Taint
-from scheduler.api.pods import PodInfo, PodShape
+from scheduler.api.pod_shape import PodShape
+from scheduler.api.pods import PodInfo
 from scheduler.api.resources import whole_units
 from scheduler.kernel.snapshot.interning import InternedColumn, Interner
 from scheduler.kernel.snapshot.resource_sums import Floats, ResourceSums

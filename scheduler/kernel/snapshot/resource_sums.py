@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.api.pods import PodShape
+from scheduler.api.pod_shape import PodShape
 from scheduler.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from scheduler.kernel.snapshot.amounts import Amounts
 from scheduler.kernel.snapshot.interning import Interner

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Node
-from scheduler.api.pods import PodInfo, PodShape
+from scheduler.api.pod_shape import PodShape
+from scheduler.api.pods import PodInfo
 from scheduler.kernel.snapshot.changes import (
     Change,
     NamespaceChanged,

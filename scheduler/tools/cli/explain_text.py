@@ -13,17 +13,15 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.edits import AddNodes
 from scheduler.kernel.answers.estimate import end_text
 from scheduler.kernel.answers.model import (
-    Estimate,
     FeasibleNode,
-    GroupStanding,
     Permitting,
     Placed,
     PodAnswer,
-    PodEnd,
     Preempting,
     Unserved,
 )
 from scheduler.kernel.answers.report import Group, Miss, Reasons, best_nodes, groups_of
+from scheduler.kernel.answers.waiting_model import Estimate, GroupStanding, PodEnd
 from scheduler.kernel.answers.words import (
     device_advice,
     edit_text,

@@ -15,9 +15,10 @@ from scheduler.clock import SystemClock
 from scheduler.config.walker import nearest
 from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.answers.judgement import Judgement
-from scheduler.kernel.answers.model import GroupStanding, Unserved
+from scheduler.kernel.answers.model import Unserved
 from scheduler.kernel.answers.report import best_nodes
 from scheduler.kernel.answers.scheduling_state import group_standing
+from scheduler.kernel.answers.waiting_model import GroupStanding
 from scheduler.kernel.answers.why import Depth
 from scheduler.kernel.engine.instructions import POD_SCHEDULED
 from scheduler.kernel.framework.runtime import Framework

@@ -17,16 +17,9 @@ from scheduler.kernel.answers.edits import (
     Uncordon,
 )
 from scheduler.kernel.answers.judgement import Judgement
-from scheduler.kernel.answers.model import (
-    GroupStanding,
-    Placed,
-    PodAnswer,
-    SchedulingState,
-    StoryEntry,
-    SuggestedChange,
-    Unserved,
-)
+from scheduler.kernel.answers.model import Placed, PodAnswer, SuggestedChange, Unserved
 from scheduler.kernel.answers.report import amount_for_people, best_nodes
+from scheduler.kernel.answers.waiting_model import GroupStanding, SchedulingState, StoryEntry
 from scheduler.kernel.answers.words import (
     change_text,
     guess_text,

@@ -21,8 +21,8 @@ from scheduler.daemon.recording.replay import (
 )
 from scheduler.errors import SchedulerError
 from scheduler.kernel.answers.explainer import Explainer
-from scheduler.kernel.answers.model import SchedulingState
 from scheduler.kernel.answers.scheduling_state import scheduling_state_of
+from scheduler.kernel.answers.waiting_model import SchedulingState
 from scheduler.kernel.answers.why import Depth
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.outcome import TakeOutcome

@@ -7,7 +7,7 @@ import msgspec
 
 from scheduler.daemon.client.errors import ApiError
 from scheduler.daemon.client.session import ApiSession
-from scheduler.kernel.answers.model import StoryEntry
+from scheduler.kernel.answers.waiting_model import StoryEntry
 
 _MOST: Final = 200
 _SECONDS: Final = 5.0

@@ -18,8 +18,8 @@ from typing_extensions import override
 from scheduler.api.pods import PodInfo
 from scheduler.clock import Clock
 from scheduler.daemon.recording.files import Recording
-from scheduler.kernel.answers.model import SchedulingState
 from scheduler.kernel.answers.scheduling_state import scheduling_state_of
+from scheduler.kernel.answers.waiting_model import SchedulingState
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import Event, ObjectGone, ObjectSet
 from scheduler.kernel.framework.runtime.shared_states import place_of

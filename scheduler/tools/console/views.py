@@ -9,8 +9,8 @@ import msgspec
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.explainer import Explainer
-from scheduler.kernel.answers.model import GroupStanding, StoryEntry
 from scheduler.kernel.answers.scheduling_state import group_standing
+from scheduler.kernel.answers.waiting_model import GroupStanding, StoryEntry
 from scheduler.kernel.answers.why import Depth
 from scheduler.kernel.groups import GroupMembers
 from scheduler.tools.cli.explaining import served_names, unserved_name

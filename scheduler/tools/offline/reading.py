@@ -9,12 +9,12 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
-from scheduler.api.devices import InvalidDeviceError
 from scheduler.api.nodes import InvalidNodeError, checked_node
 from scheduler.api.nulls import without_nulls
 from scheduler.api.objects import Namespace, Node, Pod, is_terminal
 from scheduler.api.pod_groups import InvalidPodGroupError, PodGroup
 from scheduler.api.pods import InvalidPodError, PodInfo, pod_info
+from scheduler.api.resource_slices import InvalidDeviceError
 from scheduler.api.storage import InvalidStorageError
 from scheduler.daemon.informers.kinds import (
     FOR_PLUGINS,

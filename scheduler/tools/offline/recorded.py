@@ -13,7 +13,7 @@ from scheduler.daemon.bootstrap import args_types_of, out_of_tree_plugins, own_p
 from scheduler.daemon.informers.kinds import watched_kind
 from scheduler.daemon.recording.records import Header, Record
 from scheduler.kernel.answers.assumed import assumed_on
-from scheduler.kernel.answers.model import Assumed
+from scheduler.kernel.answers.waiting_model import Assumed
 from scheduler.kernel.ends import RunDurations
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import BindFailed, Bound, Configure, ObjectGone, ObjectSet

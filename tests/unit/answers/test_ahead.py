@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from scheduler.kernel.answers.estimate import estimate, finished
-from scheduler.kernel.answers.model import Estimate
+from scheduler.kernel.answers.waiting_model import Estimate
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import objects_from_documents

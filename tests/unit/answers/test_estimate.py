@@ -19,7 +19,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.config.load import default_configuration
 from scheduler.kernel.answers import ahead, estimate as module
 from scheduler.kernel.answers.estimate import estimate, finished
-from scheduler.kernel.answers.model import Estimate
+from scheduler.kernel.answers.waiting_model import Estimate
 from scheduler.kernel.ends.times import text_of
 from scheduler.kernel.framework.events import POD_GROUP_KIND
 from scheduler.tools.offline.cluster import DEFAULT_PROFILE, ClusterState, Profiles

@@ -1,8 +1,8 @@
 """Where a waiting member of a pod group stands: what only the engine that decides knows."""
 
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.answers.model import GroupStanding
 from scheduler.kernel.answers.scheduling_state import scheduling_state_of
+from scheduler.kernel.answers.waiting_model import GroupStanding
 from tests.unit.engine.gangs import NO_GROUP, Gangs
 
 

@@ -16,6 +16,7 @@ from scheduler.api.nulls import without_nulls
 from scheduler.api.objects import AnnotatedMeta, Node
 from scheduler.daemon.client.errors import UnavailableError
 from scheduler.daemon.informers.backoff import Backoff
+from scheduler.daemon.informers.intake import Pacer
 from scheduler.daemon.informers.kinds import (
     KINDS,
     NODES,
@@ -25,7 +26,6 @@ from scheduler.daemon.informers.kinds import (
     watched_kind,
 )
 from scheduler.daemon.informers.listing import list_all
-from scheduler.daemon.informers.pacer import Pacer
 from scheduler.daemon.informers.pages import PageReader
 from scheduler.daemon.informers.paging import PageSize
 from scheduler.daemon.informers.store import Store
@@ -45,7 +45,10 @@ def node(name: str, version: int = 1, uid: str = "") -> Node:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b'{"kind": "PodList", "metadata": {}, "items": []}', "expected NodeList, got 'PodList'"),
+        (
+            b'{"kind": "PodList", "metadata": {}, "items": []}',
+            "expected NodeList with a version, got 'PodList'",
+        ),
         (b"[]", "not a list: Expected `object`"),
     ],
 )

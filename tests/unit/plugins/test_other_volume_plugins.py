@@ -13,7 +13,8 @@ from scheduler.api.objects import (
     RBDVolumeSource,
     Volume,
 )
-from scheduler.api.pods import VOLUMES, PodInfo
+from scheduler.api.pod_shape import VOLUMES
+from scheduler.api.pods import PodInfo
 from scheduler.api.storage import READ_WRITE_ONCE_POD, CSIDriver, CSISource
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Status, unresolvable

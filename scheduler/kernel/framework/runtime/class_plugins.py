@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from scheduler.api.pods import EVERY_NEED, PodInfo
+from scheduler.api.pod_shape import EVERY_NEED
+from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import PreFilterResult, Reads, Scores
 from scheduler.kernel.framework.runtime.bound import BoundFilter, BoundScore
@@ -18,6 +19,25 @@ from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
 from scheduler.kernel.framework.runtime.verdicts import Verdicts
 from scheduler.kernel.framework.status import Code, Status
 from scheduler.kernel.snapshot import Rows, Snapshot
+
+
+class RawScore:
+    """A row-local score that is only comparable after normalisation.
+
+    Attributes:
+        scored: the plugin.
+        column: the score before normalisation, by row.
+        varies: whether any row may differ from 0.
+        constant: what the normalised and weighted score is on every node while none does.
+    """
+
+    __slots__ = ("column", "constant", "scored", "varies")
+
+    def __init__(self, scored: BoundScore, constant: float) -> None:
+        self.scored = scored
+        self.column = np.zeros(0)
+        self.varies = False
+        self.constant = constant
 
 
 class ClassPlugins:

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.api.pods import EVERY_NEED, PodInfo
+from scheduler.api.pod_shape import EVERY_NEED
+from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import NOT_REACHED, SKIPPED
 from scheduler.kernel.framework.runtime.bound import BoundFilter

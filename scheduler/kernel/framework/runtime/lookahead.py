@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.api.pods import PodShape
+from scheduler.api.pod_shape import PodShape
 from scheduler.kernel.framework.runtime.pod_class import PodClass
 from scheduler.kernel.framework.runtime.row_answers import Answer
 from scheduler.kernel.snapshot import Snapshot

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.images import image_names
-from scheduler.api.pods import PodInfo, PodShape
+from scheduler.api.pod_shape import PodShape
+from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.interface import Reads, Scores
 from scheduler.kernel.framework.runtime import row_answers
-from scheduler.kernel.framework.runtime.bound import BoundScore
-from scheduler.kernel.framework.runtime.class_plugins import ClassPlugins
+from scheduler.kernel.framework.runtime.class_plugins import ClassPlugins, RawScore
 from scheduler.kernel.framework.runtime.judging import as_view
 from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
 from scheduler.kernel.framework.runtime.ranking import BYTES_PER_ROW, INFEASIBLE_TOTAL, Ranking
@@ -47,25 +47,6 @@ C = TypeVar("C", bound=np.generic)
 
 Judged: TypeAlias = tuple[First, NDArray[np.uint64], Scores]
 """`first`, `bits` and `total` of some rows; see `PodClass`."""
-
-
-class RawScore:
-    """A row-local score that is only comparable after normalisation.
-
-    Attributes:
-        scored: the plugin.
-        column: the score before normalisation, by row.
-        varies: whether any row may differ from 0.
-        constant: what the normalised and weighted score is on every node while none does.
-    """
-
-    __slots__ = ("column", "constant", "scored", "varies")
-
-    def __init__(self, scored: BoundScore, constant: float) -> None:
-        self.scored = scored
-        self.column = np.zeros(0)
-        self.varies = False
-        self.constant = constant
 
 
 class PodClass:

@@ -3,7 +3,8 @@
 from collections.abc import Hashable
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from scheduler.api.pods import DEVICES, PodInfo, PodKind
+from scheduler.api.pod_shape import DEVICES
+from scheduler.api.pods import PodInfo, PodKind
 from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
 from scheduler.kernel.framework.runtime.pod_class import PodClass
 from scheduler.kernel.snapshot import Snapshot

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.api.pods import PodShape
+from scheduler.api.pod_shape import PodShape
 from scheduler.kernel.framework.runtime.pod_class import PodClass
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
 from scheduler.kernel.snapshot import Snapshot

@@ -11,13 +11,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.api.pods import EVERY_NEED, PodInfo
+from scheduler.api.pod_shape import EVERY_NEED
+from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import Scores
 from scheduler.kernel.framework.runtime.bound import BoundScore
+from scheduler.kernel.framework.runtime.class_plugins import RawScore
 from scheduler.kernel.framework.runtime.diagnosis import Feasibility
 from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
-from scheduler.kernel.framework.runtime.pod_class import PodClass, RawScore
+from scheduler.kernel.framework.runtime.pod_class import PodClass
 from scheduler.kernel.framework.runtime.ranking import INFEASIBLE_TOTAL, Ranking
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
 from scheduler.kernel.framework.status import Code

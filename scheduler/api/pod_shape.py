@@ -1,0 +1,125 @@
+"""What pods of one specification have in common, and all that is worked out of it."""
+
+from typing import Final
+
+from msgspec.structs import force_setattr
+
+from scheduler.api.affinity import AffinityTerms, affinity_terms_of
+from scheduler.api.host_ports import host_ports_of
+from scheduler.api.objects import Pod, PodSpec
+from scheduler.api.quantity import QuantityError
+from scheduler.api.resources import (
+    may_be_devices,
+    non_zero_requests,
+    pod_limits,
+    pod_requests,
+    scoring_requests,
+)
+
+VOLUMES: Final = 1
+DEVICES: Final = 2
+EVERY_NEED: Final = VOLUMES | DEVICES
+
+OWN_FIELDS: Final = {"affinity": None, "topology_spread_constraints": ()}
+"""What pods have of their own that are alike otherwise: it speaks of their own labels."""
+_OFTEN_ALIKE: Final = [f for f in PodSpec.__struct_fields__ if f not in OWN_FIELDS]
+
+
+class PodShape:
+    """What all pods of one specification have in common, worked out once.
+
+    Pods made from one template differ in name, labels and node only; they share this object, so
+    whatever is derived from the specification is derived once per workload, not once per pod.
+
+    Attributes:
+        spec: the specification, without a node name.
+        requests: what an incoming pod asks for (see `scheduler.api.resources` for units).
+        occupied: what such a pod takes once it sits on a node (an in-place resize may hold more).
+        scoring_requests: what an incoming pod counts as when nodes are scored by their free room.
+        non_zero_occupied: cpu (milli) and memory (bytes) it counts as once it sits on a node.
+        host_ports: host ports of its containers and sidecars.
+        affinity: its pod (anti-)affinity terms, without namespace defaults applied.
+        exceeded_limit: what `scheduler.api.limits` says of it; None until it is computed.
+        needs: DEVICES if such a pod may need devices.
+        limits: what its containers may use at most; empty where that cannot be read.
+        is_resized: whether an in-place resize makes `occupied` differ from `requests`.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_limits",
+        "affinity",
+        "exceeded_limit",
+        "host_ports",
+        "is_resized",
+        "needs",
+        "non_zero_occupied",
+        "occupied",
+        "requests",
+        "scoring_requests",
+        "spec",
+    )
+
+    def __init__(self, pod: Pod, *, is_reported: bool, alike: "PodShape | None" = None) -> None:
+        """Work everything out.
+
+        Args:
+            pod: a pod of the shape.
+            is_reported: whether its status says what its containers hold.
+            alike: a shape that differs in affinity and spread constraints at most, to share the
+                rest with.
+
+        Raises:
+            QuantityError: a quantity cannot be read.
+            SelectorError: a selector cannot be read.
+        """
+        self.spec: PodSpec = pod.spec
+        self.affinity: AffinityTerms | None = affinity_terms_of(pod.spec)
+        self.exceeded_limit: str | None = None
+        self._limits: dict[str, int] | None = None
+        if alike is None:
+            self._add_up(pod, is_reported=is_reported)
+        else:
+            self._share_with(alike)
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """Worked out when it is first asked for: only metrics tell it."""
+        if self._limits is None:
+            try:
+                self._limits = pod_limits(self.spec)
+            except QuantityError:
+                self._limits = {}
+        return self._limits
+
+    def _share_with(self, alike: "PodShape") -> None:
+        for field in _OFTEN_ALIKE:
+            force_setattr(self.spec, field, getattr(alike.spec, field))
+        for field in _SUMS:
+            setattr(self, field, getattr(alike, field))
+
+    def _add_up(self, pod: Pod, *, is_reported: bool) -> None:
+        self.requests = pod_requests(pod, use_status=False)
+        self.scoring_requests = scoring_requests(pod)
+        non_zero = non_zero_requests(pod, use_status=False)
+        self.occupied = self.requests
+        self.non_zero_occupied = non_zero
+        if is_reported:
+            self.occupied = pod_requests(pod, use_status=True)
+            self.non_zero_occupied = non_zero_requests(pod, use_status=True)
+        self.is_resized = (self.occupied, self.non_zero_occupied) != (self.requests, non_zero)
+        self.host_ports = host_ports_of(pod.spec)
+        needs_devices = pod.spec.resource_claims or any(map(may_be_devices, self.requests))
+        self.needs = DEVICES if needs_devices else 0
+
+
+_SUMS: Final = (
+    "requests",
+    "occupied",
+    "scoring_requests",
+    "non_zero_occupied",
+    "is_resized",
+    "host_ports",
+    "needs",
+)
+"""What of a shape is worked out of neither affinity nor spread constraints."""

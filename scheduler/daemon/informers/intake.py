@@ -1,0 +1,170 @@
+"""What is done with the objects of one kind as they come, of lists and of watches.
+
+No bytes end this. What cannot be read is one malformed object: it is counted, and left out.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from scheduler.clock import Clock
+from scheduler.daemon.client.errors import UnavailableError, error_from_event
+from scheduler.daemon.client.wire import UNREADABLE
+from scheduler.daemon.informers.kinds import Kind, MalformedObjectError
+from scheduler.daemon.informers.metadata_peek import peek_metadata
+from scheduler.daemon.informers.reports import Reports
+from scheduler.daemon.informers.restore_detector import RestoreDetector
+from scheduler.daemon.informers.store import Store, key_of
+from scheduler.daemon.informers.wire import (
+    BOOKMARK,
+    CHANGES,
+    DELETED,
+    ERROR,
+    bookmark_decoder,
+    event_decoder,
+)
+
+T = TypeVar("T")
+
+SLICE_SECONDS: Final = 0.001
+
+
+class Pacer:
+    """Tells when a slice of the loop's time is used up, and gives the loop to others then."""
+
+    def __init__(self, clock: Clock, slice_seconds: float = SLICE_SECONDS) -> None:
+        self._clock = clock
+        self._slice_seconds = slice_seconds
+        self._ends = clock.monotonic() + slice_seconds
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to pause."""
+        return self._clock.monotonic() >= self._ends
+
+    async def pause(self) -> None:
+        """Lets everything else that is ready run once; then a new slice begins."""
+        await asyncio.sleep(0)
+        self._ends = self._clock.monotonic() + self._slice_seconds
+
+
+class Intake(Generic[T]):
+    """Takes objects, and changes of them, into a store.
+
+    Attributes:
+        restores: knows the newest objects that came.
+        pacer: keeps many objects that come together from holding up the loop.
+        taken: how many objects of lists have come.
+        malformed: reports what cannot be read.
+    """
+
+    def __init__(self, kind: Kind[T], store: Store[T], reports: Reports, clock: Clock) -> None:
+        self._store = store
+        self._reports = reports
+        self.pacer = Pacer(clock)
+        self.taken = 0
+        self.malformed = reports.malformed
+        self._unnamed: dict[str, None] = {}
+        """Known keys that the list in progress has not named: gone at its end."""
+        self.move_to(kind)
+
+    def move_to(self, kind: Kind[T]) -> None:
+        """From now on objects come as this kind has them."""
+        self._kind = kind
+        self.restores = RestoreDetector(kind)
+
+    # --- lists ----------------------------------------------------------------------------------
+
+    def begin_list(self) -> None:
+        """All that is known may be gone."""
+        self._unnamed = dict.fromkeys((*self._store, *self._reports.malformed_keys))
+
+    async def take_items(self, items: Sequence[msgspec.Raw]) -> None:
+        """Take in objects of the list."""
+        self.taken += len(items)
+        for item in items:
+            self._take_item(item)
+            if self.pacer.is_due:
+                await self.pacer.pause()
+
+    def _take_item(self, raw: msgspec.Raw) -> None:
+        try:
+            obj = self._kind.decode(raw)
+        except MalformedObjectError as problem:
+            seen = peek_metadata(raw)
+            self.malformed(seen, problem)
+            # What we knew of it is better than nothing: a pod that cannot be read any more
+            # still uses its node.
+            self._unnamed.pop(key_of(seen), None)
+            return
+        self._store.apply(obj)
+        if self._unnamed:
+            self._unnamed.pop(self._store.key_of(obj), None)
+        self.restores.saw(self._kind.meta_of(obj))
+
+    def end_list(self) -> None:
+        """What the list has not named is gone."""
+        for key in self._unnamed:
+            self._store.remove(key)
+            self._reports.forget(key)
+        self._unnamed = {}
+
+    # --- watches --------------------------------------------------------------------------------
+
+    def take_line(self, line: bytes) -> str:
+        """Take in a line of a watch.
+
+        Returns:
+            The version that the watch has got to; empty if the line does not tell.
+
+        Raises:
+            ApiError: the line says that the watch has failed, or is no event.
+        """
+        kind, store = self._kind, self._store
+        try:
+            event_type, obj = kind.decode_event(line)
+        except MalformedObjectError as problem:
+            return self._take_unusual(line, problem)
+        meta = kind.meta_of(obj)
+        if event_type == DELETED:
+            store.remove(store.key_of(obj))
+        elif event_type in CHANGES:
+            store.apply(obj)
+            self.restores.saw(meta)
+        else:
+            return self._take_unusual(line, ValueError(f"unknown event type {event_type!r}"))
+        return meta.resource_version
+
+    def _take_unusual(self, line: bytes, problem: Exception) -> str:
+        """A line that is no change of a readable object: bookmark, error, malformed, or noise."""
+        if not line.strip():
+            return ""
+        seen, about = peek_metadata(line), f"watch {self._kind.name}"
+        if not seen.type:
+            raise UnavailableError(about, message=f"not an event: {problem}")
+        if seen.type == ERROR:
+            raise error_from_event(about, _object_of(line))
+        if seen.type == BOOKMARK:
+            return _version_of_bookmark(line)
+        if seen.type == DELETED and seen.name:
+            self._store.remove(key_of(seen))
+        else:
+            self.malformed(seen, problem)
+        return seen.resource_version
+
+
+def _object_of(line: bytes) -> bytes:
+    try:
+        return bytes(event_decoder.decode(line).object)
+    except UNREADABLE:
+        return b""
+
+
+def _version_of_bookmark(line: bytes) -> str:
+    """The version that a watch has got to; empty where it cannot be read."""
+    try:
+        return bookmark_decoder.decode(_object_of(line)).metadata.resource_version
+    except UNREADABLE:
+        return ""
