@@ -7,6 +7,7 @@ names the guard of each; tests/unit/bench/test_steps.py runs them on a small sca
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from time import thread_time_ns
@@ -47,6 +48,7 @@ from scheduler.kernel.engine.events import (
     Rejected,
     Tick,
 )
+from scheduler.kernel.engine.instructions import Evict
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.handle import Handle
 from scheduler.kernel.framework.interface import (
@@ -146,12 +148,19 @@ class Driven:
         self.profiles = profiles or Profiles(default_configuration(PROFILE))
         self.engine: Engine = self.profiles.load(objects).engine
         self.now = self.engine.core.now
+        self._told: Counter[type] = Counter()
 
     def step(self, event: Event) -> float:
         """One event; the milliseconds that it took the processor."""
         start = thread_time_ns()
-        self.engine.handle(event, self.now)
-        return (thread_time_ns() - start) / 1e6
+        told = self.engine.handle(event, self.now)
+        taken = (thread_time_ns() - start) / 1e6
+        self._told.update(map(type, told))
+        return taken
+
+    def told(self, kind: type) -> int:
+        """How many instructions of a kind measured steps have given."""
+        return self._told[kind]
 
     def tell(self, events: Iterable[Event]) -> None:
         """Events that are not measured."""
@@ -285,6 +294,30 @@ def pod_group_that_needs_victims(members: int) -> Steps:
         one = pod(f"vip-{number}", cpu="16", schedulingGroup={"podGroupName": "vips"})
         yield driven.step(ObjectSet("pods", one))
     yield from driven.settle()
+
+
+def victims_of_a_whole_group(members: int, nodes: int) -> Steps:
+    """One search for a gang of which no two pods are alike, on nodes full of less important ones.
+
+    The cluster changes at last, so that the victims are looked at again.
+    """
+    gates = ("GenericWorkload", "GangScheduling", "WorkloadAwarePreemption")
+    running = (
+        pod(f"run-{n}", f"node-{n // 4}", app=f"app-{n % 100}", cpu="16", priority=-1)
+        for n in range(4 * nodes)
+    )
+    driven = Driven(cluster(nodes, running), Profiles(default_configuration(PROFILE, gates)))
+    group = PodGroup(ObjectMeta(name="vips", namespace="default", uid="vips"), members, priority=5)
+    driven.tell([ObjectSet(POD_GROUPS.name, group)])
+    driven.tell(
+        ObjectSet("pods", pod(f"vip-{n}", cpu="16", schedulingGroup={"podGroupName": "vips"}))
+        for n in range(members)
+    )
+    yield driven.step(Decide())
+    driven.tell([ObjectSet("nodes", node(nodes, cpu=1))])
+    yield from driven.settle()
+    if not driven.told(Evict):
+        raise AssertionError("no victims were found")
 
 
 # --- budgets --------------------------------------------------------------------------------------
@@ -497,6 +530,7 @@ CASES: Final[dict[str, tuple[Case, tuple[int, ...]]]] = {
     "a group is let go": (group_is_let_go, (15_000, 3_500)),
     "a pod group of unlike members": (pod_group_of_unlike_members, (10_000,)),
     "a pod group that needs victims": (pod_group_that_needs_victims, (1_000,)),
+    "victims of a whole pod group": (victims_of_a_whole_group, (100, 5_000)),
     "a budget for each app": (budget_for_each_app, (20_000,)),
     "budgets that no label files": (budgets_of_no_label, (5_000, 4_000)),
     "a namespace's labels change": (namespaces_change, (5_000, 1_000)),

@@ -1,5 +1,9 @@
 """Preemption for a group that does not fit: asked for once all of its members were tried.
 
+Victims are searched on a copy of the cluster, in as many steps as that takes. If the cluster has
+changed meanwhile, the group must need them and fit without them on a copy as of then, too. Else no
+pod leaves, and the group is tried again.
+
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go (runWorkloadAwarePreemption) v1.36.
 """
 
@@ -7,47 +11,107 @@ from collections.abc import Sequence
 from typing import Final
 
 from scheduler.api.pod_groups import PodGroup
+from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import Attempt
 from scheduler.kernel.engine.core import Core
+from scheduler.kernel.engine.group_members import Member
+from scheduler.kernel.engine.group_step import SEARCHED, GroupStep
 from scheduler.kernel.engine.group_trial import GroupTrial
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.status import unschedulable
-from scheduler.kernel.preemption.group_victims import GroupVictims, PodGroupPostFilterPlugin
+from scheduler.kernel.framework.steps import Steps
+from scheduler.kernel.preemption.group_victims import (
+    GroupVictims,
+    PodGroupPostFilterPlugin,
+    Search,
+    fits_without,
+)
 
 CONSTRAINED: Final = GroupVictims(
     unschedulable(
         "workload aware preemption is not supported for pod groups with scheduling constraints"
     )
 )
+CHANGED: Final = GroupVictims(unschedulable("the cluster changed while victims were searched"))
+"""The group is to be tried again: nothing that is to come may help it."""
 
 
-def find_victims(core: Core, group: PodGroup, attempts: Sequence[Attempt]) -> GroupVictims | None:
+def find_victims(
+    core: Core, step: GroupStep, group: PodGroup, members: Sequence[Member]
+) -> Steps[GroupVictims | None]:
     """The victims of a group that does not fit; None where a profile has members choose theirs.
 
     Args:
         core: the engine's state.
+        step: the step at hand.
         group: the group.
-        attempts: those of its members, in the order of their turns; some have a node.
+        members: in the order of their turns; some have a node.
 
     Raises:
         PluginError: a shared state cannot be forked.
     """
-    plugin = _group_preemption_of(attempts[0].framework)
+    plugin = _group_preemption_of(members[0].attempt.framework)
     if plugin is None:
         return None
     if group.topology_key is not None:
         return CONSTRAINED
-    trial = GroupTrial(core, attempts)
-    members = [each.queued.pod_info for each in attempts]
+    if step.is_over:
+        yield
+    attempts = _still_tried(members)
+    if not attempts:
+        return CHANGED
+    step.spend(SEARCHED)
+    pods = [each.queued.pod_info for each in attempts]
     placed = [pod for each in attempts for pod in each.placed]
-    steps = plugin.pod_group_post_filter(group, members, core.snapshot, placed, trial)
-    with trial.shown():
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                found: GroupVictims = end.value
-                return found
+    trial, version = GroupTrial(core, attempts, step), core.cluster_version
+    search = plugin.pod_group_post_filter(group, pods, core.snapshot, placed, trial)
+    found = yield from _on_copy(trial, attempts, search)
+    if not found.victims or core.cluster_version == version:
+        return found
+    return (yield from _still_right(core, step, members, found))
+
+
+def _still_right(
+    core: Core, step: GroupStep, members: Sequence[Member], found: GroupVictims
+) -> Search:
+    """The victims that are there still, if the group needs them gone by now, and that is enough."""
+    if step.is_over:
+        yield
+    attempts = _still_tried(members)
+    if not attempts:
+        return CHANGED
+    victims = [pod for victim in found.victims if (pod := _still_there(core, victim)) is not None]
+    trial = GroupTrial(core, attempts, step)
+
+    def look() -> Search:
+        fits_as_it_is = yield from fits_without((), trial)
+        if fits_as_it_is.status.is_success:
+            return CHANGED
+        fits = yield from fits_without(victims, trial)
+        return fits if fits.status.is_success else CHANGED
+
+    return (yield from _on_copy(trial, attempts, look()))
+
+
+def _on_copy(trial: GroupTrial, attempts: Sequence[Attempt], search: Search) -> Search:
+    """Search where the members have given back what they were given in this attempt."""
+    given = [(each.pod, each.state_of_plugins) for each in attempts if each.placed]
+
+    def steps() -> Search:
+        yield from trial.take_back(given)
+        return (yield from search)
+
+    return trial.steps(steps())
+
+
+def _still_tried(members: Sequence[Member]) -> list[Attempt]:
+    return [each.attempt for each in members if not each.has_left]
+
+
+def _still_there(core: Core, victim: PodInfo) -> PodInfo | None:
+    """A victim as it is by now, if it has its place still."""
+    pod = core.cache.get_pod(victim.uid)
+    return None if pod is None or pod.node_name != victim.node_name else pod
 
 
 def _group_preemption_of(framework: Framework) -> PodGroupPostFilterPlugin | None:

@@ -15,6 +15,8 @@ LOOKED: Final = 8
 """Of a member that is not like the one before, for each of its demands and once more."""
 SEARCHED: Final = 768
 """Of a search for victims. It takes 2 ms, and up to 90 ms beside very many budgets."""
+COPIED: Final = 768
+"""Of a copy of the cluster: 12 ms among 5,000 nodes with six pods each, 25 ms with thirty."""
 
 
 def cost_of_look(shape: PodShape) -> int:
@@ -27,15 +29,18 @@ class GroupStep:
 
     Attributes:
         units: how much is done in a step; what is begun is ended.
+        has_changed: whether the cluster has changed between two steps of the group.
     """
 
     def __init__(self) -> None:
         self.units = UNITS
+        self.has_changed = False
         self._left = self._number = self._taken_up = self._settled = 0
 
     def begin_group(self) -> None:
         """The attempt of a group begins: the next step is its first."""
         self._number = 0
+        self.has_changed = False
 
     def begin(self) -> None:
         """A step begins."""

@@ -1,126 +1,199 @@
-"""A pod group placed in a cluster that might be: as its cycle would place it, changing nothing.
+"""A pod group placed on a copy of the cluster: as its cycle would place it, changing nothing.
 
-Source: kubernetes pkg/scheduler/schedule_one_podgroup.go (runWorkloadAwarePreemption) v1.36.
-Differs: it ends with the first member with which Permit is content.
+Placements are compared by it, and victims of a whole group are found. The copy stays as it is while
+others run, so what is found may have to be looked at again.
+
+Source: kubernetes pkg/scheduler/schedule_one_podgroup.go (podGroupSchedulingPlacementAlgorithm,
+runWorkloadAwarePreemption) v1.36.
+Differs: for victims it ends with the first member with which Permit is content.
 """
 
-from collections.abc import Generator, Sequence
-from contextlib import AbstractContextManager
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.attempt import Attempt
 from scheduler.kernel.engine.core import Core
+from scheduler.kernel.engine.group_step import COPIED, GroupStep, cost_of_look
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.runtime import PluginError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.status import Code, Status, error, unschedulable
+from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.snapshot import PodAdded, PodRemoved
 
 GROUP_FAILS: Final = "pod group is unschedulable"
 OTHER_FAILS: Final = "failed to schedule other pod from a pod group: "
 
 _Placed = tuple[PodInfo, CycleState]
+_AT_ONCE: Final = 64
+"""Places that are given back before others may run."""
+_T = TypeVar("_T")
+
+
+class Tried(msgspec.Struct):
+    """How a group fares where it was tried.
+
+    Attributes:
+        hosts: by member, its row; None where it has none.
+        status: Success if Permit is content with one of the places, or what went wrong.
+    """
+
+    hosts: list[NDArray[np.intp] | None]
+    status: Status
+
+    @property
+    def placed(self) -> int:
+        """How many members have a node."""
+        return sum(host is not None for host in self.hosts)
 
 
 class GroupTrial:
-    """The cluster without what a group was given in this attempt, and the group.
+    """The cluster as it was once, in which a group is placed; nothing comes of it.
 
-    Plugins must see it while it is used: `with trial.shown():`.
+    Plugins must see it while it is used: `trial.steps(...)` has them do so.
+
+    Attributes:
+        world: the cluster.
+        framework: the group's, beside the decisions.
+        nominated: the nominations.
     """
 
-    def __init__(self, core: Core, attempts: Sequence[Attempt]) -> None:
-        """Copy what is to change.
+    def __init__(self, core: Core, attempts: Sequence[Attempt], step: GroupStep) -> None:
+        """Copy the cluster.
 
         Args:
             core: the engine's state.
-            attempts: those of the members, in the order of their turns; some have a node.
+            attempts: those of the members, in the order of their turns.
+            step: the step at hand.
 
         Cost: O(nodes and pods), with small constants.
 
         Raises:
             PluginError: a shared state cannot be forked.
         """
+        step.spend(COPIED)
         core.catch_up()
         self._algorithm = core.algorithm
         self._backing = core.backing
-        self._world = core.snapshot.copy()
+        self._step = step
+        self.world = core.snapshot.copy()
         # It is a cluster of its own: equal members share their columns in it.
-        self._world.is_fork = False
-        self._framework = attempts[0].framework.beside()
+        self.world.is_fork = False
+        self.framework = attempts[0].framework.beside()
         self._states = core.states.fork()
         self._members = [each.queued.pod_info for each in attempts]
-        self._nominated = _nominations(core.queue.nominator, self._members)
-        placed = [(each.pod, each.state_of_plugins) for each in attempts if each.placed]
-        with self.shown():
-            self._take_back(placed)
+        self.nominated = _nominations(core.queue.nominator, self._members)
 
-    def shown(self) -> AbstractContextManager[None]:
-        """Within this plugins see the trial in place of the cluster."""
-        return self._backing.on_fork(self._world, self._states)
+    def steps(self, work: Steps[_T]) -> Steps[_T]:
+        """Do work for which plugins see the trial in place of the cluster.
+
+        Gives way where the step at hand is over, whatever happens to the cluster meanwhile.
+        """
+        while True:
+            with self._backing.on_fork(self.world, self._states):
+                try:
+                    while not self._step.is_over:
+                        next(work)
+                except StopIteration as end:
+                    found: _T = end.value
+                    return found
+            yield
 
     def remove(self, pods: Sequence[PodInfo]) -> None:
         """See `World`. What plugins share hears nothing of it: the pods are there still."""
-        self._world.update([PodRemoved(pod) for pod in pods])
+        self._step.spend(len(pods))
+        self.world.update([PodRemoved(pod) for pod in pods])
 
     def add(self, pods: Sequence[PodInfo]) -> None:
         """See `World`."""
-        self._world.update([PodAdded(pod) for pod in pods])
+        self._step.spend(len(pods))
+        self.world.update([PodAdded(pod) for pod in pods])
 
-    def run(self) -> Generator[None, None, Status]:
+    def run(self) -> Steps[Status]:
         """See `World`; each step tries one member."""
+        return (yield from self.place()).status
+
+    def place(
+        self, within: NDArray[np.intp] | None = None, *, all_of_them: bool = False
+    ) -> Steps[Tried]:
+        """Place the members one after the other, and take back what they were given.
+
+        Args:
+            within: the only rows to look at; None for all.
+            all_of_them: go on after the first member with which Permit is content.
+        """
         placed: list[_Placed] = []
-        status, failing = unschedulable(GROUP_FAILS), None
+        tried, failing = Tried([], unschedulable(GROUP_FAILS)), None
         for pod in self._members:
             if failing is not None and self._fails_like(failing, pod):
+                tried.hosts.append(None)
                 continue
-            found = self._try(pod, placed)
+            row, found = self._try(pod, placed, within)
+            tried.hosts.append(row)
             failing = pod if found.is_rejection else None
             if found.is_success or found.code is Code.ERROR:
-                status = found
+                tried.status = found
+            if found.code is Code.ERROR or (found.is_success and not all_of_them):
                 break
             yield
-        self._take_back(placed)
-        return status
+        yield from self.take_back(placed)
+        return tried
 
-    def _try(self, pod: PodInfo, placed: list[_Placed]) -> Status:
+    def take_back(self, placed: list[_Placed]) -> Steps[None]:
+        """What was given last is taken back first; nominations are as they were."""
+        while placed:
+            self._take_back([placed.pop() for _ in placed[-_AT_ONCE:]])
+            yield
+
+    def _try(
+        self, pod: PodInfo, placed: list[_Placed], within: NDArray[np.intp] | None
+    ) -> tuple[NDArray[np.intp] | None, Status]:
         """Place a member: Success or Wait of Permit, a rejection, or an error of the group."""
         try:
-            return self._guarded(pod, placed)
+            return self._guarded(pod, placed, within)
         except PluginError as problem:
-            return error(f"{OTHER_FAILS}{problem}")
+            return None, error(f"{OTHER_FAILS}{problem}")
 
-    def _guarded(self, pod: PodInfo, placed: list[_Placed]) -> Status:
-        framework = self._framework
-        found = self._algorithm.schedule_pod(framework, pod, self._world, self._nominated)
+    def _guarded(
+        self, pod: PodInfo, placed: list[_Placed], within: NDArray[np.intp] | None
+    ) -> tuple[NDArray[np.intp] | None, Status]:
+        self._step.spend(cost_of_look(pod.shape))
+        framework = self.framework
+        found = self._algorithm.schedule_pod(framework, pod, self.world, self.nominated, within)
         if not isinstance(found, ScheduleResult):
-            return unschedulable()
+            return None, unschedulable()
         there, state = pod.on_node(found.suggested_host), found.state
         placed.append((there, state))
-        self._world.update([PodAdded(there)])
+        self.world.update([PodAdded(there)])
         self._states.reserved(there)
-        self._nominated.delete_nominated_pod_if_exists(pod.uid)
+        self.nominated.delete_nominated_pod_if_exists(pod.uid)
         status = framework.run_reserve_plugins(state, there, there.node_name)
         if status.is_success:
             status, _ = framework.run_permit_plugins(state, there, there.node_name)
         if status.is_success or status.code is Code.WAIT:
-            return status
+            return np.array([found.row], np.intp), status
         self._take_back([placed.pop()])
-        return status if status.is_rejection else error(f"{OTHER_FAILS}{status.message}")
+        failed = status if status.is_rejection else error(f"{OTHER_FAILS}{status.message}")
+        return None, failed
 
     def _take_back(self, placed: Sequence[_Placed]) -> None:
-        """What was given last is taken back first; nominations are as they were."""
-        for pod, state in reversed(placed):
-            self._framework.run_unreserve_plugins(state, pod, pod.node_name)
+        self._step.spend(len(placed))
+        for pod, state in placed:
+            self.framework.run_unreserve_plugins(state, pod, pod.node_name)
             self._states.unreserved(pod)
-        self._world.update([PodRemoved(pod) for pod, _ in placed])
+        self.world.update([PodRemoved(pod) for pod, _ in placed])
         for pod, _ in placed:
-            _nominate_again(self._nominated, pod)
+            _nominate_again(self.nominated, pod)
 
     def _fails_like(self, failing: PodInfo, pod: PodInfo) -> bool:
         """Whether a member fits nowhere because an equal one did, and none was placed since."""
-        return pod.kind is failing.kind and self._framework.decides_alike(pod)
+        return pod.kind is failing.kind and self.framework.decides_alike(pod)
 
 
 def _nominations(known: NominatedPods, members: Sequence[PodInfo]) -> NominatedPods:

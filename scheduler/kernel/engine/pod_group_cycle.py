@@ -43,7 +43,7 @@ from scheduler.kernel.engine.group_members import (
     wakers_of,
 )
 from scheduler.kernel.engine.group_placement import GroupPlacement
-from scheduler.kernel.engine.group_preemption import find_victims
+from scheduler.kernel.engine.group_preemption import CHANGED, find_victims
 from scheduler.kernel.engine.group_step import GroupStep
 from scheduler.kernel.engine.group_trial import GROUP_FAILS, OTHER_FAILS
 from scheduler.kernel.engine.placing import Placing
@@ -52,6 +52,7 @@ from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 from scheduler.kernel.engine.preemptor import preemptor_of_group
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.status import SUCCESS, Code, error
+from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.groups import GroupAttempt, GroupMembers
 from scheduler.kernel.preemption.group_victims import GroupVictims
@@ -160,8 +161,8 @@ class PodGroupCycle:
             return
         # The group may be another by now, or none.
         known = self._known(members)
-        condition, in_order, found = self._ended(members, choice, known)
-        yield from self._settle(in_order)
+        condition, in_order, found = yield from self._ended(members, choice, known)
+        yield from self._settle(in_order, again=found is CHANGED)
         core.metrics.pod_groups.attempt_ended(
             _result(found, *condition[1:]), profile.scheduler_name, core.stopwatch() - start
         )
@@ -197,21 +198,23 @@ class PodGroupCycle:
 
     def _ended(
         self, members: Sequence[Member], choice: Choice, known: GroupMembers | None
-    ) -> tuple[tuple[str, str, str], Iterable[Member], GroupVictims | None]:
+    ) -> Steps[tuple[tuple[str, str, str], Iterable[Member], GroupVictims | None]]:
         """What `_conclude` gives, or `_make_room`, and what makes room for the whole group."""
         group = None if known is None or choice.failure is not None else known.group
-        found = None if group is None else self._victims_of(members, group)
+        found = None
+        if group is not None:
+            found = yield from self._victims_of(members, group)
         if found is None or group is None:
             return *self._conclude(members, choice), None
         return *self._make_room(members, group, found), found
 
-    def _victims_of(self, members: Sequence[Member], group: PodGroup) -> GroupVictims | None:
+    def _victims_of(self, members: Sequence[Member], group: PodGroup) -> Steps[GroupVictims | None]:
         """The victims of the whole group; None where it fits, or is not asked for them."""
         is_whole = any(each.failure is None and each.permit.is_success for each in members)
         if is_whole or any(each.has_failed for each in members):
             return None
         try:
-            return find_victims(self._core, group, [each.attempt for each in members])
+            return (yield from find_victims(self._core, self.step, group, members))
         except Exception as problem:  # noqa: BLE001 - members must not be lost
             trace = traceback.format_exc(-TRACE_LINES)
             self._core.report("Unexpected error", group.name, problem, trace=trace)
@@ -231,7 +234,7 @@ class PodGroupCycle:
             elif each.failure is None:
                 each.failure = let_down(each, wakers)
         if status.is_success:
-            pods = [each.attempt.queued.pod_info for each in members]
+            pods = [each.attempt.queued.pod_info for each in members if not each.is_gone]
             self._preemption_executor.evict(preemptor_of_group(group, pods), found.victims)
         message = GROUP_FAILS if status.is_success else f"{GROUP_FAILS}, {status.message}"
         return ("False", UNSCHEDULABLE, message), reversed(members)
@@ -276,8 +279,11 @@ class PodGroupCycle:
                 plugins = each.failure.unschedulable_plugins | wakers
                 each.failure = replace(each.failure, unschedulable_plugins=plugins)
 
-    def _settle(self, members: Iterable[Member]) -> Iterator[None]:
-        """Have those bound that have a place; the others fail, and give back what they have."""
+    def _settle(self, members: Iterable[Member], *, again: bool = False) -> Iterator[None]:
+        """Have those bound that have a place; the others fail, and give back what they have.
+
+        With `again` these are tried again after their back-off, whatever happens.
+        """
         for member in members:
             if self.step.is_over:
                 yield
@@ -288,6 +294,8 @@ class PodGroupCycle:
                 self._failures.guarded(member.attempt, lambda: self._start(member))  # noqa: B023
             else:
                 self._fail(member, member.failure)
+                if again:
+                    self._core.queue.try_again(member.attempt.pod.uid)
 
     def _fail(self, member: Member, failure: Failure) -> None:
         """Give back what a member has; the victims leave that it is to have the room of."""

@@ -9,7 +9,7 @@ Differs: of very many units several are tried back at once, see `ALONE`.
 """
 
 from abc import abstractmethod
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, Protocol, TypeAlias
 
 import msgspec
@@ -20,6 +20,7 @@ from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.framework.status import SUCCESS, Status, unresolvable, unschedulable
+from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.preemption.evaluator import NEVER
 from scheduler.kernel.preemption.units import Units
 from scheduler.kernel.snapshot import Snapshot
@@ -47,7 +48,7 @@ class World(Protocol):
         """Pods are there again."""
         ...
 
-    def run(self) -> Generator[None, None, Status]:
+    def run(self) -> Steps[Status]:
         """Place the group in a few steps and take it away again; says how that ended."""
         ...
 
@@ -64,8 +65,7 @@ class GroupVictims(msgspec.Struct, frozen=True):
     victims: tuple[PodInfo, ...] = ()
 
 
-Search: TypeAlias = Generator[None, None, GroupVictims]
-"""The search, a bounded step at a time."""
+Search: TypeAlias = Steps[GroupVictims]
 
 
 class PodGroupPostFilterPlugin(Plugin, Protocol):
@@ -109,21 +109,24 @@ def select_victims(
         return GroupVictims(unschedulable(NEVER))
     if not len(units):
         return GroupVictims(NO_VICTIMS)
-    pods = units.pods.pods()
-    for at in range(0, len(pods), _AT_ONCE):
-        world.remove(pods[at : at + _AT_ONCE])
-        yield
-    status = yield from world.run()
-    if not status.is_success:
-        return GroupVictims(status)
+    found = yield from fits_without(units.pods.pods(), world)
+    if not found.status.is_success:
+        return found
     turns = np.argsort(~violates, kind="stable").tolist()
     leaving = yield from _left_away(turns, units, world)
     return GroupVictims(SUCCESS, tuple(units.of(sorted(leaving))))
 
 
-def _left_away(
-    turns: Sequence[int], units: Units, world: World
-) -> Generator[None, None, list[int]]:
+def fits_without(pods: Sequence[PodInfo], world: World) -> Search:
+    """Whether the group fits without some pods, which are thought away; these are the victims."""
+    for at in range(0, len(pods), _AT_ONCE):
+        world.remove(pods[at : at + _AT_ONCE])
+        yield
+    status = yield from world.run()
+    return GroupVictims(status, tuple(pods) if status.is_success else ())
+
+
+def _left_away(turns: Sequence[int], units: Units, world: World) -> Steps[list[int]]:
     """The units without which the group fits, after all others have come back."""
     leaving: list[int] = []
     most = 1 if len(turns) <= ALONE else _AT_ONCE
