@@ -10,6 +10,7 @@ from enum import Enum
 
 from scheduler.api.devices import (
     AllocatedDeviceStatus,
+    AllocationResult,
     DeviceRequestAllocationResult,
     ResourceClaim,
 )
@@ -131,9 +132,12 @@ def is_free_for(claim: ResourceClaim, pod: PodInfo) -> bool:
 def has_binding_conditions(claim: ResourceClaim) -> bool:
     """Whether the devices of an allocated claim must be made ready before a pod is bound."""
     allocation = claim.status.allocation
-    return allocation is not None and any(
-        result.binding_conditions for result in allocation.devices.results
-    )
+    return allocation is not None and must_be_made_ready(allocation)
+
+
+def must_be_made_ready(allocation: AllocationResult) -> bool:
+    """Whether a driver must make devices ready before a pod is bound."""
+    return any(result.binding_conditions for result in allocation.devices.results)
 
 
 def is_ready(claim: ResourceClaim) -> bool:  # noqa: C901 - conditions are read in upstream's order

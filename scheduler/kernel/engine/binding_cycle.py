@@ -15,6 +15,7 @@ from scheduler.kernel.engine.held import Settled
 from scheduler.kernel.engine.instructions import Bind, ReadPod, RunPreBind, SetTimer
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.status import Code, unschedulable
+from scheduler.kernel.framework.types import PreBindWork
 
 CONFIRM_SECONDS: Final = 30.0
 """How long the watch may take to tell of a bound pod before the API server is asked."""
@@ -70,17 +71,21 @@ class BindingCycle:
         """Permit is over: from here on a failure is never a rejection."""
         pod = attempt.pod
         self._core.queue.done_scheduling_cycle(pod.uid)
-        if attempt.framework.needs_pre_bind(attempt.state_of_plugins, pod, pod.node_name):
-            self._attempts.advance(attempt, AttemptEvent.PREPARE)
-            self._nominate(attempt)
-            self._core.out.append(RunPreBind(attempt.id))
-        else:
+        work = attempt.framework.pre_bind_work(attempt.state_of_plugins, pod, pod.node_name)
+        if work is PreBindWork.NOTHING:
             self._bind(attempt)
+            return
+        self._attempts.advance(attempt, AttemptEvent.PREPARE)
+        if work is PreBindWork.ANYTHING:
+            self._nominate(attempt)
+        self._core.out.append(RunPreBind(attempt.id))
 
     def _nominate(self, attempt: Attempt) -> None:
         """Tell others, such as an autoscaler, where a pod is to go that is not bound at once.
 
         Source: schedule_one.go bindingCycle, with NominatedNodeNameForExpectation.
+        Differs: upstream tells of every pod for which PreBind has work, also where that is to
+        write claims and takes no longer than a binding.
         """
         if not attempt.is_nominated:
             attempt.is_nominated = True

@@ -480,6 +480,15 @@ class PreBindPlugin(Plugin, Protocol):
         del state, pod, node_name
         return Status()
 
+    def only_writes(self, state: CycleState, pod: PodInfo, node_name: str) -> bool:
+        """Whether PreBind, where it is not skipped, waits for nothing but the API server.
+
+        A pod of which all PreBind plugins say so is about to be bound: its status is not written
+        beforehand to say where it is to go. Must be quick.
+        """
+        del state, pod, node_name
+        return False
+
 
 class BindPlugin(Plugin, Protocol):
     """Binds pods to nodes."""

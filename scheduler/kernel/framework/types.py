@@ -1,11 +1,23 @@
-"""A pod on its way through the queue.
+"""A pod on its way through the queue, and to its node.
 
 Source of the names: kubernetes pkg/scheduler/framework/types.go (QueuedPodInfo) v1.36.
 """
 
+from enum import Enum
+
 import msgspec
 
 from scheduler.api.pods import PodInfo
+
+
+class PreBindWork(Enum):
+    """What PreBind has to do for a pod."""
+
+    NOTHING = "nothing"
+    WRITES = "writes"
+    """It waits for nothing but the API server."""
+    ANYTHING = "anything"
+    """It may wait for others, such as provisioners and drivers."""
 
 
 class Excess(msgspec.Struct, frozen=True):

@@ -25,6 +25,7 @@ from scheduler.kernel.devices.pod_claims import (
     has_binding_conditions,
     is_ready,
     is_reserved_for,
+    must_be_made_ready,
 )
 from scheduler.kernel.framework.handle import Handle, Wake
 from scheduler.kernel.framework.status import SUCCESS, Status, error
@@ -56,6 +57,13 @@ class TakenClaims:
         self.claims = claims
         self.allocations: dict[int, AllocationResult] = {}
         self.mappings: Sequence[Any] = ()
+
+    @property
+    def wait_for_devices(self) -> bool:
+        """Whether the pod is bound only once drivers have made devices ready."""
+        return any(map(must_be_made_ready, self.allocations.values())) or any(
+            map(has_binding_conditions, self.claims)
+        )
 
 
 class _Turns:

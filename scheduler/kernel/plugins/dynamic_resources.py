@@ -318,6 +318,11 @@ class DynamicResources(
         return SKIP if state.get(_ATTEMPT) is None else SUCCESS
 
     @override
+    def only_writes(self, state: CycleState, pod: PodInfo, node_name: str) -> bool:
+        """Whether no device has to be made ready before the pod is bound."""
+        return not state.read(_ATTEMPT).wait_for_devices
+
+    @override
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Write what was taken, and wait until the devices are ready."""
         return await self._binding.bind(state.read(_ATTEMPT), pod, node_name)

@@ -93,6 +93,16 @@ class Prepares(PreBindPlugin):
         return Status()
 
 
+class Writes(Prepares):
+    """Has nothing to wait for but its writes."""
+
+    NAME = "Writes"
+
+    @override
+    def only_writes(self, state: CycleState, pod: PodInfo, node_name: str) -> bool:
+        return True
+
+
 class DrivenEngine(EngineUnderTest):
     """Answers nothing by itself."""
 

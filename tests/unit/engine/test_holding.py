@@ -38,7 +38,15 @@ from scheduler.kernel.framework.interface import (
 )
 from scheduler.kernel.framework.status import Status
 from scheduler.kernel.snapshot import Snapshot
-from tests.unit.engine.driven import DrivenEngine, Holds, Prepares, Room, Waits, engine_at
+from tests.unit.engine.driven import (
+    DrivenEngine,
+    Holds,
+    Prepares,
+    Room,
+    Waits,
+    Writes,
+    engine_at,
+)
 
 S = AttemptState
 
@@ -171,6 +179,30 @@ def test_where_a_pod_is_about_to_go_is_told(state: AttemptState) -> None:
     assert [patch.nominated_node_name for patch in patches] == ["n", ""]
     assert [patch.condition is None for patch in patches] == [True, False]
     assert len(driven.engine.core.queue.nominator) == 0
+
+
+def test_a_pod_for_which_prebind_only_writes_is_not_told_of() -> None:
+    """It is about to be bound; when it is not after all, there is nothing to take back."""
+    driven = DrivenEngine(Writes())
+    pod = driven.add("p")
+
+    [pre_bind] = driven.handle(Decide())
+    assert pre_bind == RunPreBind(driven.attempt(pod).id)
+    driven.handle(PreBound(driven.attempt(pod).id, "conflict"))
+
+    [patch] = driven.all(PatchStatus)
+    assert (patch.nominated_node_name, patch.condition is None) == (None, False)
+
+
+def test_a_pod_is_told_of_where_one_of_several_plugins_may_wait() -> None:
+    """Whatever the others say."""
+    driven = DrivenEngine(Writes(), Prepares())
+    driven.add("p")
+
+    driven.handle(Decide())
+
+    [patch] = driven.all(PatchStatus)
+    assert patch.nominated_node_name == "n"
 
 
 def test_a_pod_that_is_held_and_prepared_is_told_of_once() -> None:

@@ -314,7 +314,7 @@ def test_pods_that_need_no_devices_are_not_asked_about() -> None:
         found = framework.filtering.find_nodes_that_fit(pod, world.snapshot)
         framework.scoring.best_nodes(found, pod, world.snapshot)
         framework.run_reserve_plugins(found.state, pod, "a")
-        framework.needs_pre_bind(found.state, pod, "a")
+        framework.pre_bind_work(found.state, pod, "a")
         return [*calls]
 
     assert go(make_pod_info("p", requests={"cpu": 1})) == []
@@ -540,6 +540,21 @@ def test_prebind_waits_until_devices_are_ready() -> None:
     assert world.api.waited == [60.0]
     assert world.api.sent == []
     assert world.waited() == {("prof", "gpu.example.com", "success"): 1}
+
+
+@pytest.mark.parametrize("conditions", [(), ("Ready",)], ids=["at hand", "to be made ready"])
+@pytest.mark.parametrize("is_allocated", [False, True], ids=["taken", "allocated"])
+def test_prebind_only_writes_where_no_device_must_be_made_ready(
+    conditions: tuple[str, ...], is_allocated: bool
+) -> None:
+    """Whether the pod's claim had its devices before or gets them with the decision."""
+    world, pod = World(), pod_of("c")
+    world.devices("a", "gpu-0", bindingConditions=[*conditions])
+    world.claim("c", **({"on": "a", "conditions": conditions} if is_allocated else {}))
+
+    state = world.reserved(pod)
+
+    assert world.plugin.only_writes(state, pod, "a") is not bool(conditions)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.api.storage import READ_WRITE_ONCE_POD, CSIDriver, CSISource
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Status, unresolvable
+from scheduler.kernel.framework.types import PreBindWork
 from scheduler.kernel.plugins.node_volume_limits import (
     NodeVolumeLimits,
     NodeVolumeLimitsWithScaling,
@@ -288,7 +289,7 @@ def test_plugins_about_volumes_have_nothing_to_do_for_pods_without() -> None:
     assert plugin.reserve(state, plain, "n") == SUCCESS
     assert plugin.pre_bind_pre_flight(state, plain, "n") == SKIP
     assert plugin.skips_score(plain, snapshot)
-    assert not framework.needs_pre_bind(state, plain, "n")
+    assert framework.pre_bind_work(state, plain, "n") is PreBindWork.NOTHING
     assert framework.run_reserve_plugins(state, plain, "n") == SUCCESS
 
 
@@ -310,7 +311,7 @@ def test_plugins_about_volumes_are_reported_in_a_sampled_cycle_though_they_are_n
 
     framework.filtering.find_nodes_that_fit(plain, snapshot)
     framework.run_reserve_plugins(state, plain, "n")
-    assert not framework.needs_pre_bind(state, plain, "n")
+    assert framework.pre_bind_work(state, plain, "n") is PreBindWork.NOTHING
 
     about = {plugin.name for plugin in framework.plugins.pre_filter if plugin.needs == VOLUMES}
     timed = framework.calls.metrics.plugin_execution_duration

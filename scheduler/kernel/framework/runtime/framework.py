@@ -21,7 +21,7 @@ from scheduler.kernel.framework.runtime.plugin_set import OnNode, ProfilePlugins
 from scheduler.kernel.framework.runtime.pod_classes import PodClasses
 from scheduler.kernel.framework.runtime.scoring import Scoring
 from scheduler.kernel.framework.status import EXTENDER, SUCCESS, Code, Status, error, unschedulable
-from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.framework.types import PreBindWork, QueuedPodInfo
 from scheduler.kernel.snapshot import Snapshot
 
 MAX_WAIT_SECONDS: Final = 15 * 60.0
@@ -316,19 +316,22 @@ class Framework:
 
     # --- binding --------------------------------------------------------------------------------
 
-    def needs_pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> bool:
-        """Whether any PreBind plugin has work to do for the pod.
+    def pre_bind_work(self, state: CycleState, pod: PodInfo, node_name: str) -> PreBindWork:
+        """What the PreBind plugins have to do for the pod.
 
         Raises:
             PluginError: a plugin failed.
         """
-        needs = pod.needs
+        needs, work = pod.needs, PreBindWork.NOTHING
         for plugin in self.plugins.pre_flight:
             if plugin.needs & ~needs:
                 self.calls.spared(plugin.name, "PreBindPreFlight", Code.SKIP)
             elif plugin.call(state, pod, node_name).code is not Code.SKIP:
-                return True
-        return False
+                only_writes = self.plugins.only_writes.get(plugin.name)
+                if only_writes is None or not only_writes(state, pod, node_name):
+                    return PreBindWork.ANYTHING
+                work = PreBindWork.WRITES
+        return work
 
     async def run_pre_bind_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Success, or the first failure.

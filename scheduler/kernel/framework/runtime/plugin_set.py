@@ -105,6 +105,7 @@ class ProfilePlugins:
         placement_weights: those of `placement_score`.
         places_together: those of Permit plugins that name pods which they place together.
         pre_flight: `pre_bind_pre_flight` of the plugins of `pre_bind`.
+        only_writes: by name, that of those which have it.
         signs_under: what some of them read of the cluster when they sign.
         signs: those that say what of a pod the row-local ones read; None where one does not say.
         judges_alike: whether all that decides about a pod before it has a node is trusted, and so
@@ -180,6 +181,13 @@ class ProfilePlugins:
         self.pre_flight: list[OnNode[Status]] = at(
             "preBind", lambda p: p.pre_bind_pre_flight, BIND, label="PreBindPreFlight"
         )
+        self.only_writes: dict[str, Callable[[CycleState, PodInfo, str], bool]] = {
+            plugin.NAME: calls.guarded(
+                plugin, "PreBindPreFlight", plugin.only_writes, answers.yes_or_no
+            )
+            for plugin in self._list("preBind")
+            if type(plugin).only_writes is not PreBindPlugin.only_writes
+        }
         self.pre_bind: list[OnNode[Awaitable[Status]]] = at(
             "preBind", lambda p: p.pre_bind, OK_OR_NOT, bind=wait
         )
