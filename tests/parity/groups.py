@@ -84,7 +84,7 @@ def answer_groups(case: Object, gates: Sequence[str] = GATES) -> Object:
         gates: the feature gates that are on.
     """
     _, cluster = load_case(case, gates)
-    return _Trial(cluster).run()
+    return Trial(cluster).run()
 
 
 class _FirstOfEqual(SchedulingAlgorithm):
@@ -98,11 +98,11 @@ class _FirstOfEqual(SchedulingAlgorithm):
         return super()._pick(state, first, snapshot, found)
 
 
-class _Trial(Driving):
+class Trial(Driving):
     """Bindings stay under way, so that no pod is tried again."""
 
-    def __init__(self, cluster: ClusterState) -> None:
-        super().__init__(cluster.engine, cluster.asker)
+    def __init__(self, cluster: ClusterState, asker: Any = None) -> None:
+        super().__init__(cluster.engine, asker or cluster.asker)
         cluster.engine.core.algorithm = _FirstOfEqual(Random(0))
         self._keys = {pod.uid: pod.key for pod in cluster.waiting}
         self._waiting = {pod.uid: pod for pod in cluster.waiting}

@@ -183,8 +183,17 @@ class SchedulingAlgorithm:
         snapshot: Snapshot,
         nominated: NominatedPods | None,
         advice: Advice,
+        within: NDArray[np.intp] | None = None,
     ) -> ScheduleResult | Unschedulable | Failure:
         """The node for the pod after extenders were asked: what fits now, of what they let pass.
+
+        Args:
+            framework: the profile.
+            pod: the pod.
+            snapshot: the cluster.
+            nominated: see `Filtering.find_nodes_that_fit`.
+            advice: what extenders said.
+            within: see `schedule_pod`.
 
         Raises:
             PluginError: a plugin failed.
@@ -193,13 +202,17 @@ class SchedulingAlgorithm:
         if not table.count:
             return NO_NODES
         found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated)
-        feasible = found.feasible_rows()
+        feasible = found.feasible_rows() if within is None else found.feasible_rows_of(within)
         rows = advice.allowed(feasible, table)
         best = framework.scoring.best_nodes(found, pod, snapshot, rows, advice.bonus(rows, table))
         if best.feasible:
             return self._pick(found.state, best, snapshot, found)
         unasked = sum(table.names[row] not in advice.asked for row in feasible.tolist())
-        return Unschedulable(found.state, found.diagnosis(snapshot, advice.refused()), unasked)
+        refused = advice.refused()
+        if within is None:
+            return Unschedulable(found.state, found.diagnosis(snapshot, refused), unasked)
+        diagnosis = found.diagnosis_within(within, snapshot, refused)
+        return Unschedulable(found.state, diagnosis, unasked)
 
     def pick_placement(self, best: NDArray[np.intp]) -> int:
         """One of several placements that are equally good, by chance."""

@@ -277,7 +277,8 @@ class Engine:
     @property
     def has_ready(self) -> bool:
         """Whether `Decide` would find a pod to try, or something else to do."""
-        return self.core.queue.has_ready or self.scheduler.has_turn
+        scheduler = self.scheduler
+        return scheduler.has_turn or (self.core.queue.has_ready and not scheduler.is_blocked)
 
     def story(self, uid: str) -> list[Entry]:
         """What happened to a pod lately."""
@@ -293,7 +294,7 @@ class Engine:
             self.core,
             self.attempts,
             self._preemption_executor,
-            self.scheduler.group_cycle.members,
+            self.scheduler.group_cycle.all_members(),
         )
 
     def _post(self, event: Event) -> None:

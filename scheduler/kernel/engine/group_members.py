@@ -3,6 +3,8 @@
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go v1.36.
 """
 
+import traceback
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -11,12 +13,16 @@ from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import UNDECIDED, Attempt, AttemptState
-from scheduler.kernel.engine.failure import Failure
+from scheduler.kernel.engine.core import TRACE_LINES, Core
+from scheduler.kernel.engine.failure import Failure, unexpected
 from scheduler.kernel.engine.group_trial import GROUP_FAILS
+from scheduler.kernel.extender import ExtenderError
 from scheduler.kernel.framework.interface import PostFilterResult
+from scheduler.kernel.framework.runtime import PluginError
 from scheduler.kernel.framework.status import SUCCESS, Status
 
 WAITS_FOR_VICTIMS: Final = f"{GROUP_FAILS}, pod group is waiting for preemption to complete"
+_NOWHERE: Final = (AttemptState.POPPED, AttemptState.ASKING)
 ASKED_TO_WAIT: Final = "one or more plugins asked to wait and no plugin rejected pod"
 
 
@@ -49,7 +55,7 @@ class Member(msgspec.Struct):
     @property
     def has_left(self) -> bool:
         """Whether its attempt is no longer the group's: it has ended, or goes on alone."""
-        return self.attempt.state not in UNDECIDED
+        return self.attempt.state not in UNDECIDED | {AttemptState.ASKING}
 
     @property
     def is_gone(self) -> bool:
@@ -60,6 +66,23 @@ class Member(msgspec.Struct):
         """Take over what is known of the pod by now, while it has no place."""
         if pod is not None:
             self.attempt.queued.pod_info = pod
+
+
+def guarded(core: Core, member: Member, try_it: Callable[[Member], None]) -> None:
+    """Try one member; whatever goes wrong is its failure."""
+    attempt = member.attempt
+    calls, pod = attempt.framework.calls, attempt.pod
+    core.waiting.deciding = pod.uid
+    calls.begin_cycle(sampled=False)
+    try:
+        try_it(member)
+    except (PluginError, ExtenderError) as problem:
+        member.failure = Failure(str(problem))
+    except Exception as problem:  # noqa: BLE001 - one group must never stop the others
+        trace = traceback.format_exc(-TRACE_LINES)
+        core.report("Unexpected error", pod.key, problem, trace=trace)
+        member.failure = unexpected(problem)
+    core.waiting.deciding = ""
 
 
 def follows(last: Member, member: Member) -> bool:
@@ -73,7 +96,9 @@ def fails_like(last: Member, member: Member) -> bool:
     pod, other = member.attempt.pod, last.attempt
     return (
         last.failure is not None
-        and other.state is AttemptState.POPPED
+        and other.state in _NOWHERE
+        and other.extender_calls is None
+        and member.attempt.extender_calls is None
         and follows(last, member)
         and other.framework.decides_alike(pod)
     )

@@ -3,33 +3,24 @@
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go v1.36.
 """
 
-import traceback
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
 
 from scheduler.api.limits import exceeded_limit
 from scheduler.kernel.engine.algorithm import ScheduleResult, Unschedulable
 from scheduler.kernel.engine.attempt import AttemptEvent
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.batch import Batch
-from scheduler.kernel.engine.core import TRACE_LINES, Core
-from scheduler.kernel.engine.failure import (
-    Failure,
-    failure_of,
-    rejected_by,
-    unexpected,
-)
-from scheduler.kernel.engine.group_members import Member, fails_like, follows
+from scheduler.kernel.engine.core import Core
+from scheduler.kernel.engine.failure import Failure, failure_of, rejected_by
+from scheduler.kernel.engine.group_members import Member, fails_like, follows, guarded
 from scheduler.kernel.engine.group_step import SEARCHED, GroupStep, cost_of_look
+from scheduler.kernel.engine.groups_asking import GroupsAsking
 from scheduler.kernel.engine.placing import Placing
 from scheduler.kernel.engine.pod_group_placements import Choice
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import PostFilterResult
-from scheduler.kernel.framework.runtime import PluginError
 from scheduler.kernel.framework.status import Code, unschedulable
-
-NO_EXTENDERS: Final = "extenders cannot be asked about members of a pod group in this version"
 
 
 class GroupPlacement:
@@ -42,8 +33,10 @@ class GroupPlacement:
         failures: FailureHandler,
         placing: Placing,
         step: GroupStep,
+        asking: GroupsAsking,
     ) -> None:
         self._core = core
+        self._asking = asking
         self._attempts = attempts
         self._failures = failures
         self._placing = placing
@@ -72,7 +65,7 @@ class GroupPlacement:
                 batch.end("pod_incompatible", is_placed=last is not None and last.failure is None)
                 batch = Batch(self._core, within=member.within)
             batch.left = left
-            self.guarded(member, lambda about: self._try(about, batch))  # noqa: B023 - at once
+            yield from self._tried(member, batch)
             if member.failure is not None or member.preemption is not None:
                 batch.end("pod_failed", is_placed=False)
                 batch = Batch(self._core, within=member.within)
@@ -90,25 +83,20 @@ class GroupPlacement:
         self._step.take_up()
         return True
 
-    def guarded(self, member: Member, try_it: Callable[[Member], None]) -> None:
-        """Try one member; whatever goes wrong is its failure."""
-        core, attempt = self._core, member.attempt
-        calls, pod = attempt.framework.calls, attempt.pod
-        core.waiting.deciding = pod.uid
-        calls.begin_cycle(sampled=False)
-        try:
-            try_it(member)
-        except PluginError as problem:
-            member.failure = Failure(str(problem))
-        except Exception as problem:  # noqa: BLE001 - one group must never stop the others
-            trace = traceback.format_exc(-TRACE_LINES)
-            core.report("Unexpected error", pod.key, problem, trace=trace)
-            member.failure = unexpected(problem)
-        core.waiting.deciding = ""
+    def _tried(self, member: Member, batch: Batch) -> Iterator[None]:
+        """Try a member, and again whenever extenders have answered."""
+        guarded(self._core, member, lambda about: self._try(about, batch))
+        while self._asking.is_waiting:
+            batch.end("expired", is_placed=False)
+            yield
+            if not member.has_left and member.failure is None:
+                guarded(self._core, member, lambda about: self._try(about, batch))
 
     def _try(self, member: Member, batch: Batch) -> None:
         attempt = member.attempt
         found = self._found(member, batch)
+        if found is None:
+            return
         if isinstance(found, Failure):
             member.failure = found
             return
@@ -131,8 +119,12 @@ class GroupPlacement:
 
     def _found(
         self, member: Member, batch: Batch
-    ) -> ScheduleResult | tuple[PostFilterResult, CycleState] | Failure:
-        """A node for a member, one that can be cleared for it, or why there is none."""
+    ) -> ScheduleResult | tuple[PostFilterResult, CycleState] | Failure | None:
+        """A node for a member, one that can be cleared for it, or why there is none.
+
+        Returns:
+            None while extenders are asked.
+        """
         core, attempt = self._core, member.attempt
         framework, pod = attempt.framework, attempt.pod
         start = core.stopwatch()
@@ -143,13 +135,11 @@ class GroupPlacement:
         too_much = exceeded_limit(pod.shape)
         if too_much:
             return Failure(too_much, is_rejection=True)
-        if self._attempts.extender_calls.about_nodes(pod):
-            return Failure(NO_EXTENDERS)
         self._step.spend(cost_of_look(pod.shape))
         batch.catch_up()
-        found = core.algorithm.schedule_pod(
-            framework, pod, core.snapshot, core.queue.nominator, member.within
-        )
+        found = self._asking.found(member)
+        if found is None:
+            return None
         self._placing.note(attempt, found, start)
         if isinstance(found, Failure):
             return found
@@ -160,10 +150,11 @@ class GroupPlacement:
 
     def _post_filter(
         self, member: Member, found: Unschedulable
-    ) -> tuple[PostFilterResult, CycleState] | Failure:
+    ) -> tuple[PostFilterResult, CycleState] | Failure | None:
         """A node that can be cleared for a member; nothing is done about it before the end."""
         core, attempt, diagnosis = self._core, member.attempt, found.diagnosis
-        result, status = None, unschedulable()
+        result, status, calls = None, unschedulable(), member.attempt.extender_calls
+        diagnosis.reviewed = None if calls is None else calls.reviewed
         if attempt.framework.plugins.post_filter:
             self._step.spend(SEARCHED)
             result, status = attempt.framework.run_post_filter_plugins(
@@ -171,9 +162,16 @@ class GroupPlacement:
             )
         if result is not None:
             core.out.extend(result.writes)
+            if status.is_success and self._asking.asks_about_victims(member, result.candidates):
+                return None
         diagnosis.post_filter_message = status.message
         node_name = "" if result is None else result.nominated_node_name
-        failure = failure_of(diagnosis, node_name, diagnosis.excess(core.snapshot))
+        failure = failure_of(
+            diagnosis,
+            node_name,
+            diagnosis.excess(core.snapshot),
+            has_extender_results=calls is not None,
+        )
         if result is None or not (status.is_success and node_name):
             return failure
         member.fit_error = failure
@@ -191,9 +189,11 @@ class GroupPlacement:
                 # Its node is gone, or a more important pod has its place: it is in the queue again.
                 why = each.attempt.queued.last_failure
                 each.failure = Failure(why, is_rejection=True)
-        content = (each for each in stayed if each.failure is None and each.permit.is_success)
-        for each in content:
-            self.guarded(each, self._ask_permit)
+        placed = (each for each in stayed if each.failure is None and each.attempt.placed)
+        for each in placed:
+            if not each.permit.is_success:
+                continue
+            guarded(self._core, each, self._ask_permit)
             if each.permit.is_success:
                 break
         return stayed

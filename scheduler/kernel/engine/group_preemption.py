@@ -17,6 +17,7 @@ from scheduler.kernel.engine.core import Core
 from scheduler.kernel.engine.group_members import Member
 from scheduler.kernel.engine.group_step import SEARCHED, GroupStep
 from scheduler.kernel.engine.group_trial import GroupTrial
+from scheduler.kernel.extender import Verb
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.status import unschedulable
 from scheduler.kernel.framework.steps import Steps
@@ -34,6 +35,12 @@ CONSTRAINED: Final = GroupVictims(
 )
 CHANGED: Final = GroupVictims(unschedulable("the cluster changed while victims were searched"))
 """The group is to be tried again: nothing that is to come may help it."""
+NOT_ASKED: Final = GroupVictims(
+    unschedulable(
+        "workload aware preemption is not supported for pods that extenders filter nodes for"
+    )
+)
+"""Differs: upstream asks them about each member for every victim that it considers."""
 
 
 def find_victims(
@@ -60,6 +67,8 @@ def find_victims(
     attempts = _still_tried(members)
     if not attempts:
         return CHANGED
+    if any(core.extenders.asked(each.pod, Verb.FILTER) for each in attempts):
+        return NOT_ASKED
     step.spend(SEARCHED)
     pods = [each.queued.pod_info for each in attempts]
     placed = [pod for each in attempts for pod in each.placed]

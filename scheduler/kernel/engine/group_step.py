@@ -37,9 +37,9 @@ class GroupStep:
         self.has_changed = False
         self._left = self._number = self._taken_up = self._settled = 0
 
-    def begin_group(self) -> None:
-        """The attempt of a group begins: the next step is its first."""
-        self._number = 0
+    def begin_group(self, *, is_new: bool = True) -> None:
+        """The attempt of a group begins: the next step is its first, unless it has waited."""
+        self._number = 0 if is_new else 1
         self.has_changed = False
 
     def begin(self) -> None:

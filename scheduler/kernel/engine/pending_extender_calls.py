@@ -43,6 +43,11 @@ class PendingExtenderCalls:
         self._open: dict[int, Attempt] = {}
         """Attempts by the number of each question that has no answer yet."""
         self._last_question = 0
+        self._on_end: Callable[[Attempt], None] = lambda _: None
+
+    def tell_end_to(self, on_end: Callable[[Attempt], None]) -> None:
+        """Have it told of each attempt that asks no more, as it has ended or has a place."""
+        self._on_end = on_end
 
     @property
     def has_turn(self) -> bool:
@@ -71,12 +76,24 @@ class PendingExtenderCalls:
         if len(self._asking) < MAX_ASKING:
             self._asking.add(attempt.id)
             return True
+        self.wait_in_line(attempt)
+        return False
+
+    def wait_in_line(self, attempt: Attempt) -> None:
+        """Let an attempt wait for its turn, even if there is room."""
         attempt.extender_calls = None
         heappush(self._line, (self._key(attempt), attempt.id, attempt))
         self._waiting.add(attempt.id)
         self._core.queue.done_scheduling_cycle(attempt.pod.uid)
         self._advance(attempt, AttemptEvent.ASK, IN_LINE)
-        return False
+
+    def take_turn_at_once(self, attempt: Attempt) -> None:
+        """Let an attempt ask, even if there is no room: it holds places meanwhile."""
+        self._asking.add(attempt.id)
+
+    def leave_turn(self, attempt: Attempt) -> None:
+        """Another attempt may ask in the place of one that has all answers, and waits."""
+        self._asking.discard(attempt.id)
 
     def next_in_line(self) -> Attempt | None:
         """The most important attempt that may go on, if there is one."""
@@ -221,6 +238,7 @@ class PendingExtenderCalls:
         self._waiting.discard(attempt.id)
         if not self._waiting:
             self._line.clear()
+        self._on_end(attempt)
 
     def sort_anew(self) -> None:
         """Let the line be in the order of the profiles that are in force now.

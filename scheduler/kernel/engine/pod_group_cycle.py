@@ -46,6 +46,7 @@ from scheduler.kernel.engine.group_placement import GroupPlacement
 from scheduler.kernel.engine.group_preemption import CHANGED, find_victims
 from scheduler.kernel.engine.group_step import GroupStep
 from scheduler.kernel.engine.group_trial import GROUP_FAILS, OTHER_FAILS
+from scheduler.kernel.engine.groups_asking import GroupsAsking
 from scheduler.kernel.engine.placing import Placing
 from scheduler.kernel.engine.pod_group_placements import Choice, PodGroupPlacements
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
@@ -75,6 +76,8 @@ class PodGroupCycle:
     Attributes:
         members: those of the group that is under way; empty between groups.
         step: how much is done in the step at hand.
+        asking: the groups that ask extenders before their turn.
+        decided: UID of a member of the group that was under way last.
     """
 
     def __init__(
@@ -99,8 +102,19 @@ class PodGroupCycle:
         """Whether another attempt was rejected while members had their places."""
         self._placements = PodGroupPlacements(core, failures)
         self.members: Sequence[Member] = ()
+        self.decided = ""
         self.step = GroupStep()
-        self._placement = GroupPlacement(core, attempts, failures, placing, self.step)
+        self.asking = asking = GroupsAsking(core, attempts.extender_calls)
+        self._placement = GroupPlacement(core, attempts, failures, placing, self.step, asking)
+
+    @property
+    def has_turn(self) -> bool:
+        """Whether a group may go on, or begin without being popped."""
+        return not self.asking.is_waiting if self.members else self.asking.has_ready
+
+    def all_members(self) -> list[Member]:
+        """Those of the group under way, and of groups that ask extenders before."""
+        return [*self.members, *self.asking.members()]
 
     def schedule(self, first: QueuedPodInfo) -> int:
         """Begin with the group of a pod that was popped; gives the members this step is about."""
@@ -111,14 +125,26 @@ class PodGroupCycle:
         popped = [first] if known is None else self._popped(first, known)
         # 2. Those that need no node drop out.
         queued = [each for each in popped if not self._placing.skips(each.pod_info)]
+        members = [Member(self._attempts.begin(each)) for each in queued]
+        # 3. Extenders are asked about them, before their group's turn.
+        if members and self.asking.begin(members):
+            return len(members)
         self.step.begin_group()
-        self._was_seen = False
-        self.members = [Member(self._attempts.begin(each)) for each in queued]
-        self._steps = self._cycle(self.members, known)
+        self._begin(members)
         return self.go_on()
+
+    def _begin(self, members: Sequence[Member]) -> None:
+        self._was_seen, self._rejections = False, self._failures.rejections
+        self.members = members
+        self._steps = self._cycle(members)
 
     def go_on(self) -> int:
         """Take the next step of the group under way; gives the members it is about."""
+        if not self.members and self.asking.has_ready:
+            self.step.begin_group(is_new=False)
+            here = (each for each in self.asking.take_ready() if not each.has_left)
+            self._begin(sorted(here, key=lambda each: _turn(each.attempt.queued)))
+        self.decided = self.members[0].attempt.pod.uid if self.members else ""
         self.step.begin()
         # What others were refused for the members' sake, they are told when it is given back.
         self._was_seen |= not self.step.is_first and self._rejections != self._failures.rejections
@@ -135,26 +161,29 @@ class PodGroupCycle:
         self._rejections = self._failures.rejections
         return self.step.members
 
-    def _cycle(self, members: Sequence[Member], known: GroupMembers | None) -> Iterator[None]:
+    def _cycle(self, members: Sequence[Member]) -> Iterator[None]:
         """All steps: each ends where this gives way."""
         if not members:
             return
-        # 3. One profile decides about all of them.
+        # 4. One profile decides about all of them.
         failure = _of_several_profiles([each.attempt.pod for each in members])
         if failure is not None:
             for each in members:
                 each.failure = failure
             yield from self._settle(members)
             return
-        # 4. A place for each, as far as there is one. To pop very many has taken a step.
+        # 5. A place for each, as far as there is one. To pop very many has taken a step.
         self.step.spend(len(members))
+        known = self._known(members)
         running = 0 if known is None else known.scheduled
         core, start, profile = self._core, self._core.stopwatch(), members[0].attempt.pod.spec
-        choice = self._placements.choose([each.attempt for each in members], known)
-        if choice.failure is None:
-            yield from self._placement.place(members, choice)
+        choice = Choice()
+        if not any(each.has_failed for each in members):
+            choice = self._placements.choose([each.attempt for each in members], known)
+            if choice.failure is None:
+                yield from self._placement.place(members, choice)
         core.metrics.pod_groups.algorithm_duration.observe(core.stopwatch() - start)
-        # 5. They go on, or all is given back.
+        # 6. They go on, or all is given back.
         members = self._placement.still_there(members)
         lacking = [each.failure.message for each in members if each.failure is not None]
         if not members:

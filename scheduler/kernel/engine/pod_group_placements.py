@@ -13,7 +13,7 @@ after `MAX_TRIED` members: those that promise the highest scores come first.
 """
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -25,7 +25,9 @@ from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.attempt import Attempt
 from scheduler.kernel.engine.core import TRACE_LINES, Core
 from scheduler.kernel.engine.failure import Failure, unexpected
+from scheduler.kernel.engine.groups_asking import advice_of
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
+from scheduler.kernel.extender import Advice
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.placements import Candidates, Placements
 from scheduler.kernel.framework.runtime import Feasibility, Framework, PluginError
@@ -37,6 +39,8 @@ MAX_TRIED: Final = 2048
 """Members that are tried in vain, or for a placement that may not be the best: about 0.3 s."""
 
 Rows = NDArray[np.intp]
+Said = Mapping[str, Advice | None]
+"""By UID, what extenders said about the nodes for a member."""
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -159,6 +163,9 @@ class PodGroupPlacements:
         if count == 1:
             return _at(placements, 0)
         kinds, is_exact = self._kinds(framework, pods, placements)
+        # Extenders may have something against nodes, which columns do not show.
+        said = {each.pod.uid: advice_of(each) for each in attempts}
+        is_exact &= not any(said.values())
         fit = np.sum([kind.fit for kind in kinds], axis=0)
         is_enough = np.flatnonzero(fit >= _least(known))
         if not len(is_enough):
@@ -166,7 +173,7 @@ class PodGroupPlacements:
         if is_exact:
             scores = self._scores(framework, pods, kinds, placements, is_enough)
             return _at(placements, int(is_enough[self._best(scores)]))
-        return self._tried(framework, attempts, kinds, placements, is_enough)
+        return self._tried(framework, pods, said, kinds, placements, is_enough)
 
     # --- how many members fit -------------------------------------------------------------------
 
@@ -229,20 +236,20 @@ class PodGroupPlacements:
     def _tried(
         self,
         framework: Framework,
-        attempts: Sequence[Attempt],
+        pods: Sequence[PodInfo],
+        said: Said,
         kinds: Sequence[_Kind],
         placements: Placements,
         chosen: Rows,
     ) -> Choice:
         """The best of the placements in which a trial places the group."""
-        pods = [attempt.pod for attempt in attempts]
         promise = self._scores(framework, pods, kinds, placements, chosen)
         whole: list[_Trial] = []
         most, tried = None, 0
         for at in chosen[np.argsort(-promise, kind="stable")].tolist():
             if whole and tried > MAX_TRIED:
                 break
-            trial = self._trial(framework, pods, placements, at)
+            trial = self._trial(framework, pods, said, placements, at)
             tried += len(pods)
             if trial.has_failed:
                 return _at(placements, at)
@@ -265,7 +272,12 @@ class PodGroupPlacements:
     # --- trials ---------------------------------------------------------------------------------
 
     def _trial(
-        self, framework: Framework, pods: Sequence[PodInfo], placements: Placements, at: int
+        self,
+        framework: Framework,
+        pods: Sequence[PodInfo],
+        said: Said,
+        placements: Placements,
+        at: int,
     ) -> _Trial:
         """Place the members in one placement, and give everything back."""
         core, trial = self._core, _Trial(at, [])
@@ -275,7 +287,8 @@ class PodGroupPlacements:
         try:
             for pod in pods:
                 core.waiting.deciding = pod.uid
-                trial.hosts.append(self._try(framework, pod, rows, taken, trial))
+                found = self._found(framework, pod, said[pod.uid], rows)
+                trial.hosts.append(self._take(framework, pod, found, taken, trial))
                 if trial.has_failed:
                     break
         except PluginError:
@@ -288,21 +301,30 @@ class PodGroupPlacements:
             core.catch_up()
         return trial
 
-    def _try(
+    def _found(
+        self, framework: Framework, pod: PodInfo, advice: Advice | None, rows: Rows | None
+    ) -> ScheduleResult | None:
+        """The node for a member, of those that extenders let pass."""
+        core = self._core
+        core.catch_up()
+        about = framework, pod, core.snapshot, core.queue.nominator
+        if advice is None:
+            found = core.algorithm.schedule_pod(*about, rows)
+        else:
+            found = core.algorithm.schedule_advised(*about, advice, rows)
+        return found if isinstance(found, ScheduleResult) else None
+
+    def _take(
         self,
         framework: Framework,
         pod: PodInfo,
-        rows: Rows | None,
+        found: ScheduleResult | None,
         taken: list[tuple[CycleState, PodInfo]],
         trial: _Trial,
     ) -> Rows | None:
-        """The row of a node for a member, which is taken."""
+        """Take the node for a member; gives its row."""
         core = self._core
-        core.catch_up()
-        found = core.algorithm.schedule_pod(
-            framework, pod, core.snapshot, core.queue.nominator, rows
-        )
-        if not isinstance(found, ScheduleResult):
+        if found is None:
             return None
         placed, state = pod.on_node(found.suggested_host), found.state
         core.cache.assume_pod(placed)

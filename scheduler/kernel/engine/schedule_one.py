@@ -19,6 +19,7 @@ from scheduler.kernel.engine.failure import (
     failure_of,
     rejected_by,
 )
+from scheduler.kernel.engine.groups_asking import MAX_CALLS, NODES_CHANGE
 from scheduler.kernel.engine.placing import Placing
 from scheduler.kernel.engine.pod_group_cycle import PodGroupCycle
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
@@ -30,10 +31,6 @@ from scheduler.kernel.framework.types import QueuedPodInfo
 
 PLUGIN_METRICS_EVERY: Final = 10
 """Of so many cycles one has its plugin calls timed. Source: pluginMetricsSamplePercent."""
-
-MAX_CALLS: Final = 4
-"""How often extenders are asked from the beginning about one attempt."""
-NODES_CHANGE: Final = "the nodes that fit have changed each time extenders were asked about them"
 
 
 class Scheduler:
@@ -75,10 +72,15 @@ class Scheduler:
         """
         return (
             self.waking.has_more
-            or bool(self.group_cycle.members)
+            or self.group_cycle.has_turn
             or bool(self._core.waiting.settled)
             or self._extender_calls.has_turn
         )
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether no pod is taken off the queue: the group under way waits for an extender."""
+        return self.group_cycle.asking.is_waiting
 
     def schedule(self, limit: int) -> None:
         """Let an attempt go on, of a group or to ask extenders, or schedule the next ready pods.
@@ -90,16 +92,20 @@ class Scheduler:
         self.decided, self.scheduled = "", 0
         if core.waiting.settled or self.waking.has_more:
             return  # Their turn comes after each event; what they give back is there for the next.
-        if self.group_cycle.members:
-            self.decided = self.group_cycle.members[0].attempt.pod.uid
+        if self.group_cycle.has_turn:
             self.scheduled = self.group_cycle.go_on()
+            self.decided = self.group_cycle.decided
             return
         batch = Batch(core, min(limit, MAX_BATCH))
         attempt = self._extender_calls.next_in_line()
+        if attempt is not None and attempt.framework.is_member(attempt.pod):
+            self.decided = attempt.pod.uid
+            self.group_cycle.asking.ask(attempt)
+            return
         if attempt is not None:
             self._measured(attempt, lambda: self._scheduling_cycle(attempt, batch))
             return
-        queued = core.queue.pop()
+        queued = None if self.is_blocked else core.queue.pop()
         if queued is not None and core.is_member(queued.pod_info):
             self.decided = queued.pod_info.uid
             self.scheduled = self.group_cycle.schedule(queued)
@@ -128,8 +134,13 @@ class Scheduler:
         """An extender has answered a question, or has not."""
         self.decided, self.scheduled = "", 0
         attempt = self._extender_calls.asked_by(number)
-        if attempt is not None and attempt.extender_calls is not None:
-            calls = attempt.extender_calls
+        if attempt is None:
+            return
+        calls = attempt.extender_calls
+        if attempt.framework.is_member(attempt.pod):
+            self.decided = attempt.pod.uid
+            self.group_cycle.asking.answered(attempt, number, answer)
+        elif calls is not None:
             self._measured(attempt, lambda: self._take(attempt, calls, number, answer))
 
     # --- one pod --------------------------------------------------------------------------------

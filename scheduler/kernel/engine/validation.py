@@ -24,7 +24,7 @@ def validate_engine(
         core: the engine's state.
         attempts: those under way.
         executor: the evictions under way.
-        members: of the group that is under way.
+        members: of the group that is under way, and of those that ask extenders before that.
 
     Raises:
         SchedulerError: something is not; the message lists all that is wrong.
@@ -47,7 +47,7 @@ def _attempts(core: Core, attempts: Attempts, members: Sequence[Member]) -> Iter
     for attempt in attempts:
         key = attempt.pod.key
         if attempt.state is AttemptState.ASKING:
-            yield from _asking(core, attempts, attempt)
+            yield from _asking(core, attempts, attempt, is_member=attempt.id in undecided)
             continue
         may_be_undecided = attempt.id in undecided
         if attempt.state not in ACQUIRED or (attempt.state in UNDECIDED and not may_be_undecided):
@@ -61,15 +61,19 @@ def _attempts(core: Core, attempts: Attempts, members: Sequence[Member]) -> Iter
                 yield f"{key} is {attempt.state.value}, and in flight: {in_flight}"
 
 
-def _asking(core: Core, attempts: Attempts, attempt: Attempt) -> Iterator[str]:
-    """An attempt that asks extenders has no place yet; it waits for an answer or its turn."""
+def _asking(core: Core, attempts: Attempts, attempt: Attempt, *, is_member: bool) -> Iterator[str]:
+    """An attempt that asks extenders has no place yet; it waits for an answer or its turn.
+
+    A member may have its answers, and wait for those of the others.
+    """
     key, uid = attempt.pod.key, attempt.pod.uid
     if attempt.placed or core.cache.get_pod(uid) is not None:
         yield f"{key} is asking, and has a place in the cache"
     if not core.queue.is_in_flight(uid):
         yield f"{key} is asking, and not in flight"
     questions = () if attempt.extender_calls is None else attempt.extender_calls.open
-    if not questions and not attempts.extender_calls.is_in_line(attempt):
+    is_idle = not questions and not attempts.extender_calls.is_in_line(attempt)
+    if is_idle and not is_member:
         yield f"{key} is asking nothing, and waits for no turn"
     if any(attempts.extender_calls.question(number) is None for number in questions):
         yield f"{key} asks what nobody knows of"

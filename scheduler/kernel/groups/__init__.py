@@ -2,6 +2,7 @@
 
 from scheduler.kernel.groups.pod_groups import (
     GroupAttempt as GroupAttempt,
+    GroupKey as GroupKey,
     GroupMembers as GroupMembers,
     PodGroups as PodGroups,
 )

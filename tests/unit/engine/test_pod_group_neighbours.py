@@ -1,6 +1,5 @@
 """Pod groups beside other plugins, other profiles, and changes of the group."""
 
-from scheduler.config.types import Extender
 from scheduler.kernel.engine.events import Allowed, Decide, ObjectGone
 from tests.support.builders import make_pod_info
 from tests.unit.engine.gangs import (
@@ -91,18 +90,3 @@ def test_members_of_several_profiles_are_an_error_of_all() -> None:
     )
     assert [driven.message(pod) for pod in pods] == [told] * 2
     assert driven.conditions() == []
-
-
-def test_a_member_that_an_extender_has_a_say_about_is_an_error_of_all() -> None:
-    """It is said, and nothing is bound without asking."""
-    extender = Extender(url_prefix="http://e", filter_verb="filter")
-    driven = Gangs(3, extenders=(extender,))
-    driven.group(least=2)
-    pods = driven.members(2)
-
-    driven.handle(Decide())
-
-    told = "extenders cannot be asked about members of a pod group in this version"
-    assert driven.message(pods[0]) == told
-    assert driven.bound() == []
-    assert driven.conditions() == [("False", "SchedulerError", told)]

@@ -9,9 +9,26 @@ from random import Random
 import pytest
 
 from scheduler.api.pods import PodInfo
+from scheduler.config.types import Extender
 from scheduler.kernel.engine import AttemptState
-from scheduler.kernel.engine.events import BindFailed, Bound, Decide, Evicted, ObjectGone, ObjectSet
-from scheduler.kernel.engine.instructions import Bind, Evict, PatchStatus
+from scheduler.kernel.engine.events import (
+    Answered,
+    BindFailed,
+    Bound,
+    Decide,
+    Evicted,
+    ObjectGone,
+    ObjectSet,
+)
+from scheduler.kernel.engine.instructions import Ask, Bind, Evict, PatchStatus
+from scheduler.kernel.extender import (
+    Answer,
+    Filtered,
+    MetaVictims,
+    NoAnswer,
+    Preempted,
+    Verb,
+)
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.engine.gangs import Gangs
 
@@ -22,9 +39,10 @@ STEPS = 120
 class World:
     """What happens to an engine, drawn from a seed; checked after each step."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *extenders: Extender) -> None:
         self.draw = Random(seed)
-        self.driven = Gangs(ROOM, nodes=())
+        self.driven = Gangs(ROOM, nodes=(), extenders=extenders)
+        self._has_extenders = bool(extenders)
         self.nodes: list[str] = []
         self.least: dict[str, int | None] = {}
         self.pods: dict[str, PodInfo] = {}
@@ -54,16 +72,22 @@ class World:
             self._decide,
             self._pass_time,
             self._change_gang,
+            *([self._reply] * 3 if self._has_extenders else ()),
         ]
         for _ in range(STEPS):
             self.draw.choice(ways)()
             self._check()
         for _ in range(40):
-            while self._answer(may_fail=False) or self._evict() or self._nominate():
+            while self._settles():
                 self._check()
             self.driven.tick(1.0)
             self._decide()
             self._check()
+
+    def _settles(self) -> bool:
+        """Something that is under way comes to its end; says whether there was anything."""
+        is_replied = self._has_extenders and self._reply(may_fail=False)
+        return is_replied or self._answer(may_fail=False) or self._evict() or self._nominate()
 
     # --- what happens ---------------------------------------------------------------------------
 
@@ -112,6 +136,30 @@ class World:
         self.pods[bound.uid] = bound
         self.driven.handle(Bound(attempt.id))
         self.driven.set(bound)
+        return True
+
+    def _reply(self, *, may_fail: bool = True) -> bool:
+        """An extender agrees, or fails; says whether one was asked."""
+        calls = self.driven.engine.attempts.extender_calls
+        numbers = [ask.question for ask in self.driven.all(Ask)]
+        found = {number: calls.question(number) for number in numbers}
+        numbers = [number for number in numbers if found[number] is not None]
+        if not numbers:
+            return False
+        number = self.draw.choice(numbers)
+        known = found[number]
+        assert known is not None
+        question = known[0]
+        answer: Answer = Filtered(question.nodes)
+        if question.verb is Verb.PREEMPT:
+            victims = {
+                each.node_name: MetaVictims(tuple(pod.uid for pod in each.victims))
+                for each in question.candidates
+            }
+            answer = Preempted(victims)
+        if may_fail and self.draw.random() < 0.2:
+            answer = NoAnswer("down")
+        self.driven.handle(Answered(number, answer))
         return True
 
     def _evict(self) -> bool:
@@ -202,3 +250,14 @@ def test_gangs_run_whole_or_wait_for_a_reason(seed: int) -> None:
 
     worlds[0].check_end()
     assert worlds[0].driven.instructions == worlds[1].driven.instructions
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_they_do_so_with_extenders_that_answer_late_or_fail(seed: int) -> None:
+    """Whatever happens while one thinks; at the end no question is open."""
+    world = World(seed, Extender(url_prefix="http://e", filter_verb="f", preempt_verb="x"))
+    world.run()
+
+    world.check_end()
+    assert world.driven.engine.attempts.extender_calls.counts() == (0, 0)
+    assert world.driven.engine.scheduler.group_cycle.all_members() == []

@@ -90,10 +90,15 @@ class Feasibility(msgspec.Struct):
         """Why no node fits; see `AttemptDiagnosis`."""
         return AttemptDiagnosis(self, snapshot, refused)
 
-    def diagnosis_within(self, rows: NDArray[np.intp], snapshot: Snapshot) -> "AttemptDiagnosis":
-        """Why none of some nodes fits, as if there were no others."""
+    def diagnosis_within(
+        self,
+        rows: NDArray[np.intp],
+        snapshot: Snapshot,
+        refused: Mapping[str, Status | None] | None = None,
+    ) -> "AttemptDiagnosis":
+        """Why none of some nodes fits, as if there were no others; see `AttemptDiagnosis`."""
         return AttemptDiagnosis(
-            replace(self, verdicts=self._verdicts_on(rows)), snapshot, rows=rows
+            replace(self, verdicts=self._verdicts_on(rows)), snapshot, refused, rows
         )
 
     def _verdicts_on(self, rows: NDArray[np.intp]) -> Verdicts | None:

@@ -1,0 +1,206 @@
+"""Pod groups that ask extenders about their members before it is their turn.
+
+Nothing is held meanwhile, and other pods and groups are decided. Members ask at the same time, as
+single pods do, and wait in the same line. When the last has its answers, the group is placed with
+what was said. Members that come until then belong to it.
+
+A group under way asks again only where what was said is of no use: nodes fit that were not asked
+about, or victims are to be agreed to. Then its members hold their places, and nothing is taken off
+the queue until the answer is there.
+
+Source: kubernetes pkg/scheduler/schedule_one.go (findNodesThatPassExtenders) v1.36.
+Differs: upstream asks about one member after the other, each with those before it in their places.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from scheduler.kernel.engine.algorithm import ScheduleResult, Unschedulable
+from scheduler.kernel.engine.attempt import Attempt, AttemptState
+from scheduler.kernel.engine.core import Core
+from scheduler.kernel.engine.failure import Failure
+from scheduler.kernel.engine.group_members import Member, guarded
+from scheduler.kernel.engine.pending_extender_calls import PendingExtenderCalls
+from scheduler.kernel.extender import Advice, Answer
+from scheduler.kernel.framework.interface import Candidate
+from scheduler.kernel.groups import GroupKey
+
+MAX_CALLS: Final = 4
+"""How often extenders are asked from the beginning about one attempt."""
+NODES_CHANGE: Final = "the nodes that fit have changed each time extenders were asked about them"
+
+
+class _Group(msgspec.Struct):
+    """A group that waits for answers.
+
+    Attributes:
+        members: all of them.
+        asking: the attempts of those that wait for answers, or for their turn to ask.
+    """
+
+    members: list[Member]
+    asking: set[int]
+
+
+class GroupsAsking:
+    """The groups that wait for answers, and the member under way that does."""
+
+    def __init__(self, core: Core, calls: PendingExtenderCalls) -> None:
+        self._core = core
+        self._calls = calls
+        self._groups: dict[GroupKey, _Group] = {}
+        self._ready: deque[GroupKey] = deque()
+        """Those of `_groups` that wait for nothing more."""
+        self._asking: dict[int, tuple[Member, GroupKey]] = {}
+        self._under_way: Member | None = None
+        calls.tell_end_to(self._ended)
+
+    # --- before their turn ------------------------------------------------------------------------
+
+    @property
+    def has_ready(self) -> bool:
+        """Whether a group has all answers."""
+        return bool(self._ready)
+
+    def members(self) -> list[Member]:
+        """Those of all groups that wait."""
+        return [member for group in self._groups.values() for member in group.members]
+
+    def begin(self, members: Sequence[Member]) -> bool:
+        """Have members wait for their turn to be asked about; says whether their group waits now.
+
+        Those of a group that waits already do so, too.
+        """
+        place = _place(members[0])
+        concerned = [each for each in members if self._calls.about_nodes(each.attempt.pod)]
+        group = self._groups.get(place)
+        if not concerned and group is None:
+            return False
+        if group is None:
+            group = self._groups[place] = _Group([], set())
+        group.members.extend(members)
+        group.asking.update(each.attempt.id for each in concerned)
+        for member in concerned:
+            self._asking[member.attempt.id] = member, place
+            self._calls.wait_in_line(member.attempt)
+        return True
+
+    def ask(self, attempt: Attempt) -> None:
+        """Ask about a member; it has its turn."""
+        known = self._asking.get(attempt.id)
+        if known is not None:
+            member, _ = known
+            guarded(self._core, member, self._ask)
+            self._note(member)
+
+    def take_ready(self) -> list[Member]:
+        """The members of a group that has all answers; they wait no more."""
+        return self._groups.pop(self._ready.popleft()).members
+
+    def _ask(self, member: Member) -> None:
+        self._core.catch_up()
+        self._calls.ask_about_nodes(member.attempt, tries_nominated=True)
+
+    def _note(self, member: Member) -> None:
+        """Go on with the group of a member if that was the last answer."""
+        if not _waits(member):
+            self._calls.leave_turn(member.attempt)
+            self._through(member.attempt.id)
+
+    def _through(self, attempt_id: int) -> None:
+        known = self._asking.pop(attempt_id, None)
+        if known is None:
+            return
+        _, place = known
+        group = self._groups[place]
+        group.asking.discard(attempt_id)
+        if not group.asking:
+            self._ready.append(place)
+
+    def _ended(self, attempt: Attempt) -> None:
+        """An attempt has ended, or has a place: it asks nothing any more."""
+        self._through(attempt.id)
+
+    # --- under way --------------------------------------------------------------------------------
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a member of the group under way waits for an answer."""
+        return self._under_way is not None and _waits(self._under_way)
+
+    def found(self, member: Member) -> ScheduleResult | Unschedulable | Failure | None:
+        """The node for a member, of those that extenders let pass; see `schedule_pod`.
+
+        Returns:
+            None while they are asked.
+
+        Raises:
+            PluginError: a plugin failed.
+        """
+        core, attempt, within = self._core, member.attempt, member.within
+        about = attempt.framework, attempt.pod, core.snapshot, core.queue.nominator
+        if not self._calls.about_nodes(attempt.pod):
+            return core.algorithm.schedule_pod(*about, within)
+        calls, advice = attempt.extender_calls, advice_of(attempt)
+        if calls is None or advice is None:
+            found = core.algorithm.schedule_pod(*about, within)
+            if not isinstance(found, ScheduleResult):
+                return found
+        else:
+            found = core.algorithm.schedule_advised(*about, advice, within)
+            if not isinstance(found, Unschedulable) or not found.unasked or calls.is_sample:
+                return found
+        return self._asked_anew(member)
+
+    def _asked_anew(self, member: Member) -> ScheduleResult | Unschedulable | Failure | None:
+        """Nodes fit that were not asked about."""
+        attempt = member.attempt
+        calls = attempt.extender_calls
+        if member.within is not None or (calls is not None and calls.begun >= MAX_CALLS):
+            # Rows that were chosen for a group do not wait for answers: they may be others by then.
+            return Failure(NODES_CHANGE)
+        self._under_way = member
+        self._calls.take_turn_at_once(attempt)
+        if self._calls.ask_about_nodes(attempt, tries_nominated=False):
+            return None
+        # All extenders are left alone at present.
+        return self.found(member)
+
+    def asks_about_victims(self, member: Member, candidates: Sequence[Candidate]) -> bool:
+        """Ask extenders for the victims of a member; says whether that is to be waited for."""
+        self._under_way = member
+        self._calls.take_turn_at_once(member.attempt)
+        return self._calls.ask_about_candidates(member.attempt, candidates)
+
+    def answered(self, attempt: Attempt, number: int, answer: Answer) -> None:
+        """An extender has answered a question about a member."""
+        member, _ = self._asking.get(attempt.id, (self._under_way, None))
+        if member is not None and member.attempt is attempt:
+            guarded(self._core, member, lambda about: self._take(about, number, answer))
+            self._note(member)
+
+    def _take(self, member: Member, number: int, answer: Answer) -> None:
+        calls = member.attempt.extender_calls
+        if calls is not None:
+            self._calls.take(member.attempt, calls, number, answer)
+
+
+def _waits(member: Member) -> bool:
+    """Whether there is an answer to come."""
+    attempt = member.attempt
+    if attempt.state is not AttemptState.ASKING or attempt.extender_calls is None:
+        return False
+    return member.failure is None and bool(attempt.extender_calls.open)
+
+
+def advice_of(attempt: Attempt) -> Advice | None:
+    """What was said about the nodes for a member; None where nothing was."""
+    return None if attempt.extender_calls is None else attempt.extender_calls.advice()
+
+
+def _place(member: Member) -> GroupKey:
+    pod = member.attempt.pod
+    return pod.namespace, pod.group_name
