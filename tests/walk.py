@@ -7,6 +7,7 @@ that is entered from the line of the watch until the bytes of the binding leave:
 plugins as well. Of pods that come together, those functions are counted that are entered for each
 of them, so what is done once for a batch falls out. With `--alone` one pod comes after the other,
 and each is evaluated by itself. What runs beside them (ticks, other watches) falls out, too.
+Bindings are answered late, so that only their requests leave while it is counted.
 """
 
 import sys
@@ -25,6 +26,8 @@ TOGETHER: Final = 32
 FIRST: Final = ("daemon/informers/intake.py", "Intake.take_line")
 LAST: Final = ("daemon/client/direct.py", "_Connection.send")
 _PRODUCT: Final = f"{Path(scheduler.__file__).parent}/"
+_LATE: Final = 3.0
+"""Seconds until a binding is answered."""
 _UNNAMED: Final = ("<lambda>", "<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>", "<module>")
 
 
@@ -73,6 +76,8 @@ def walks(together: int = 1) -> list[list[tuple[str, str]]]:
             walk = Walk(together)
             names = [f"p{number}-{each}" for each in range(together)]
             wanted = world.bindings() + together
+            # No answer comes before the last binding has left, so no event leaves either.
+            world.sandbox.faults.delay(_LATE, verb="create", path="*/binding", times=together)
             sys.setprofile(walk)
             for name in names:
                 world.pod(name, cpu="10m")
