@@ -172,12 +172,15 @@ class Driver:
             deadline = now() + SLICE_SECONDS
             start, cpu = now(), self._clock.cpu()
             # The rest of a slice is too short for a batch: its first evaluation costs half of one.
-            while deadline - start >= SLICE_SECONDS / 2 and engine.has_ready and outbox.has_room:
-                limit = min(outbox.room, self._pods_in(deadline - start))
+            while deadline - start >= SLICE_SECONDS / 2 and engine.has_ready:
+                room = outbox.room
+                if room <= 0:
+                    break
+                limit = min(room, self._pods_in(deadline - start))
                 end = self._submit_timed(Decide(limit), start, cpu)
                 self._pod_seconds = (end - start) / max(1, engine.scheduler.scheduled)
                 start = end
-            if engine.has_ready and outbox.has_room:
+            if engine.has_ready and outbox.room > 0:
                 await asyncio.sleep(0)
             else:
                 await self._ready.wait()

@@ -146,11 +146,6 @@ class Outbox:
         return self._binds.owed
 
     @property
-    def has_room(self) -> bool:
-        """Whether another pod may be scheduled."""
-        return self.room > 0
-
-    @property
     def has_room_again(self) -> bool:
         """Whether there is room for so many pods that it is worth beginning to decide."""
         most = self._settings.concurrency * AHEAD

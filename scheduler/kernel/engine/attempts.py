@@ -77,7 +77,8 @@ class Attempts:
     def forget(self, attempt: Attempt) -> None:
         """An attempt has come to its end."""
         del self._by_id[attempt.id]
-        self.extender_calls.forget(attempt)
+        if self._core.extenders.all:
+            self.extender_calls.forget(attempt)
         del self._by_uid[attempt.queued.pod_info.uid]
         self.bound.pop(attempt.id, None)
         self.doubtful.pop(attempt.id, None)

@@ -93,7 +93,8 @@ class BindingCycle:
 
     def _bind(self, attempt: Attempt) -> None:
         self._attempts.advance(attempt, AttemptEvent.BIND)
-        attempt.binder = self._attempts.extender_calls.binder(attempt)
+        if self._core.extenders.all:
+            attempt.binder = self._attempts.extender_calls.binder(attempt)
         self._send_bind(attempt)
 
     def _send_bind(self, attempt: Attempt) -> None:

@@ -221,16 +221,12 @@ class PendingExtenderCalls:
 
     def binder(self, attempt: Attempt) -> int | None:
         """The extender that is to bind an attempt's pod; None for the profile's plugins."""
-        if not self.extenders.all:
-            return None
         number = self.extenders.binder(attempt.pod)
         skipped = number is not None and self.extenders.is_skipped(number, self._core.now)
         return None if skipped else number
 
     def forget(self, attempt: Attempt) -> None:
         """An attempt asks no more."""
-        if not self.extenders.all:
-            return
         if attempt.extender_calls is not None:
             for number in attempt.extender_calls.open:
                 self._open.pop(number, None)

@@ -55,7 +55,8 @@ class Placing:
         pod = attempt.pod.on_node(node_name)
         attempt.placed, attempt.cycle_state = (pod,), state
         self._attempts.advance(attempt, AttemptEvent.FIT)
-        self._attempts.extender_calls.forget(attempt)
+        if core.extenders.all:
+            self._attempts.extender_calls.forget(attempt)
         core.cache.assume_pod(pod)
         self._failures.tell_states(core.states.reserved, pod)
         core.queue.found_place(pod.uid)

@@ -10,6 +10,8 @@ long to be served.
 from collections.abc import Iterator
 from typing import Any, Final
 
+from typing_extensions import override
+
 from scheduler.clock import MonotonicClock
 from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.queue.pod_heap import PodHeap
@@ -19,18 +21,22 @@ FAIR_AFTER_SECONDS: Final = 0.5
 _REMEMBERED_TURNS: Final = 128
 
 
-class ActiveQueue:
-    """A heap in the order of importance, and the same pods in the order of fair turns.
+class ActiveQueue(PodHeap):
+    """A heap in the order of importance, and the same pods in the order of fair turns."""
 
-    Attributes:
-        get: the pod with a UID, or None.
-    """
+    __slots__ = (
+        "_by_failures",
+        "_clock",
+        "_in_vain",
+        "_is_fair_turn",
+        "_turns",
+        "_wasting_since",
+    )
 
     def __init__(self, clock: MonotonicClock) -> None:
+        super().__init__()
         self._clock = clock
-        self._by_importance = PodHeap()
         self._by_failures = PodHeap()
-        self.get = self._by_importance.get
         self._turns = 0
         self._in_vain = 0
         """How many of these ended in a rejection."""
@@ -38,49 +44,36 @@ class ActiveQueue:
         """Since when half of them or more have."""
         self._is_fair_turn = False
 
-    def __len__(self) -> int:
-        return len(self._by_importance)
-
-    def __contains__(self, uid: object) -> bool:
-        return uid in self._by_importance
-
-    def __iter__(self) -> Iterator[QueuedPodInfo]:
-        """The pods, in no useful order."""
-        return iter(self._by_importance)
-
-    def in_order(self) -> list[QueuedPodInfo]:
-        """The pods, most important ones first."""
-        return self._by_importance.in_order()
-
+    @override
     def push(self, uid: str, queued: QueuedPodInfo, key: Any) -> None:
-        """Add a pod that is not here."""
-        self._by_importance.push(uid, queued, key)
+        super().push(uid, queued, key)
         self._by_failures.push(uid, queued, _fairness(queued))
 
+    @override
     def rekey(self, uid: str, key: Any) -> None:
-        """Give a pod another importance; its arrival stays."""
-        self._by_importance.rekey(uid, key)
-        queued = self._by_importance.get(uid)
+        super().rekey(uid, key)
+        queued = self.get(uid)
         if queued is not None:
             self._by_failures.rekey(uid, _fairness(queued))
 
+    @override
     def remove(self, uid: str) -> QueuedPodInfo | None:
-        """Take out the pod with this UID, if it is here."""
         self._by_failures.remove(uid)
-        return self._by_importance.remove(uid)
+        return super().remove(uid)
 
+    @override
     def pop(self) -> QueuedPodInfo | None:
-        """Take out the pod that is next; None when there is none."""
-        order, other = self._by_importance, self._by_failures
         since = self._wasting_since
-        if since is not None and len(order) and self._is_fair(since):
-            order, other = other, order
-        queued = order.pop()
+        if since is not None and len(self) and self._is_fair(since):
+            queued = self._by_failures.first()
+            if queued is not None:
+                self.remove(queued.pod_info.uid)
+        elif (queued := super().pop()) is not None:
+            self._by_failures.remove(queued.pod_info.pod.metadata.uid)
         if queued is None:
             self._turns = self._in_vain = 0
             self._wasting_since = None
             return None
-        other.remove(queued.pod_info.pod.metadata.uid)
         self._turns += 1
         self._weigh()
         return queued
@@ -92,9 +85,10 @@ class ActiveQueue:
             self._turns += 1
         return queued
 
+    @override
     def first(self) -> QueuedPodInfo | None:
         """The pod that is next; None when there is none, or when it may be another's turn."""
-        return None if self._wasting_since is not None else self._by_importance.first()
+        return None if self._wasting_since is not None else super().first()
 
     def note_rejection(self) -> None:
         """A pod was tried in vain."""
@@ -103,8 +97,7 @@ class ActiveQueue:
 
     def validate(self) -> Iterator[str]:
         """What is wrong, in words."""
-        one, other = set(self._by_importance), set(self._by_failures)
-        if one != other:
+        if set(self) != set(self._by_failures):
             yield "active pods have turns without importance, or importance without turns"
 
     def _weigh(self) -> None:

@@ -22,18 +22,19 @@ Whenever a pod would become active or go to back-off, except from back-off, the 
 are asked; a pod that one of them rejects goes to *unschedulable* as a gated pod instead.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from scheduler.clock import MonotonicClock
 from scheduler.kernel.framework.events import BACKOFF_COMPLETE, POP_FROM_BACKOFF_Q
+from scheduler.kernel.framework.status import Code
 from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.queue.active import ActiveQueue
 from scheduler.kernel.queue.backoff import BackoffQueue
 from scheduler.kernel.queue.dump import ACTIVE, BACKOFF, UNSCHEDULABLE
 from scheduler.kernel.queue.hints import QueueingStrategy
-from scheduler.kernel.queue.pre_enqueue import Gates
+from scheduler.kernel.queue.settings import QueueProfile
 from scheduler.kernel.queue.unschedulable_pods import UnschedulablePods
 from scheduler.observability.queue_metrics import QueueMetrics
 
@@ -56,7 +57,7 @@ class Moves:
         backoff: BackoffQueue,
         unschedulable: UnschedulablePods,
         *,
-        gates: Gates,
+        profiles: Mapping[str, QueueProfile],
         sort_key: SortKey,
         clock: MonotonicClock,
         metrics: QueueMetrics,
@@ -64,7 +65,7 @@ class Moves:
         self._active = active
         self._backoff = backoff
         self._unschedulable = unschedulable
-        self._gates = gates
+        self._profiles = profiles
         self._sort_key: SortKey = lambda queued: (queued.is_slow, sort_key(queued))
         self._clock = clock
         self._metrics = metrics
@@ -72,7 +73,7 @@ class Moves:
 
     def add(self, uid: str, queued: QueuedPodInfo, label: str) -> bool:
         """Put a new pod where it belongs, and say whether it is active."""
-        if self._gates.admit(queued):
+        if self._admit(queued):
             self.activate(uid, queued, label)
             return True
         self._unschedulable.add(uid, queued)
@@ -83,7 +84,7 @@ class Moves:
         self, uid: str, queued: QueuedPodInfo, strategy: QueueingStrategy, label: str
     ) -> str:
         """Put a pod that is in no queue where it belongs, and say where that is."""
-        if strategy is QueueingStrategy.SKIP or not self._gates.admit(queued):
+        if strategy is QueueingStrategy.SKIP or not self._admit(queued):
             self._unschedulable.add(uid, queued)
             return UNSCHEDULABLE
         if strategy is QueueingStrategy.AFTER_BACKOFF and self._backoff.is_backing_off(queued):
@@ -92,6 +93,33 @@ class Moves:
             return BACKOFF
         self.activate(uid, queued, label)
         return ACTIVE
+
+    def _admit(self, queued: QueuedPodInfo) -> bool:
+        """Whether all PreEnqueue plugins let the pod pass; else the first that does not gates it.
+
+        The plugin that gated the pod before is asked first, as it is the likeliest to do so again.
+        """
+        pod = queued.pod_info
+        name = pod.spec.scheduler_name
+        profile = self._profiles.get(name)
+        if profile is None:
+            return True
+        gating = queued.gating_plugin
+        status = profile.pre_enqueue(pod, gating)
+        queued.gate_failed = status.code is Code.ERROR
+        if status.is_success:
+            if gating:
+                queued.gating_plugin = ""
+                queued.last_failure = ""
+            return True
+        plugin = status.plugin
+        if plugin not in queued.unschedulable_plugins:
+            if plugin not in queued.pending_plugins:
+                self._metrics.unschedulable_pods[plugin, name].inc()
+            queued.unschedulable_plugins |= {plugin}
+        queued.gating_plugin = plugin
+        queued.last_failure = status.message
+        return False
 
     def activate(self, uid: str, queued: QueuedPodInfo, label: str) -> None:
         """Make a pod active that is in no queue."""
@@ -105,7 +133,7 @@ class Moves:
         queued = self._unschedulable.get(uid)
         if queued is not None and queued.is_gated:
             self._unschedulable.remove(uid)
-            self._gates.admit(queued)
+            self._admit(queued)
             self._unschedulable.add(uid, queued)
 
     def sort_anew(self, queued: QueuedPodInfo) -> None:

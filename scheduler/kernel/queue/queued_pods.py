@@ -9,6 +9,7 @@ from itertools import chain
 
 from scheduler.api.pods import PodInfo
 from scheduler.clock import MonotonicClock
+from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.queue.active import ActiveQueue
 from scheduler.kernel.queue.backoff import BackoffQueue, BackoffSettings
@@ -26,8 +27,6 @@ from scheduler.kernel.queue.equivalent_pods import Rejection
 from scheduler.kernel.queue.hints import QueueingHints
 from scheduler.kernel.queue.in_flight import InFlightPods
 from scheduler.kernel.queue.moves import Moves, SortKey
-from scheduler.kernel.queue.nominator import Nominator
-from scheduler.kernel.queue.pre_enqueue import Gates
 from scheduler.kernel.queue.readmission import Readmission
 from scheduler.kernel.queue.settings import (
     DEFAULT_SETTINGS,
@@ -73,7 +72,7 @@ class QueuedPods:
         self._slow = SlowPods(clock)
         self._in_flight = InFlightPods()
         self._readmission = Readmission()
-        self.nominator = Nominator()
+        self.nominator = NominatedPods()
         self._begin(sort_key, profiles, settings.backoff)
 
     def _begin(
@@ -91,7 +90,7 @@ class QueuedPods:
             self._active,
             self._backoff,
             self._unschedulable,
-            gates=Gates(profiles, self._metrics),
+            profiles=profiles,
             sort_key=sort_key,
             clock=self._clock,
             metrics=self._metrics,

@@ -79,9 +79,21 @@ class SchedulingQueue(QueuedPods):
 
     # --- what happens to waiting pods -------------------------------------------------------------
 
-    def add(self, pod: PodInfo) -> None:
-        """Take in a new pod without a node, one that `get` does not know."""
-        self._add_new(pod, _ADD_LABEL)
+    def add(self, pod: PodInfo, label: str = _ADD_LABEL) -> None:
+        """Take in a new pod without a node, one that `get` does not know.
+
+        Args:
+            pod: the pod.
+            label: of the event that brought it.
+        """
+        uid = pod.uid
+        if uid in self._in_flight:
+            # Deleted and back under the same UID: it never was gone.
+            self._in_flight.update(pod)
+            return
+        queued = QueuedPodInfo(pod, self._clock.monotonic())
+        if self._moves.add(uid, queued, label):
+            self.nominator.nominate(pod)
 
     def update(self, old: PodInfo, new: PodInfo) -> None:
         """Take over a newer version of a waiting pod; one that is unknown is added.
@@ -104,7 +116,7 @@ class SchedulingQueue(QueuedPods):
             self.nominator.update_nominated_pod(old, new)
             self._waking.update(queued, old, new)
         else:
-            self._add_new(new, _UPDATE_LABEL)
+            self.add(new, _UPDATE_LABEL)
 
     def delete(self, pod: PodInfo) -> None:
         """Forget a pod that is gone or has a node; if it is in flight, it will not come back."""
@@ -316,13 +328,13 @@ class SchedulingQueue(QueuedPods):
     # --- nominations ------------------------------------------------------------------------------
 
     def add_nominated_pod(self, pod: PodInfo, node_name: str | None = None) -> None:
-        """Nominate a pod as `Nominator.add_nominated_pod` does, unless it is gone meanwhile."""
+        """Nominate a pod as `NominatedPods.nominate` does, unless it is gone meanwhile."""
         self._settle(pod.uid)
         known = self.get(pod.uid)
         if known is None:
             self.nominator.delete_nominated_pod_if_exists(pod.uid)
             return
-        self.nominator.add_nominated_pod(known, node_name)
+        self.nominator.nominate(known, node_name)
         # Pods with a nomination are no longer like others.
         self._waking.refile(pod.uid)
 
@@ -345,15 +357,3 @@ class SchedulingQueue(QueuedPods):
             if queued is not None:
                 queued.is_slow = False
                 self._moves.sort_anew(queued)
-
-    # --- moves ------------------------------------------------------------------------------------
-
-    def _add_new(self, pod: PodInfo, label: str) -> None:
-        uid = pod.uid
-        if uid in self._in_flight:
-            # Deleted and back under the same UID: it never was gone.
-            self._in_flight.update(pod)
-            return
-        queued = QueuedPodInfo(pod, self._clock.monotonic())
-        if self._moves.add(uid, queued, label):
-            self.nominator.add_nominated_pod(pod)

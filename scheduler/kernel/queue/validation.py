@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from scheduler.errors import SchedulerError
+from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.queue.active import ActiveQueue
 from scheduler.kernel.queue.backoff import BackoffQueue
 from scheduler.kernel.queue.in_flight import InFlightPods
-from scheduler.kernel.queue.nominator import Nominator
 from scheduler.kernel.queue.readmission import Readmission
 from scheduler.kernel.queue.unschedulable_pods import UnschedulablePods
 
@@ -24,7 +24,7 @@ def validate_queue(
     unschedulable: UnschedulablePods,
     in_flight: InFlightPods,
     readmission: Readmission,
-    nominator: Nominator,
+    nominator: NominatedPods,
 ) -> None:
     """Check what is always true.
 

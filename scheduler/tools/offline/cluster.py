@@ -20,9 +20,9 @@ from scheduler.kernel.engine.outcome import TakeOutcome
 from scheduler.kernel.framework.handle import StateT
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.framework.runtime import Framework
+from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.runtime.shared_states import kinds_to_watch
 from scheduler.kernel.plugins.default_preemption import DefaultPreemption
-from scheduler.kernel.queue import Nominator
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.tools.offline.asking import Asker, WrittenObjects
 from scheduler.tools.offline.progress import Progress, no_progress
@@ -62,7 +62,7 @@ class ClusterState(msgspec.Struct, frozen=True):
         return self.engine.core.snapshot
 
     @property
-    def nominator(self) -> Nominator:
+    def nominator(self) -> NominatedPods:
         """Which pods are nominated to which nodes."""
         return self.engine.core.queue.nominator
 

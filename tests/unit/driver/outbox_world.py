@@ -168,7 +168,7 @@ def press(
         number = 0
         while clock.now < seconds:
             if world.outbox.has_room_again:
-                while world.outbox.has_room:
+                while world.outbox.room > 0:
                     number += 1
                     world.outbox.bind(bind(f"p{number}", number))
             await asyncio.sleep(0.005)

@@ -103,7 +103,7 @@ def test_no_more_events_are_owed_than_allowed_while_none_gets_through() -> None:
         await settle()
         assert world.outbox.events.owed == MAX_OWED
         assert len(world.writes.names("bind")) == MAX_OWED
-        assert not world.outbox.has_room
+        assert world.outbox.room <= 0
 
         world.writes.held = set()
         world.writes.release("event")
@@ -148,11 +148,11 @@ def test_evictions_leave_only_while_there_is_room_for_their_events() -> None:
             world.outbox.evict(evict(f"v{number}"))
         await settle()
         under_way = world.writes.hanging("evict")
-        assert world.outbox.has_room
+        assert world.outbox.room > 0
         for number in range(2 * MAX_OWED):
             world.outbox.tell(tell(f"q{number}", once=False))
         assert world.outbox.events.owed == MAX_OWED - under_way
-        assert not world.outbox.has_room
+        assert world.outbox.room <= 0
 
         world.writes.held = {"event"}
         world.writes.release("evict")
@@ -220,15 +220,15 @@ def test_there_is_room_again_after_a_backlog_of_binds() -> None:
     async def story(world: World) -> None:
         world.writes.held = {"bind"}
         for number in range(CONCURRENCY * (AHEAD + 1)):
-            assert world.outbox.has_room
+            assert world.outbox.room > 0
             world.outbox.bind(bind(f"p{number}", number))
             await asyncio.sleep(0)
-        assert not world.outbox.has_room
+        assert world.outbox.room <= 0
         before = world.on_sent
         world.writes.release("bind", 1)
         await settle()
         assert world.on_sent == before + 1
-        assert world.outbox.has_room
+        assert world.outbox.room > 0
 
     play(story)
 
@@ -240,7 +240,7 @@ def test_without_a_bound_only_the_backlog_counts() -> None:
         world.writes.held = {"event"}
         for number in range(2 * MAX_OWED):
             world.outbox.tell(tell(f"q{number}", once=False))
-        assert world.outbox.has_room
+        assert world.outbox.room > 0
 
     assert play(story, max_owed=0).dropped == []
 

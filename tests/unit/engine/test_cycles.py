@@ -244,7 +244,7 @@ def test_places_kept_for_nominated_pods(priority: int, fits: bool) -> None:
     """Only a more important pod may take them."""
     under_test = EngineUnderTest(PodLimit(1), Everything())
     nominator = under_test.engine.core.queue.nominator
-    nominator.add_nominated_pod(make_pod_info("vip", priority=10), "n")
+    nominator.nominate(make_pod_info("vip", priority=10), "n")
     under_test.add(priority=priority)
 
     under_test.run()

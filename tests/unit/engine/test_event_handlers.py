@@ -272,7 +272,7 @@ def test_an_assumed_pod_is_no_longer_nominated() -> None:
     """Or its place would be kept twice."""
     driven = DrivenEngine()
     pod = driven.add("p")
-    driven.engine.core.queue.nominator.add_nominated_pod(pod, "n")
+    driven.engine.core.queue.nominator.nominate(pod, "n")
 
     driven.handle(Decide())
 

@@ -231,7 +231,7 @@ def test_room_that_is_kept_for_a_nominated_pod_does_not_count() -> None:
     racks = Racks("a", "b")
     racks.pod("x", cpu="2", node_name="n0")
     kept = make_pod_info("kept", requests={"cpu": "2"})
-    racks.engine.core.queue.nominator.add_nominated_pod(kept, "n1")
+    racks.engine.core.queue.nominator.nominate(kept, "n1")
 
     racks.gang("g", 3, least=1)
     racks.run()

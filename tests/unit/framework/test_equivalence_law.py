@@ -20,8 +20,8 @@ from scheduler.config.load import load_object
 from scheduler.daemon.bootstrap import FrameworkBuilder
 from scheduler.kernel.cache import Cache
 from scheduler.kernel.framework.runtime import Framework, ProfilePlugins
+from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.shortcuts import Shortcuts
-from scheduler.kernel.queue import Nominator
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.tools.offline.defaults import completed_pod
 from tests.parity.generator.cluster import Cluster, new_namespaces, new_node, new_pod
@@ -48,7 +48,7 @@ class History:
             feature.shape_cluster(self.draw, self.objects)
         self.cache = Cache()
         self.namespaces: dict[str, dict[str, str]] = {}
-        self.nominator = Nominator()
+        self.nominator = NominatedPods()
         self.nominees: list[PodInfo] = []
         """Pods that were nominated to a node once."""
         self.assumed: dict[str, PodInfo] = {}
@@ -144,7 +144,7 @@ class History:
 
     def nominate(self) -> None:
         pod = self.new_pod() if self.draw.maybe(0.5) else self.like(self.draw.pick(self.shapes))
-        self.nominator.add_nominated_pod(pod, self.some_node())
+        self.nominator.nominate(pod, self.some_node())
         self.nominees.append(pod)
         if len(self.nominator) > MOST_NOMINATED:
             oldest = next(iter(self.nominator))
@@ -207,7 +207,7 @@ class History:
 
 
 def judgement(
-    framework: Framework, pod: PodInfo, snapshot: Snapshot, nominator: Nominator
+    framework: Framework, pod: PodInfo, snapshot: Snapshot, nominator: NominatedPods
 ) -> dict[str, Any]:
     """Everything a framework says about a pod, in terms that do not depend on row numbers."""
     found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominator)

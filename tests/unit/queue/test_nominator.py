@@ -3,12 +3,12 @@
 import pytest
 
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.queue import Nominator
+from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from tests.support.builders import make_node, make_pod_info, make_snapshot
 from tests.support.queueing import QueueUnderTest
 
 
-def nominations(nominator: Nominator) -> dict[str, list[str]]:
+def nominations(nominator: NominatedPods) -> dict[str, list[str]]:
     """Names of pods by node."""
     assert list(nominator.validate()) == []
     return {
@@ -34,10 +34,10 @@ def test_a_nomination_comes_from_preemption_or_from_the_status(
     status: str, node_name: str | None, expected: dict[str, list[str]]
 ) -> None:
     """Without an order from preemption the pod's status counts; earlier nominations never do."""
-    nominator = Nominator()
-    nominator.add_nominated_pod(pod(), "earlier")
+    nominator = NominatedPods()
+    nominator.nominate(pod(), "earlier")
 
-    nominator.add_nominated_pod(pod(node=status), node_name)
+    nominator.nominate(pod(node=status), node_name)
 
     assert nominations(nominator) == expected
     assert len(nominator) == len(expected)
@@ -59,8 +59,8 @@ def test_updates_keep_nominations_that_the_server_does_not_know_yet(
     ours: str, old: str, new: str, expected: str
 ) -> None:
     """Only an update without any nomination leaves ours alone."""
-    nominator = Nominator()
-    nominator.add_nominated_pod(pod(), ours)
+    nominator = NominatedPods()
+    nominator.nominate(pod(), ours)
     newer = pod(node=new)
 
     nominator.update_nominated_pod(pod(node=old), newer)
@@ -71,9 +71,9 @@ def test_updates_keep_nominations_that_the_server_does_not_know_yet(
 
 def test_pods_of_a_node_keep_their_order() -> None:
     """Nominated pods are listed in order of their nomination, each once."""
-    nominator = Nominator()
+    nominator = NominatedPods()
     for name in ("a", "b", "c", "a"):
-        nominator.add_nominated_pod(pod(name), "n")
+        nominator.nominate(pod(name), "n")
 
     nominator.delete_nominated_pod_if_exists(pod("b").uid)
     nominator.delete_nominated_pod_if_exists("unknown")
@@ -83,11 +83,11 @@ def test_pods_of_a_node_keep_their_order() -> None:
 
 def test_a_pod_leaves_room_for_its_equals_and_betters() -> None:
     """Nominated pods of lower priority, and the pod itself, are not in its way."""
-    nominator = Nominator()
+    nominator = NominatedPods()
     for name, priority, node in (("low", 1, "n1"), ("same", 5, "n1"), ("high", 9, "n2")):
-        nominator.add_nominated_pod(pod(name, priority=priority), node)
+        nominator.nominate(pod(name, priority=priority), node)
     itself = pod("p", priority=5)
-    nominator.add_nominated_pod(itself, "n1")
+    nominator.nominate(itself, "n1")
 
     snapshot = make_snapshot([make_node("n1"), make_node("n2")])
     before = nominator.before(itself, snapshot)

@@ -3,8 +3,9 @@
 Every other pod of no higher priority must leave room for them, so each attempt asks about all of
 them at once.
 
-Source: kubernetes pkg/scheduler/backend/queue/nominator.go,
-pkg/scheduler/framework/runtime/framework.go (addGENominatedPods) v1.36.
+Source: kubernetes pkg/scheduler/backend/queue/nominator.go (pods themselves are kept here, not
+references; an empty nomination is no entry), pkg/scheduler/framework/runtime/framework.go
+(addGENominatedPods) v1.36.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -154,9 +155,17 @@ class NominatedPods:
             return None
         return Nominated(self._pods, slots, rows[slots], kinds[slots])
 
-    def nominate(self, pod: PodInfo, node_name: str) -> None:
-        """Nominate a pod, in place of an earlier nomination; an empty name withdraws that."""
+    def nominate(self, pod: PodInfo, node_name: str | None = None) -> None:
+        """Nominate a pod, in place of an earlier nomination.
+
+        Args:
+            pod: the pod.
+            node_name: the node; empty withdraws the nomination; None takes what the pod's status
+                says, and withdraws the nomination when it says nothing.
+        """
         uid = pod.uid
+        if node_name is None:
+            node_name = pod.pod.status.nominated_node_name
         self.delete_nominated_pod_if_exists(uid)
         if not node_name:
             return
@@ -169,6 +178,19 @@ class NominatedPods:
             self._columns = np.hstack((self._columns, np.zeros_like(self._columns)))
         self._fill(slot)
         self._note(slot)
+
+    def update_nominated_pod(self, old: PodInfo, new: PodInfo) -> None:
+        """Take over a newer version of a pod.
+
+        A nomination made here reaches the API server later than other updates of the pod reach us.
+        So an update in which neither version has a nomination leaves ours alone.
+        """
+        current = self.node_of(new.uid)
+        stated = new.pod.status.nominated_node_name
+        if stated or old.pod.status.nominated_node_name:
+            self.nominate(new)
+        elif current is not None:
+            self.nominate(new, current)
 
     def delete_nominated_pod_if_exists(self, uid: str) -> None:
         """Withdraw the nomination of a pod, if there is one."""
