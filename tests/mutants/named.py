@@ -610,4 +610,26 @@ FAULTS: Final = (
         "    if type(two) is not Quantity:\n",
         _EXPRESSIONS + "test_values",
     ),
+    NamedFault(
+        "plugins that are not trusted are asked about pods to come",
+        "kernel/framework/runtime/class_plugins",
+        "            each.is_trusted and each not in self.raw_scores for each in of_pods\n",
+        "            each not in self.raw_scores for each in of_pods\n",
+        "tests/unit/framework/test_pod_classes.py::test_who_is_asked_about_pods_to_come",
+    ),
+    NamedFault(
+        "what must be normalized is foreseen as if it were a total",
+        "kernel/framework/runtime/class_plugins",
+        "            each.is_trusted and each not in self.raw_scores for each in of_pods\n",
+        "            each.is_trusted for each in of_pods\n",
+        "tests/unit/framework/test_pod_classes.py::test_who_is_asked_about_pods_to_come",
+    ),
+    NamedFault(
+        "nodes that sampling left out are asked about once an extender has refused the sample",
+        "kernel/engine/algorithm",
+        "            is_sample = len(rows) < len(found.feasible_rows())\n",
+        "",
+        "tests/unit/engine/test_asking.py::"
+        "test_nodes_left_out_of_a_sample_are_not_asked_about_afterwards",
+    ),
 )

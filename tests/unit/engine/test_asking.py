@@ -193,6 +193,19 @@ def test_nodes_that_came_meanwhile_are_asked_about_when_no_other_fits() -> None:
     assert len(engine.asks) == 4
 
 
+def test_nodes_left_out_of_a_sample_are_not_asked_about_afterwards() -> None:
+    """As upstream: an extender that refuses the sample has refused the pod."""
+    engine = Asking(FILTERS, nodes=tuple(f"n{number}" for number in range(120)))
+    engine.engine.core.algorithm.percentage_of_nodes_to_score = 10
+    pod = engine.add()
+    sample = engine.nodes_asked()
+    engine.say(Filtered(()))
+
+    assert len(sample) == 100
+    assert engine.stage(pod) == "unschedulable"
+    assert len(engine.asks) == 1
+
+
 def test_all_nodes_are_gone_meanwhile() -> None:
     """As if there had been none."""
     engine = Asking(FILTERS, nodes=("a",))

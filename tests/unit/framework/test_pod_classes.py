@@ -4,6 +4,7 @@ from collections.abc import Hashable
 from typing import Any
 from weakref import ref
 
+import numpy as np
 import pytest
 from typing_extensions import override
 
@@ -19,6 +20,7 @@ from tests.support.fake_plugins import (
     ColumnScore,
     NodeFilter,
     PreFilter,
+    RelativeScore,
     make_framework,
     make_snapshot,
 )
@@ -224,3 +226,28 @@ def test_a_kind_is_signed_once() -> None:
 
     assert signed == ["S", "T", "S", "S", "S"]
     assert framework.classes.hits == 2
+
+
+@pytest.mark.parametrize(
+    ("trusted", "scores", "is_foreseen"),
+    [
+        pytest.param(["Sums"], [], True, id="an in-tree filter"),
+        pytest.param([], [], False, id="another filter"),
+        pytest.param(
+            ["Sums", "Raw"], [RelativeScore("Raw", {}, reads=Reads.SUMS)], False, id="a raw score"
+        ),
+    ],
+)
+def test_who_is_asked_about_pods_to_come(
+    trusted: list[str], scores: list[ColumnScore], is_foreseen: bool
+) -> None:
+    """In-tree plugins that read sums, unless scores must be normalized: others judge what is."""
+    plugin = ColumnFilter("Sums", {}, reads=Reads.SUMS)
+    framework = make_framework(plugin, *scores, trusted=trusted)
+    pod, snapshot = make_pod_info("p"), make_snapshot("n")
+    pod_class = framework.filtering.find_nodes_that_fit(pod, snapshot).pod_class
+    plugin.rows_asked.clear()
+    fits = pod_class.fits_with_more(snapshot, pod.shape, np.array([0]), np.array([1.0]))
+
+    assert (fits is not None) == is_foreseen
+    assert len(plugin.rows_asked) == is_foreseen
