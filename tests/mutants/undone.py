@@ -303,7 +303,7 @@ FOUND: Final = (
     ),
     Undone(
         "ticks hold ten rows against their pods however much there is to count",
-        "scheduler/kernel/engine/core.py",
+        "scheduler/kernel/engine/engine_state.py",
         "min(AUDITED_ROWS, max(1, AUDITED_COUNTS // (1 + self.snapshot.counted_classes)))",
         "AUDITED_ROWS",
         "tests/unit/engine/test_audit_cost.py"

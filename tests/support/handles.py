@@ -4,19 +4,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from scheduler.kernel.framework.events import ObjectKind
-from scheduler.kernel.framework.handle import Backing, Handle, SharedState
+from scheduler.kernel.framework.handle import Handle, PluginServices, SharedState
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
 
 
-def make_backing(**filled: Any) -> Backing:
+def make_services(**filled: Any) -> PluginServices:
     """What is behind handles; only what is given has been filled in."""
     instruments = Instruments()
-    backing = Backing(SharedStates(FrameworkMetrics(instruments)), instruments, lambda: 0.0)
+    services = PluginServices(SharedStates(FrameworkMetrics(instruments)), instruments, lambda: 0.0)
     for name, value in filled.items():
-        setattr(backing, name, value)
-    return backing
+        setattr(services, name, value)
+    return services
 
 
 def make_handle(
@@ -27,6 +27,6 @@ def make_handle(
     **filled: Any,
 ) -> Handle:
     """A handle with these shared states; one that belongs to no plugin may ask for any."""
-    backing = make_backing(**filled)
-    backing.states._states.update(shared or {})
-    return Handle(backing, profile=profile, watches=watches)
+    services = make_services(**filled)
+    services.states._states.update(shared or {})
+    return Handle(services, profile=profile, watches=watches)

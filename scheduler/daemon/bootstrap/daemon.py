@@ -144,11 +144,11 @@ class RunningDaemon:
             on_failed=lambda problem: log.error("Plugin failed", err=str(problem)),
             out_of_tree=plugins,
         )
-        builder.backing.epoch = clock.wall().timestamp() - clock.monotonic()
+        builder.services.epoch = clock.wall().timestamp() - clock.monotonic()
         engine = self._build_engine(builder, seed)
         self.driver = Driver(engine, clock, event_logs=self._recorders.logs)
         self.driver.plugin_api = PluginApi(writes, (RESOURCE_CLAIMS,), self.driver.submit)
-        builder.backing.api = self.driver.plugin_api
+        builder.services.api = self.driver.plugin_api
         self._pods = pods_kind(options.pod_group_apis)
         self._kept = kept_for(engine.core.extenders, self._pods)
         if engine.core.extenders:

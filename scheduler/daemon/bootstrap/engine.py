@@ -57,7 +57,7 @@ def build_engine(  # noqa: PLR0913 - what differs between a daemon, a file and a
             config.extenders,
             is_validating,
         ),
-        backing=builder.backing,
+        services=builder.services,
         states=builder.states,
         kinds={watched_kind(kind).name: kind for kind in kinds_to_watch(frameworks.values())},
         tracer=tracer,

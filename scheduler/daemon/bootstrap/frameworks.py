@@ -16,7 +16,7 @@ from scheduler.config.problems import ConfigError, Problems
 from scheduler.config.types import ExtensionPoint, KubeSchedulerConfiguration, KubeSchedulerProfile
 from scheduler.config.walker import decode_foreign, unreadable
 from scheduler.errors import SchedulerError
-from scheduler.kernel.framework.handle import Backing, Handle, watched_kinds
+from scheduler.kernel.framework.handle import Handle, PluginServices, watched_kinds
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.framework.runtime import Framework, PluginError, ProfilePlugins
 from scheduler.kernel.framework.runtime.framework import DEFAULT_CLASS_CACHE_BYTES
@@ -107,7 +107,7 @@ class FrameworkBuilder:
 
     Attributes:
         states: what plugins share; to be told of everything that happens.
-        backing: what handles give away; filled in by the caller that composes the daemon.
+        services: what handles give away; filled in by the caller that composes the daemon.
         own_plugins: the extension points of the out-of-tree plugins.
     """
 
@@ -124,7 +124,7 @@ class FrameworkBuilder:
         instruments = instruments or Instruments()
         self._metrics = FrameworkMetrics(instruments)
         self.states = SharedStates(self._metrics)
-        self.backing = Backing(self.states, instruments, now)
+        self.services = PluginServices(self.states, instruments, now)
         self._now = now
         self._time_limit = time_limit
         self._on_failed = on_failed
@@ -192,7 +192,7 @@ class FrameworkBuilder:
         self, plugin_type: type[Plugin], name: str, profile: KubeSchedulerProfile
     ) -> Plugin:
         watches = watched_kinds(plugin_type)
-        handle = Handle(self.backing, name, profile.scheduler_name, watches)
+        handle = Handle(self.services, name, profile.scheduler_name, watches)
         try:
             self.states.watch(watches)
             return plugin_type(_args(plugin_type, profile.raw_args(name)), handle)

@@ -63,7 +63,7 @@ class Ahead:
         self.places: frozenset[str] = frozenset()
         self.looks = 0
         self.running: Sequence[PodInfo] = ()
-        self._backing = engine.backing
+        self._services = engine.services
         self._nominated = core.queue.nominator
         self._framework = framework.beside()
         self._algorithm = SchedulingAlgorithm(
@@ -141,7 +141,7 @@ class Ahead:
     def _look(self, pod: PodInfo) -> str:
         """The node for a pod; empty for none."""
         self.looks += 1
-        with self._backing.on_fork(self._world, self._states):
+        with self._services.on_fork(self._world, self._states):
             found = self._algorithm.schedule_pod(self._framework, pod, self._world, self._nominated)
         return found.suggested_host if isinstance(found, ScheduleResult) else ""
 

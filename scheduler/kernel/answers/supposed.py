@@ -8,7 +8,7 @@ from scheduler.api.devices import ResourceClaim
 from scheduler.kernel.devices.claim_catalog import CLAIM, ClaimCatalog
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.framework.events import ObjectKind
-from scheduler.kernel.framework.handle import Backing
+from scheduler.kernel.framework.handle import PluginServices
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
 from scheduler.kernel.snapshot import Snapshot
 
@@ -17,7 +17,7 @@ def supposed_devices(engine: Engine) -> "SupposedDevices | None":
     """What may be supposed of an engine's devices; None where no plugin reads them."""
     states = engine.core.states
     catalog = states.known(ClaimCatalog)
-    return None if catalog is None else SupposedDevices(catalog, engine.backing, states)
+    return None if catalog is None else SupposedDevices(catalog, engine.services, states)
 
 
 class SupposedDevices:
@@ -27,9 +27,11 @@ class SupposedDevices:
         catalog: what there is. Not to be changed.
     """
 
-    def __init__(self, catalog: ClaimCatalog, backing: Backing, states: SharedStates) -> None:
+    def __init__(
+        self, catalog: ClaimCatalog, services: PluginServices, states: SharedStates
+    ) -> None:
         self.catalog = catalog
-        self._backing = backing
+        self._services = services
         self._states = states
         self._fork: SharedStates | None = None
 
@@ -52,7 +54,7 @@ class SupposedDevices:
             PluginError: the catalog cannot be forked.
         """
         states = self._states.with_own(ClaimCatalog, lambda known: known.for_new_node(like, node))
-        with self._backing.on_fork(snapshot, states):
+        with self._services.on_fork(snapshot, states):
             yield
 
     @contextmanager
@@ -62,7 +64,7 @@ class SupposedDevices:
         if self._fork is None:
             self._fork = self._states.with_own(ClaimCatalog)
         catalog = self._fork.shared(ClaimCatalog, "")
-        with self._backing.on_fork(snapshot, self._fork):
+        with self._services.on_fork(snapshot, self._fork):
             for kind, old, new in changes:
                 catalog.on_event(kind, old, new)
             try:

@@ -6,7 +6,7 @@ What is done on the way is in `schedule_one`, `binding_cycle` and `scheduling_fa
 from collections.abc import Iterator
 
 from scheduler.kernel.engine.attempt import Attempt, AttemptEvent, AttemptState
-from scheduler.kernel.engine.core import Core
+from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.pending_extender_calls import PendingExtenderCalls
 from scheduler.kernel.framework.types import QueuedPodInfo
 
@@ -21,7 +21,7 @@ class Attempts:
             first.
     """
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: EngineState) -> None:
         self._core = core
         self._by_id: dict[int, Attempt] = {}
         self._by_uid: dict[str, Attempt] = {}

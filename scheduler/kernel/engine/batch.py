@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.algorithm import ScheduleResult
-from scheduler.kernel.engine.core import Core
+from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.runtime.lookahead import Lookahead
 
@@ -33,7 +33,9 @@ class Batch:
         within: the rows of the only nodes worth looking at; None for all.
     """
 
-    def __init__(self, core: Core, limit: int = 0, within: NDArray[np.intp] | None = None) -> None:
+    def __init__(
+        self, core: EngineState, limit: int = 0, within: NDArray[np.intp] | None = None
+    ) -> None:
         self.left = limit
         self.within = within
         self._core = core

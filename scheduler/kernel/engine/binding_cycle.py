@@ -8,7 +8,7 @@ from typing import Final
 
 from scheduler.kernel.engine.attempt import Attempt, AttemptEvent, AttemptState
 from scheduler.kernel.engine.attempts import Attempts
-from scheduler.kernel.engine.core import Core
+from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.events import Rejected
 from scheduler.kernel.engine.failure import Failure, nomination, rejected_by, scheduled
 from scheduler.kernel.engine.held import Settled
@@ -30,7 +30,7 @@ _BEFORE_BIND: Final = frozenset({AttemptState.RESERVED, AttemptState.PREBINDING}
 class BindingCycle:
     """What is done for pods that have a node and all that is reserved for them."""
 
-    def __init__(self, core: Core, attempts: Attempts, failures: FailureHandler) -> None:
+    def __init__(self, core: EngineState, attempts: Attempts, failures: FailureHandler) -> None:
         self._core = core
         self._attempts = attempts
         self._failures = failures

@@ -16,7 +16,7 @@ from scheduler.kernel.ends import RunDurations
 from scheduler.kernel.engine.algorithm import SchedulingAlgorithm
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.binding_cycle import BindingCycle
-from scheduler.kernel.engine.core import TRACE_LINES, Core, EventTime
+from scheduler.kernel.engine.engine_state import TRACE_LINES, EngineState, EventTime
 from scheduler.kernel.engine.event_handlers import (
     NamespaceEventHandlers,
     NodeEventHandlers,
@@ -63,7 +63,7 @@ from scheduler.kernel.engine.validation import validate_engine
 from scheduler.kernel.engine.waking_groups import GroupWaking
 from scheduler.kernel.extender import Extenders
 from scheduler.kernel.framework.events import ObjectKind
-from scheduler.kernel.framework.handle import Backing
+from scheduler.kernel.framework.handle import PluginServices
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
 from scheduler.kernel.queue import QueueSettings
@@ -116,7 +116,7 @@ class Engine:
         core: the state; for reading.
         attempts: the attempts under way; for reading.
         scheduler: what takes pods off the queue; for reading.
-        backing: what plugins see; to ask them about a fork.
+        services: what plugins see; to ask them about a fork.
         from_outside: takes the events that plugins post while the engine handles none (PreBind,
             Bind); the driver passes them to `handle`.
     """
@@ -126,7 +126,7 @@ class Engine:
         frameworks: Mapping[str, Framework],
         settings: EngineSettings,
         *,
-        backing: Backing,
+        services: PluginServices,
         states: SharedStates,
         kinds: Mapping[str, ObjectKind] | None = None,
         tracer: CycleTracer | None = None,
@@ -139,7 +139,7 @@ class Engine:
         Args:
             frameworks: the profiles by scheduler name.
             settings: seed and times.
-            backing: what plugins see of the engine; filled in here.
+            services: what plugins see of the engine; filled in here.
             states: what plugins share and list.
             kinds: by plural, the kinds that plugins read.
             tracer: hears of each cycle.
@@ -153,25 +153,25 @@ class Engine:
         self.from_outside: Callable[[Event], None] = self._inbox.append
         self._settings = settings
         self._rules_of = rules_of
-        self.backing = backing
+        self.services = services
         random = Random(settings.seed)  # noqa: S311 - breaks ties, keeps no secret
-        self.core = Core(
+        self.core = EngineState(
             frameworks=frameworks,
             cache=Cache(),
             snapshot=Snapshot(),
-            queue=build_queue(frameworks, time, settings.queue, QueueMetrics(backing.metrics)),
+            queue=build_queue(frameworks, time, settings.queue, QueueMetrics(services.metrics)),
             states=states,
-            backing=backing,
+            services=services,
             waiting=WaitingPods(self._post),
             algorithm=SchedulingAlgorithm(random, settings.percentage_of_nodes_to_score),
             extenders=Extenders(settings.extenders),
-            metrics=EngineMetrics(backing.metrics),
-            extender_metrics=ExtenderMetrics(backing.metrics),
+            metrics=EngineMetrics(services.metrics),
+            extender_metrics=ExtenderMetrics(services.metrics),
             tracer=tracer,
             take_outcome=take_outcome,
             stopwatch=stopwatch,
             time=time,
-            wall=lambda: backing.epoch + time.now,
+            wall=lambda: services.epoch + time.now,
             story=Story(),
             durations=RunDurations(),
             out=[],
@@ -194,7 +194,7 @@ class Engine:
             "namespaces": NamespaceEventHandlers(self.core),
         }
         states.begin(lambda: (pod for attempt in self.attempts for pod in attempt.placed))
-        self._introduce(backing, random)
+        self._introduce(services, random)
         self._handlers: dict[type, Callable[[Any], None]] = {
             ObjectSet: lambda e: self._changes[e.kind].set(e.object),
             ObjectGone: lambda e: self._changes[e.kind].gone(e),
@@ -219,16 +219,16 @@ class Engine:
             Configure: lambda e: self._configure(e.configuration),
         }
 
-    def _introduce(self, backing: Backing, random: Random) -> None:
+    def _introduce(self, services: PluginServices, random: Random) -> None:
         """Show plugins what they may see."""
         self._show_profiles()
-        backing.snapshot = self.core.snapshot
-        backing.nominator = self.core.queue.nominator
-        backing.waiting = self.core.waiting
-        backing.activate = lambda pods: self._post(Activate(tuple(pod.uid for pod in pods)))
-        backing.tell = self._tell
-        backing.random = random
-        backing.now = self.core.time.monotonic
+        services.snapshot = self.core.snapshot
+        services.nominator = self.core.queue.nominator
+        services.waiting = self.core.waiting
+        services.activate = lambda pods: self._post(Activate(tuple(pod.uid for pod in pods)))
+        services.tell = self._tell
+        services.random = random
+        services.now = self.core.time.monotonic
 
     def handle(self, event: Event, now: float) -> Sequence[Instruction]:
         """Take over one event, and say what is to be done.
@@ -346,7 +346,7 @@ class Engine:
     def _show_profiles(self) -> None:
         """Plugins may ask the filters of these profiles; pods that name them count as members."""
         frameworks, groups = self.core.frameworks, self.core.groups
-        self.backing.filters = {name: each.filtering for name, each in frameworks.items()}
+        self.services.filters = {name: each.filtering for name, each in frameworks.items()}
         if groups is not None:
             groups.profiles = frozenset(frameworks)
 

@@ -12,7 +12,7 @@ from scheduler.kernel.cache import PodState
 from scheduler.kernel.engine.attempt import REVOCABLE
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.binding_cycle import BindingCycle
-from scheduler.kernel.engine.core import Core
+from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.events import ObjectGone
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
@@ -47,7 +47,7 @@ class PodEventHandlers:
 
     def __init__(
         self,
-        core: Core,
+        core: EngineState,
         attempts: Attempts,
         failures: FailureHandler,
         binding: BindingCycle,
@@ -264,7 +264,7 @@ def _is_older_version(meta: ObjectMeta, other: ObjectMeta) -> bool:
 class NodeEventHandlers:
     """Nodes go to the cache; each of their changes may wake pods."""
 
-    def __init__(self, core: Core, binding: BindingCycle) -> None:
+    def __init__(self, core: EngineState, binding: BindingCycle) -> None:
         self._core = core
         self._binding = binding
 
@@ -301,7 +301,7 @@ class NamespaceEventHandlers:
     Differs: upstream wakes no pod, so a pod that only the change helps waits for another event.
     """
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: EngineState) -> None:
         self._core = core
         self._namespaces: dict[str, Namespace] = {}
 
@@ -324,14 +324,14 @@ class NamespaceEventHandlers:
             tell_states(self._core, NAMESPACE_KIND, old, None)
 
 
-def tell_states(core: Core, kind: ObjectKind, old: object, new: object) -> None:
+def tell_states(core: EngineState, kind: ObjectKind, old: object, new: object) -> None:
     """Pass a change to shared states and listers, if a plugin declared the kind."""
     if core.states.hear_of(kind):
         for problem in core.states.object_changed(kind, old, new):
             core.report("Plugin failed", "", problem)
 
 
-def wake(core: Core, event: ClusterEvent, old: object, new: object) -> None:
+def wake(core: EngineState, event: ClusterEvent, old: object, new: object) -> None:
     """Wake the pods that a change of a pod or node may help; only these are timed, as upstream."""
     start = core.stopwatch()
     core.queue.move_all_to_active_or_backoff_queue(event, old, new)
@@ -351,7 +351,7 @@ class OtherEventHandlers:
     Their changes go to the shared states and listers of plugins, and may wake pods.
     """
 
-    def __init__(self, core: Core, kind: ObjectKind) -> None:
+    def __init__(self, core: EngineState, kind: ObjectKind) -> None:
         self._core = core
         self._kind = kind
         self._read: dict[tuple[str, str], Any] = {}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import UNDECIDED, Attempt, AttemptState
-from scheduler.kernel.engine.core import TRACE_LINES, Core
+from scheduler.kernel.engine.engine_state import TRACE_LINES, EngineState
 from scheduler.kernel.engine.failure import Failure, unexpected
 from scheduler.kernel.engine.group_trial import GROUP_FAILS
 from scheduler.kernel.extender import ExtenderError
@@ -68,7 +68,7 @@ class Member(msgspec.Struct):
             self.attempt.queued.pod_info = pod
 
 
-def guarded(core: Core, member: Member, try_it: Callable[[Member], None]) -> None:
+def guarded(core: EngineState, member: Member, try_it: Callable[[Member], None]) -> None:
     """Try one member; whatever goes wrong is its failure."""
     attempt = member.attempt
     calls, pod = attempt.framework.calls, attempt.pod

@@ -10,7 +10,7 @@ from scheduler.kernel.engine.algorithm import ScheduleResult, Unschedulable
 from scheduler.kernel.engine.attempt import AttemptEvent
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.batch import Batch
-from scheduler.kernel.engine.core import Core
+from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import Failure, failure_of, rejected_by
 from scheduler.kernel.engine.group_members import Member, fails_like, follows, guarded
 from scheduler.kernel.engine.group_step import SEARCHED, GroupStep, cost_of_look
@@ -28,7 +28,7 @@ class GroupPlacement:
 
     def __init__(
         self,
-        core: Core,
+        core: EngineState,
         attempts: Attempts,
         failures: FailureHandler,
         placing: Placing,

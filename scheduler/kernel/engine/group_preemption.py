@@ -13,7 +13,7 @@ from typing import Final
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import Attempt
-from scheduler.kernel.engine.core import Core
+from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.group_members import Member
 from scheduler.kernel.engine.group_step import SEARCHED, GroupStep
 from scheduler.kernel.engine.group_trial import GroupTrial
@@ -44,7 +44,7 @@ NOT_ASKED: Final = GroupVictims(
 
 
 def find_victims(
-    core: Core, step: GroupStep, group: PodGroup, members: Sequence[Member]
+    core: EngineState, step: GroupStep, group: PodGroup, members: Sequence[Member]
 ) -> Steps[GroupVictims | None]:
     """The victims of a group that does not fit; None where a profile has members choose theirs.
 
@@ -81,7 +81,7 @@ def find_victims(
 
 
 def _still_right(
-    core: Core, step: GroupStep, members: Sequence[Member], found: GroupVictims
+    core: EngineState, step: GroupStep, members: Sequence[Member], found: GroupVictims
 ) -> Search:
     """The victims that are there still, if the group needs them gone by now, and that is enough."""
     if step.is_over:
@@ -117,7 +117,7 @@ def _still_tried(members: Sequence[Member]) -> list[Attempt]:
     return [each.attempt for each in members if not each.has_left]
 
 
-def _still_there(core: Core, victim: PodInfo) -> PodInfo | None:
+def _still_there(core: EngineState, victim: PodInfo) -> PodInfo | None:
     """A victim as it is by now, if it has its place still."""
     pod = core.cache.get_pod(victim.uid)
     return None if pod is None or pod.node_name != victim.node_name else pod

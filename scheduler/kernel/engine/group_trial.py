@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.attempt import Attempt
-from scheduler.kernel.engine.core import Core
+from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.group_step import COPIED, GroupStep, cost_of_look
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.runtime import PluginError
@@ -64,7 +64,7 @@ class GroupTrial:
         nominated: the nominations.
     """
 
-    def __init__(self, core: Core, attempts: Sequence[Attempt], step: GroupStep) -> None:
+    def __init__(self, core: EngineState, attempts: Sequence[Attempt], step: GroupStep) -> None:
         """Copy the cluster.
 
         Args:
@@ -80,7 +80,7 @@ class GroupTrial:
         step.spend(COPIED)
         core.catch_up()
         self._algorithm = core.algorithm
-        self._backing = core.backing
+        self._services = core.services
         self._step = step
         self.world = core.snapshot.copy()
         # It is a cluster of its own: equal members share their columns in it.
@@ -96,7 +96,7 @@ class GroupTrial:
         Gives way where the step at hand is over, whatever happens to the cluster meanwhile.
         """
         while True:
-            with self._backing.on_fork(self.world, self._states):
+            with self._services.on_fork(self.world, self._states):
                 try:
                     while not self._step.is_over:
                         next(work)

@@ -20,7 +20,7 @@ import msgspec
 
 from scheduler.kernel.engine.algorithm import ScheduleResult, Unschedulable
 from scheduler.kernel.engine.attempt import Attempt, AttemptState
-from scheduler.kernel.engine.core import Core
+from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import Failure
 from scheduler.kernel.engine.group_members import Member, guarded
 from scheduler.kernel.engine.pending_extender_calls import PendingExtenderCalls
@@ -48,7 +48,7 @@ class _Group(msgspec.Struct):
 class GroupsAsking:
     """The groups that wait for answers, and the member under way that does."""
 
-    def __init__(self, core: Core, calls: PendingExtenderCalls) -> None:
+    def __init__(self, core: EngineState, calls: PendingExtenderCalls) -> None:
         self._core = core
         self._calls = calls
         self._groups: dict[GroupKey, _Group] = {}

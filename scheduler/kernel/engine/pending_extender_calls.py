@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import Attempt, AttemptEvent
-from scheduler.kernel.engine.core import Core
+from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.instructions import Ask, LogError
 from scheduler.kernel.extender import Answer, ExtenderCalls, Question
 from scheduler.kernel.framework.interface import Candidate
@@ -30,7 +30,9 @@ class PendingExtenderCalls:
         extenders: all that are configured.
     """
 
-    def __init__(self, core: Core, advance: Callable[[Attempt, AttemptEvent, str], None]) -> None:
+    def __init__(
+        self, core: EngineState, advance: Callable[[Attempt, AttemptEvent, str], None]
+    ) -> None:
         self._core = core
         self._advance = advance
         self.extenders: Final = core.extenders

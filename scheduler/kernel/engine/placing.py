@@ -7,7 +7,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.algorithm import ScheduleResult, Unschedulable
 from scheduler.kernel.engine.attempt import Attempt, AttemptEvent
 from scheduler.kernel.engine.attempts import Attempts
-from scheduler.kernel.engine.core import Core
+from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import Failure, failed_scheduling
 from scheduler.kernel.engine.outcome import choice_of
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
@@ -18,7 +18,7 @@ from scheduler.kernel.framework.status import Status
 class Placing:
     """The steps of a scheduling cycle that do not ask where the pod came from."""
 
-    def __init__(self, core: Core, attempts: Attempts, failures: FailureHandler) -> None:
+    def __init__(self, core: EngineState, attempts: Attempts, failures: FailureHandler) -> None:
         self._core = core
         self._attempts = attempts
         self._failures = failures

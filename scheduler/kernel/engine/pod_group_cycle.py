@@ -25,7 +25,7 @@ from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.binding_cycle import BindingCycle
-from scheduler.kernel.engine.core import TRACE_LINES, Core
+from scheduler.kernel.engine.engine_state import TRACE_LINES, EngineState
 from scheduler.kernel.engine.failure import (
     SCHEDULED,
     SCHEDULER_ERROR,
@@ -82,7 +82,7 @@ class PodGroupCycle:
 
     def __init__(
         self,
-        core: Core,
+        core: EngineState,
         attempts: Attempts,
         failures: FailureHandler,
         binding: BindingCycle,

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.attempt import Attempt
-from scheduler.kernel.engine.core import TRACE_LINES, Core
+from scheduler.kernel.engine.engine_state import TRACE_LINES, EngineState
 from scheduler.kernel.engine.failure import Failure, unexpected
 from scheduler.kernel.engine.groups_asking import advice_of
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
@@ -110,7 +110,7 @@ class _Trial(msgspec.Struct):
 class PodGroupPlacements:
     """Chooses placements."""
 
-    def __init__(self, core: Core, failures: FailureHandler) -> None:
+    def __init__(self, core: EngineState, failures: FailureHandler) -> None:
         self._core = core
         self._failures = failures
 

@@ -18,7 +18,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.api.written import Condition
 from scheduler.kernel.engine.attempt import REVOCABLE
 from scheduler.kernel.engine.attempts import Attempts
-from scheduler.kernel.engine.core import Core
+from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import Failure
 from scheduler.kernel.engine.instructions import Evict, LogError, PatchStatus
 from scheduler.kernel.engine.preemptor import Preemptor, preempted, preemptor_of
@@ -60,7 +60,7 @@ class PreemptionExecutor:
     watch shows the victim leaving. Before that, it would see the victim staying and choose again.
     """
 
-    def __init__(self, core: Core, attempts: Attempts, failures: FailureHandler) -> None:
+    def __init__(self, core: EngineState, attempts: Attempts, failures: FailureHandler) -> None:
         self._core = core
         self._attempts = attempts
         self._failures = failures

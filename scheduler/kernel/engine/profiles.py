@@ -8,7 +8,7 @@ import msgspec
 
 from scheduler.api.pods import PodInfo
 from scheduler.errors import SchedulerError
-from scheduler.kernel.engine.core import EventTime
+from scheduler.kernel.engine.engine_state import EventTime
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.queue import BackoffSettings, QueueProfile, QueueSettings, SchedulingQueue
 from scheduler.observability.queue_metrics import QueueMetrics

@@ -12,7 +12,7 @@ from scheduler.kernel.engine.attempt import PLACED, Attempt
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.batch import MAX_BATCH, Batch
 from scheduler.kernel.engine.binding_cycle import BindingCycle
-from scheduler.kernel.engine.core import Core
+from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import (
     Failure,
     failure_like,
@@ -45,7 +45,7 @@ class Scheduler:
 
     def __init__(
         self,
-        core: Core,
+        core: EngineState,
         attempts: Attempts,
         failures: FailureHandler,
         binding: BindingCycle,

@@ -18,7 +18,7 @@ from scheduler.kernel.engine.attempt import (
     AttemptState,
 )
 from scheduler.kernel.engine.attempts import Attempts
-from scheduler.kernel.engine.core import TRACE_LINES, Core
+from scheduler.kernel.engine.engine_state import TRACE_LINES, EngineState
 from scheduler.kernel.engine.failure import Failure, failed_scheduling, status_patch, unexpected
 from scheduler.kernel.engine.instructions import Cancel, LogError
 from scheduler.kernel.engine.outcome import outcome_of
@@ -41,7 +41,7 @@ class FailureHandler:
         rejections: how many attempts were rejected.
     """
 
-    def __init__(self, core: Core, attempts: Attempts) -> None:
+    def __init__(self, core: EngineState, attempts: Attempts) -> None:
         self.rejections = 0
         self._core = core
         self._attempts = attempts

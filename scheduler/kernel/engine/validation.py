@@ -6,7 +6,7 @@ from scheduler.errors import SchedulerError
 from scheduler.kernel.cache import PodState
 from scheduler.kernel.engine.attempt import ACQUIRED, UNDECIDED, Attempt, AttemptState
 from scheduler.kernel.engine.attempts import Attempts
-from scheduler.kernel.engine.core import Core
+from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.group_members import Member
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 
@@ -16,7 +16,7 @@ class EngineInvariantError(SchedulerError):
 
 
 def validate_engine(
-    core: Core, attempts: Attempts, executor: PreemptionExecutor, members: Sequence[Member]
+    core: EngineState, attempts: Attempts, executor: PreemptionExecutor, members: Sequence[Member]
 ) -> None:
     """Check what is always true between two events.
 
@@ -42,7 +42,7 @@ def validate_engine(
         raise EngineInvariantError("; ".join(problems))
 
 
-def _attempts(core: Core, attempts: Attempts, members: Sequence[Member]) -> Iterator[str]:
+def _attempts(core: EngineState, attempts: Attempts, members: Sequence[Member]) -> Iterator[str]:
     undecided = {each.attempt.id for each in members}
     for attempt in attempts:
         key = attempt.pod.key
@@ -61,7 +61,9 @@ def _attempts(core: Core, attempts: Attempts, members: Sequence[Member]) -> Iter
                 yield f"{key} is {attempt.state.value}, and in flight: {in_flight}"
 
 
-def _asking(core: Core, attempts: Attempts, attempt: Attempt, *, is_member: bool) -> Iterator[str]:
+def _asking(
+    core: EngineState, attempts: Attempts, attempt: Attempt, *, is_member: bool
+) -> Iterator[str]:
     """An attempt that asks extenders has no place yet; it waits for an answer or its turn.
 
     A member may have its answers, and wait for those of the others.
@@ -79,7 +81,7 @@ def _asking(core: Core, attempts: Attempts, attempt: Attempt, *, is_member: bool
         yield f"{key} asks what nobody knows of"
 
 
-def _assumed(core: Core, attempts: Attempts) -> Iterator[str]:
+def _assumed(core: EngineState, attempts: Attempts) -> Iterator[str]:
     """Room is assumed for attempts only, and pods are in flight for attempts only."""
     assumed = {uid for uid, (_, state) in core.cache.pods().items() if state is PodState.ASSUMED}
     wanted = {pod.uid for attempt in attempts for pod in attempt.placed}
@@ -89,7 +91,7 @@ def _assumed(core: Core, attempts: Attempts) -> Iterator[str]:
         yield "pods are in flight that no attempt is about"
 
 
-def _miscounted(core: Core) -> Iterator[str]:
+def _miscounted(core: EngineState) -> Iterator[str]:
     """Members of groups have a place exactly where the cache knows one."""
     for members in core.groups or ():
         for uid in members.assigned.keys() | members.pending.keys():
@@ -100,14 +102,14 @@ def _miscounted(core: Core) -> Iterator[str]:
                 yield f"member {uid} is {state}, and assigned: {uid in members.assigned}"
 
 
-def _unserved(core: Core) -> Iterator[str]:
+def _unserved(core: EngineState) -> Iterator[str]:
     """Pods of profiles that are gone do not wait."""
     for pod in core.queue.pending_pods():
         if pod.spec.scheduler_name not in core.frameworks:
             yield f"{pod.key} waits for {pod.spec.scheduler_name}, which is no profile"
 
 
-def _held(core: Core, attempts: Attempts) -> Iterator[str]:
+def _held(core: EngineState, attempts: Attempts) -> Iterator[str]:
     held = {waiting.pod.uid for waiting in core.waiting} | core.waiting.settled.keys()
     wanted = {
         pod.uid

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.engine.core import Core
+from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 
 WOKEN_AT_ONCE: Final = 1024
@@ -22,7 +22,7 @@ class GroupWaking:
         at_once: how many members are woken in a step.
     """
 
-    def __init__(self, core: Core, executor: PreemptionExecutor) -> None:
+    def __init__(self, core: EngineState, executor: PreemptionExecutor) -> None:
         self._core = core
         self._executor = executor
         self.at_once = WOKEN_AT_ONCE

@@ -1,8 +1,8 @@
 """What a plugin is built with: the rest of the scheduler, as far as plugins may see it.
 
-Every plugin is made as `(args, handle)`. A handle is narrow on purpose. The code that composes the
-scheduler fills in what is behind it (`Backing`), after the plugins are built. So a plugin declares
-in its constructor what it wants (`lister`, `shared`, `metrics`), and uses the rest later.
+Every plugin is made as `(args, handle)`. A handle is narrow on purpose. What it gives access to
+(`PluginServices`) is filled in after the plugins are built. So a plugin declares in its constructor
+what it wants (`lister`, `shared`, `metrics`), and uses the rest later.
 
 Source: k8s.io/kube-scheduler framework/interface.go (Handle, WaitingPod, PodNominator) v0.36.
 """
@@ -187,8 +187,8 @@ class FiltersOnFork(Protocol):
         ...
 
 
-class Backing:
-    """What is behind handles; one for all plugins of a composition.
+class PluginServices:
+    """What handles give access to; one for all plugins of a composition.
 
     Attributes:
         states: shared states and listers; there from the start.
@@ -250,16 +250,16 @@ class Backing:
 class Handle:
     """One plugin's view of the scheduler; its fourteen members are all there is."""
 
-    __slots__ = ("_backing", "_plugin", "_profile", "_states", "_watches")
+    __slots__ = ("_plugin", "_profile", "_services", "_states", "_watches")
 
     def __init__(
         self,
-        backing: Backing,
+        services: PluginServices,
         plugin: str = "",
         profile: str = "",
         watches: Collection[ObjectKind] = (),
     ) -> None:
-        self._backing = backing
+        self._services = services
         self._plugin = plugin
         self._profile = profile
         self._watches = frozenset(watches)
@@ -270,7 +270,7 @@ class Handle:
     @property
     def snapshot(self) -> Snapshot:
         """The cluster as the present cycle sees it; reading never writes."""
-        return self._backing.snapshot
+        return self._services.snapshot
 
     def run_filters(
         self,
@@ -294,13 +294,13 @@ class Handle:
         Raises:
             SchedulerError: a plugin failed.
         """
-        filters = self._backing.filters[self._profile]
+        filters = self._services.filters[self._profile]
         return filters.run_filters(pod, self.snapshot, node_names, add=add, remove=remove)
 
     @property
     def nominator(self) -> Nominations:
         """Which pods are nominated to which nodes."""
-        return self._backing.nominator
+        return self._services.nominator
 
     def lister(self, kind: ObjectKind) -> Lister:
         """The objects of a kind that the plugin declares in `WATCHES`.
@@ -311,7 +311,7 @@ class Handle:
             HandleError: the plugin does not declare the kind.
         """
         self._check_declared((kind,))
-        return self._backing.states.lister(kind)
+        return self._services.states.lister(kind)
 
     def shared(self, state_type: type[StateT]) -> StateT:
         """The state of this type that all plugins share; made when it is first asked for.
@@ -325,20 +325,20 @@ class Handle:
             if self._plugin:
                 self._check_declared(state_type.WATCHES)
             self._states.add(state_type)
-        return self._backing.states.shared(state_type, self._plugin)
+        return self._services.states.shared(state_type, self._plugin)
 
     @property
     def random(self) -> Random:
         """The engine's own chance."""
-        return self._backing.random
+        return self._services.random
 
     def now(self) -> float:
         """Monotonic seconds."""
-        return self._backing.now()
+        return self._services.now()
 
     def wall(self) -> float:
         """The time of day as objects carry it, in seconds since 1970."""
-        return self._backing.epoch + self._backing.now()
+        return self._services.epoch + self._services.now()
 
     @property
     def profile(self) -> str:
@@ -350,25 +350,25 @@ class Handle:
     @property
     def waiting(self) -> HeldPods:
         """The pods that Permit plugins hold."""
-        return self._backing.waiting
+        return self._services.waiting
 
     def activate(self, pods: Iterable[PodInfo]) -> None:
         """Make waiting pods active at once, without back-off; unknown ones are ignored."""
-        self._backing.activate(pods)
+        self._services.activate(pods)
 
     def tell(self, pod: PodInfo, event_type: str, reason: str, note: str) -> None:
         """Send an event about a pod, `Normal` or `Warning`."""
-        self._backing.tell(pod, event_type, reason, note)
+        self._services.tell(pod, event_type, reason, note)
 
     @property
     def api(self) -> Api:
         """The API server, for PreBind, Bind and PostBind only."""
-        return self._backing.api
+        return self._services.api
 
     @property
     def metrics(self) -> Instruments:
         """Where to declare metrics; the same name gives the same metric."""
-        return self._backing.metrics
+        return self._services.metrics
 
     def _check_declared(self, kinds: Iterable[ObjectKind]) -> None:
         for kind in kinds:

@@ -62,7 +62,8 @@ class Rejection(msgspec.Struct, frozen=True):
         message: see `QueuedPodInfo.last_failure`.
         unschedulable_plugins: which plugins rejected the pod.
         excess: why no node could ever hold the pod, or None.
-        version: of all that plugins read, when the pod was evaluated; see `Core.cluster_version`.
+        version: of all that plugins read, when the pod was evaluated; see
+            `EngineState.cluster_version`.
         since: when that was, in seconds.
     """
 

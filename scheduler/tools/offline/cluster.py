@@ -104,7 +104,7 @@ class Profiles:
             self.config = _with_all_candidates(self.config)
         self._builder = FrameworkBuilder(no_time, out_of_tree=out_of_tree)
         # What objects say of times is compared with today; nothing else depends on it.
-        self._builder.backing.epoch = SystemClock().wall().timestamp()
+        self._builder.services.epoch = SystemClock().wall().timestamp()
         self.frameworks: dict[str, Framework] = self._builder.build(self.config)
         if config is None or not is_named:
             self.frameworks[OWN_PROFILE] = self.frameworks[DEFAULT_PROFILE]
@@ -201,7 +201,7 @@ class Profiles:
         """
         config = self.config
         if epoch is not None:
-            self._builder.backing.epoch = epoch
+            self._builder.services.epoch = epoch
         if not with_extenders:
             config = msgspec.structs.replace(config, extenders=())
         return build_engine(

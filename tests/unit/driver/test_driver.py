@@ -38,7 +38,7 @@ from scheduler.kernel.framework.status import Code, Status, unschedulable
 from tests.support.builders import make_node, make_pod_info
 from tests.support.clock import FakeClock
 from tests.support.fake_plugins import make_plugin_set
-from tests.support.handles import make_backing
+from tests.support.handles import make_services
 from tests.support.shares import unseen_queues, unseen_shares
 from tests.support.virtual_time import run_in
 from tests.unit.driver.fake_writes import FakeWrites, settle
@@ -114,14 +114,14 @@ class World:
         framework = Framework(
             make_plugin_set([self.plugin], profile="test", now=self.clock.monotonic)
         )
-        backing = make_backing()
+        services = make_services()
         self.engine = Engine(
             {"test": framework},
             EngineSettings(seed=1, is_validating=True),
-            backing=backing,
-            states=backing.states,
+            services=services,
+            states=services.states,
         )
-        self.backing = backing
+        self.services = services
         self.driver = Driver(self.engine, self.clock, event_logs=(self,))
         self.writes = FakeWrites()
         self.outbox = self.driver.outbox = Outbox(
@@ -523,7 +523,7 @@ def test_what_plugins_want_in_between_comes_back_as_an_event() -> None:
     """So that it is in the recording, and the engine alone acts on it."""
 
     async def story(world: World) -> None:
-        world.backing.activate([make_pod_info("p")])
+        world.services.activate([make_pod_info("p")])
 
     assert play(story).heard(Activate) == [Activate(("default/p",))]
 

@@ -91,7 +91,7 @@ def test_a_copy_learns_by_itself() -> None:
 def test_the_engine_learns_from_the_watch() -> None:
     """From pods that are gone without having been deleted, by the time of day."""
     driven = DrivenEngine(nodes=(make_node("n"),))
-    driven.engine.backing.epoch = BEGAN
+    driven.engine.services.epoch = BEGAN
     for number in range(4):
         pod = run(uid=f"run-{number}", scheduler_name="test")
         driven.set(pod)

@@ -34,7 +34,7 @@ from scheduler.kernel.engine.instructions import (
 from scheduler.kernel.engine.outcome import AttemptOutcome
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ObjectKind
-from scheduler.kernel.framework.handle import Backing, Handle
+from scheduler.kernel.framework.handle import Handle, PluginServices
 from scheduler.kernel.framework.interface import (
     BindPlugin,
     NodeFilterPlugin,
@@ -134,7 +134,7 @@ class EngineUnderTest:
         answer: what the API server says to a binding; None for no answer yet.
         instructions: all of them, in order.
         outcomes: how attempts ended, in order.
-        backing: what handles of plugins show.
+        services: what handles of plugins show.
         states: what plugins share and list.
     """
 
@@ -153,8 +153,8 @@ class EngineUnderTest:
         self.outcomes: list[AttemptOutcome] = []
         self.states = SharedStates(FrameworkMetrics(Instruments()))
         self.states.watch(kinds)
-        self.backing = Backing(self.states, Instruments(), self.clock.monotonic)
-        handle = Handle(self.backing, watches=kinds)
+        self.services = PluginServices(self.states, Instruments(), self.clock.monotonic)
+        handle = Handle(self.services, watches=kinds)
         made = [each(handle) if isinstance(each, FunctionType) else each for each in plugins]
         framework = Framework(
             make_plugin_set(made, profile="test", now=self.clock.monotonic),
@@ -163,7 +163,7 @@ class EngineUnderTest:
         self.engine = Engine(
             {"test": framework},
             EngineSettings(seed=seed, extenders=extenders, is_validating=True),
-            backing=self.backing,
+            services=self.services,
             states=self.states,
             kinds={watched_kind(kind).name: kind for kind in kinds},
             take_outcome=self.outcomes.append,

@@ -7,7 +7,7 @@ from scheduler.api.objects import Node, Pod
 from scheduler.api.pods import PodInfo, pod_info
 from scheduler.config.load import default_configuration
 from scheduler.kernel.engine import Engine
-from scheduler.kernel.engine.core import AUDITED_ROWS
+from scheduler.kernel.engine.engine_state import AUDITED_ROWS
 from scheduler.kernel.engine.events import Decide, ObjectSet, Tick
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import ClusterObjects
@@ -54,7 +54,7 @@ def test_the_more_is_counted_the_fewer_rows_are_looked_at(
     monkeypatch: pytest.MonkeyPatch, selectors: int
 ) -> None:
     """At least one, so that all have their turn."""
-    monkeypatch.setattr("scheduler.kernel.engine.core.AUDITED_COUNTS", BUDGET)
+    monkeypatch.setattr("scheduler.kernel.engine.engine_state.AUDITED_COUNTS", BUDGET)
     engine = engine_with(selectors)
     counted = engine.core.snapshot.counted_classes
     assert counted >= selectors

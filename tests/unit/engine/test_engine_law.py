@@ -19,7 +19,7 @@ from scheduler.kernel.engine.profiles import EngineProfiles
 from scheduler.kernel.extender import Verb
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ObjectKind
-from scheduler.kernel.framework.handle import Backing, Handle, SharedState
+from scheduler.kernel.framework.handle import Handle, PluginServices, SharedState
 from scheduler.kernel.framework.interface import PreFilterPlugin, PreFilterResult
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
@@ -103,10 +103,10 @@ def cluster_of_rogues(seed: int, rate: float) -> tuple[Cluster, Ledger, list[Any
     states = SharedStates(FrameworkMetrics(Instruments()))
     states.watch((SERVICE, BUDGETS))
     ledger = states.shared(Ledger, "Ledger")
-    backing = Backing(states, Instruments(), lambda: 0.0)
-    meddler = Meddler(Handle(backing), Random(seed + 1))
+    services = PluginServices(states, Instruments(), lambda: 0.0)
+    meddler = Meddler(Handle(services), Random(seed + 1))
     preemption = DefaultPreemption(
-        DefaultPreemptionArgs(100, 100), Handle(backing, watches=(BUDGETS,))
+        DefaultPreemptionArgs(100, 100), Handle(services, watches=(BUDGETS,))
     )
     framework, rogues = rogue_framework(Random(seed + 2), swallowed, Room(4), meddler, preemption)
     for rogue in rogues:
@@ -114,7 +114,7 @@ def cluster_of_rogues(seed: int, rate: float) -> tuple[Cluster, Ledger, list[Any
     engine = Engine(
         {"test": framework},
         EngineSettings(seed, queue=QUICK, is_validating=True),
-        backing=backing,
+        services=services,
         states=states,
         kinds={"services": SERVICE},
     )
@@ -164,8 +164,8 @@ def test_room_is_made_without_losing_anybody(seed: int, extenders: tuple[Extende
     """Nobody is evicted twice; whoever was held back for it is let go in the end."""
     states = SharedStates(FrameworkMetrics(Instruments()))
     states.watch((SERVICE, BUDGETS))
-    backing = Backing(states, Instruments(), lambda: 0.0)
-    handle = Handle(backing, watches=(BUDGETS,))
+    services = PluginServices(states, Instruments(), lambda: 0.0)
+    handle = Handle(services, watches=(BUDGETS,))
     preemption = DefaultPreemption(DefaultPreemptionArgs(100, 100), handle)
     plugins = (Room(2), preemption, Holds("Rows", 5.0), Prepares())
     engine = Engine(
@@ -175,7 +175,7 @@ def test_room_is_made_without_losing_anybody(seed: int, extenders: tuple[Extende
             )
         },
         EngineSettings(seed, queue=QUICK, extenders=extenders, is_validating=True),
-        backing=backing,
+        services=services,
         states=states,
         kinds={"services": SERVICE},
     )
@@ -209,13 +209,13 @@ def test_nobody_is_lost_while_the_configuration_changes(
     """Plugins, their arguments and the back-off change under pods in every state."""
     states = SharedStates(FrameworkMetrics(Instruments()))
     states.watch((SERVICE, BUDGETS))
-    backing = Backing(states, Instruments(), lambda: 0.0)
+    services = PluginServices(states, Instruments(), lambda: 0.0)
 
     def rules_of(configuration: dict[str, Any]) -> EngineProfiles:
         variant = configuration["variant"]
         if variant == BROKEN:
             raise SchedulerError("broken")
-        handle = Handle(backing, watches=(BUDGETS,))
+        handle = Handle(services, watches=(BUDGETS,))
         args = DefaultPreemptionArgs(100, 100)
         plugins = (
             (Room(2), DefaultPreemption(args, handle), Holds("Rows", 5.0), Prepares()),
@@ -231,7 +231,7 @@ def test_nobody_is_lost_while_the_configuration_changes(
     engine = Engine(
         first.frameworks,
         EngineSettings(seed, queue=QUICK, extenders=extenders, is_validating=True),
-        backing=backing,
+        services=services,
         states=states,
         kinds={"services": SERVICE},
         rules_of=rules_of,

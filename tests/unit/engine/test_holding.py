@@ -377,7 +377,7 @@ def test_held_pods_are_released_after_the_event_at_hand(
     seen: list[str] = []
 
     def release(_: PodInfo) -> None:
-        assert act(Handle(driven.backing).waiting)
+        assert act(Handle(driven.services).waiting)
         seen.append(driven.stage(pod))
 
     asks.act = release
@@ -392,7 +392,7 @@ def test_a_pod_may_be_released_before_it_is_held() -> None:
     """What a plugin says during the pod's own cycle counts once it is held."""
     asks = Asks()
     driven = DrivenEngine(asks, Holds())
-    asks.act = lambda pod: Handle(driven.backing).waiting.allow(pod.uid, "Holds")
+    asks.act = lambda pod: Handle(driven.services).waiting.allow(pod.uid, "Holds")
     pod = driven.add("p")
 
     driven.handle(Decide())
@@ -403,7 +403,7 @@ def test_a_pod_may_be_released_before_it_is_held() -> None:
 def test_releasing_nobody() -> None:
     """The answer says so, and nothing happens."""
     driven = DrivenEngine()
-    held = Handle(driven.backing).waiting
+    held = Handle(driven.services).waiting
 
     assert not held.allow("default/nobody", "Holds")
     assert not held.reject("default/nobody", "Holds", "no")
@@ -415,7 +415,7 @@ def test_outside_of_an_event_the_driver_is_told() -> None:
     driven, pod = engine_at(S.HELD)
     events: list[Event] = []
     driven.engine.from_outside = events.append
-    handle = Handle(driven.backing)
+    handle = Handle(driven.services)
 
     handle.waiting.allow(pod.uid, "Holds")
     handle.activate([pod])
@@ -435,7 +435,7 @@ def test_without_a_driver_it_waits_for_the_next_event() -> None:
     """Nothing that a plugin wants is lost."""
     driven, pod = engine_at(S.HELD)
 
-    Handle(driven.backing).waiting.allow(pod.uid, "Holds")
+    Handle(driven.services).waiting.allow(pod.uid, "Holds")
     assert driven.stage(pod) == "held"
     driven.tick()
 
@@ -447,7 +447,7 @@ def test_activation_wakes_without_back_off() -> None:
     asks = Asks()
     driven = DrivenEngine(Waits("w"), asks)
     sleeper = driven.rejected("w")
-    asks.act = lambda pod: Handle(driven.backing).activate([sleeper, pod])
+    asks.act = lambda pod: Handle(driven.services).activate([sleeper, pod])
     pod = driven.add("p")
 
     driven.handle(Decide())
@@ -471,7 +471,7 @@ def test_a_plugin_speaks_for_the_profile_of_the_pod() -> None:
     """The event names pod, reason and profile."""
     asks = Asks()
     driven = DrivenEngine(asks)
-    asks.act = lambda pod: Handle(driven.backing).tell(pod, NORMAL, "Cheap", "the cheapest node")
+    asks.act = lambda pod: Handle(driven.services).tell(pod, NORMAL, "Cheap", "the cheapest node")
     driven.add("p")
 
     *_, told = driven.handle(Decide())

@@ -23,7 +23,7 @@ from scheduler.kernel.plugins.node_resources_fit import NodeResourcesFit
 from scheduler.kernel.volumes.catalog import VolumeCatalog
 from tests.support.builders import make_pod_info
 from tests.support.fake_plugins import make_framework, make_snapshot
-from tests.support.handles import make_backing, make_handle
+from tests.support.handles import make_handle, make_services
 
 WIDGET = ObjectKind("Widget", "acme.com/v1", "widgets")
 BOOM = {"metadata": {"name": "boom"}}
@@ -154,10 +154,10 @@ def test_what_nobody_filled_in_is_named() -> None:
 def test_the_rest_of_the_scheduler_shows_through() -> None:
     """Whatever whoever composes has filled in, and time and metrics from the start."""
     told: list[Any] = []
-    backing = make_backing(
+    services = make_services(
         snapshot=make_snapshot("a"), activate=told.append, tell=lambda *what: told.append(what)
     )
-    handle = Handle(backing)
+    handle = Handle(services)
     pod = make_pod_info("p")
 
     handle.activate([pod])
@@ -165,7 +165,7 @@ def test_the_rest_of_the_scheduler_shows_through() -> None:
     handle.metrics.counter("acme_total", "a").pop((), None)
 
     assert told == [[pod], (pod, "Normal", "Held", "waits")]
-    assert handle.snapshot is backing.snapshot
+    assert handle.snapshot is services.snapshot
     assert handle.now() == 0.0
     assert handle.metrics.counter("acme_total", "a") is handle.metrics.counter("acme_total", "a")
     with pytest.raises(ValueError, match="declared already"):
@@ -211,7 +211,7 @@ def test_states_hear_of_everything_and_are_forked() -> None:
     states.unreserved(pod)
 
     assert plugin.handle.shared(Places).held == {"a": 0, "widgets": 1}
-    with builder.backing.on_fork(make_snapshot("x"), fork):
+    with builder.services.on_fork(make_snapshot("x"), fork):
         assert plugin.handle.shared(Places).held == {"a": 2, "widgets": 1}
         assert list(plugin.handle.snapshot.table.row_of) == ["x"]
         assert permit(None, pod, "a") == (SUCCESS, {})
@@ -272,8 +272,8 @@ def test_filters_run_on_a_fork() -> None:
     pod = make_pod_info("p", requests={"cpu": "2"})
     snapshot = make_snapshot("a", "b", pods=[resident])
     framework = make_framework(NodeResourcesFit())
-    backing = make_backing(snapshot=snapshot, filters={"test": framework.filtering})
-    run = Handle(backing, profile="test").run_filters
+    services = make_services(snapshot=snapshot, filters={"test": framework.filtering})
+    run = Handle(services, profile="test").run_filters
 
     present = dict(walk(run(pod, ["a", "b", "gone"])))
     changed = dict(walk(run(pod, ["a", "b"], add=[guest], remove=[resident])))

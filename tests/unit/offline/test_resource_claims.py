@@ -111,4 +111,4 @@ def test_a_replay_has_the_time_of_day_of_the_recording() -> None:
     profiles = Profiles(None)
     recorded_engine(profiles, make_header(started=1_000.0, clock=40.0))
 
-    assert profiles._builder.backing.epoch == 960.0
+    assert profiles._builder.services.epoch == 960.0

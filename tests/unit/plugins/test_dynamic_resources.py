@@ -764,7 +764,7 @@ class TakesTurns(FakeApi):
 def test_pods_that_share_a_claim_write_one_after_the_other() -> None:
     """In the order in which they came; one that is cancelled while it waits holds up none."""
     world = World("a")
-    world.plugin._handle._backing.api = api = TakesTurns(world.catalog)
+    world.plugin._handle._services.api = api = TakesTurns(world.catalog)
     world.claim("shared", on="a", users=("q",))
     world.claim("other", on="a", users=("q",))
     pods = [pod_of("shared", name=f"p-{i}") for i in range(5)]

@@ -1,7 +1,7 @@
 """GangScheduling: what it says of single pods; what it says of members, the engine's tests show."""
 
 from scheduler.kernel.framework.cycle_state import CycleState
-from scheduler.kernel.framework.handle import Backing, Handle
+from scheduler.kernel.framework.handle import Handle, PluginServices
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
 from scheduler.kernel.framework.status import SUCCESS, error, unresolvable
 from scheduler.kernel.groups import PodGroups
@@ -15,8 +15,8 @@ def plugin() -> GangScheduling:
     instruments = Instruments()
     states = SharedStates(FrameworkMetrics(instruments))
     states.watch(PodGroups.WATCHES)
-    backing = Backing(states, instruments, lambda: 0.0)
-    return GangScheduling(None, Handle(backing, "GangScheduling", "p", PodGroups.WATCHES))
+    services = PluginServices(states, instruments, lambda: 0.0)
+    return GangScheduling(None, Handle(services, "GangScheduling", "p", PodGroups.WATCHES))
 
 
 def test_single_pods_pass() -> None:

@@ -55,7 +55,7 @@ class Shared(DrivenEngine):
 
     @property
     def counted(self) -> float:
-        family = self.backing.metrics.counter(
+        family = self.services.metrics.counter(
             "stowage_foreign_bindings_total",
             "Pods that other schedulers bound to nodes of a profile with NodeOwnership.",
             "profile",

@@ -1,4 +1,4 @@
-"""What the parts of the engine share."""
+"""The engine's state, which its parts share."""
 
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ from scheduler.kernel.engine.instructions import Instruction, LogError
 from scheduler.kernel.engine.outcome import TakeOutcome
 from scheduler.kernel.engine.story import Story
 from scheduler.kernel.extender import Extenders
-from scheduler.kernel.framework.handle import Backing
+from scheduler.kernel.framework.handle import PluginServices
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
 from scheduler.kernel.groups import PodGroups
@@ -59,8 +59,8 @@ class EventTime:
         return self.now
 
 
-class Core(msgspec.Struct):
-    """The engine's state.
+class EngineState(msgspec.Struct):
+    """All that changes over time, and what is configured.
 
     Attributes:
         frameworks: by profile name.
@@ -68,7 +68,7 @@ class Core(msgspec.Struct):
         snapshot: the same in columns, as far as the last decision or tick took it over.
         queue: the pods that wait.
         states: what plugins share and list.
-        backing: what plugins see.
+        services: what plugins see.
         waiting: pods that Permit plugins hold.
         algorithm: chooses nodes.
         extenders: webhooks that filter and score nodes, choose victims, and bind.
@@ -91,7 +91,7 @@ class Core(msgspec.Struct):
     snapshot: Snapshot
     queue: SchedulingQueue
     states: SharedStates
-    backing: Backing
+    services: PluginServices
     waiting: WaitingPods
     algorithm: SchedulingAlgorithm
     extenders: Extenders
