@@ -9,7 +9,7 @@ Differs: counters are kept per driver and pool, where upstream mixes pools of on
 ends after a number of steps, where upstream's has a time limit.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from enum import Enum
 from typing import Final, NamedTuple
@@ -21,6 +21,7 @@ from scheduler.kernel.devices.columns import Consumed
 from scheduler.kernel.devices.constraints import Constraint, constraint_of
 from scheduler.kernel.devices.plan import Ask, Plan, Request
 from scheduler.kernel.devices.pools import CounterTable, PoolState
+from scheduler.kernel.devices.shortage import Need, is_short
 
 SKIPPED: Final = 0
 USABLE: Final = 1
@@ -32,6 +33,8 @@ UNKNOWN: Final = 4
 """A selector has not been worked out yet."""
 
 _NO_AMOUNTS: Final[Amounts] = {}
+_SHORT_STEPS: Final = 512
+"""A search that takes longer is looked at as a whole once; most end before."""
 
 
 class AllocationError(SchedulerError):
@@ -54,6 +57,10 @@ class SelectorFailedError(AllocationError):
 
 class OutOfStepsError(SchedulerError):
     """The search was longer than allowed."""
+
+
+class _ShortageError(SchedulerError):
+    """There are too few devices, in whatever order they are tried."""
 
 
 class Pick(NamedTuple):
@@ -179,6 +186,7 @@ class Search:
         self._candidates = candidates
         self._names = claims
         self._max_steps = max_steps
+        self._next_look = min(_SHORT_STEPS, max_steps)
         self._options: list[list[int]] = []
         self._counts: list[int] = []
         self._may_fail: list[bool] = []
@@ -201,13 +209,16 @@ class Search:
         """
         self._validate()
         result = self._enter(0, 0)
-        while result is not _Result.DONE:
-            if result is None:
-                result = self._advance()
-            elif self._stack:
-                result = self._take_back(result)
-            else:
-                return None
+        try:
+            while result is not _Result.DONE:
+                if result is None:
+                    result = self._advance()
+                elif self._stack:
+                    result = self._take_back(result)
+                else:
+                    return None
+        except _ShortageError:
+            return None
         return [
             Pick(frame.claim, frame.ask, frame.picked)
             for frame in self._stack
@@ -329,8 +340,8 @@ class Search:
             candidate = options[frame.next]
             frame.next += 1
             self.steps += 1
-            if self.steps > self._max_steps:
-                raise OutOfStepsError(f"gave up after {self._max_steps} devices")
+            if self.steps > self._next_look:
+                self._look_at_all()
             if self._take(frame, ask, candidate):
                 place = frame.place + 1
                 return self._enter(frame.claim, frame.request, ask, place, frame.next)
@@ -338,6 +349,26 @@ class Search:
                 break
         self._stack.pop()
         return _Result.FAILED
+
+    def _look_at_all(self) -> None:
+        """Give up where no order of the devices can do, or where the search has taken too long."""
+        if self.steps > self._max_steps:
+            raise OutOfStepsError(f"gave up after {self._max_steps} devices")
+        self._next_look = self._max_steps
+        # A selector that fails, or a constraint among "all", must be met to be told.
+        may_raise = any(self._may_fail) or any(
+            ask.is_all for plan in self._plan.claims for r in plan.requests for ask in r.asks
+        )
+        if not may_raise and is_short(list(self._needs())):
+            raise _ShortageError("there are too few devices")
+
+    def _needs(self) -> Iterator[Need]:
+        """What requests need for themselves at least; others share devices, or look at any."""
+        for request in (r for plan in self._plan.claims for r in plan.requests):
+            options = sorted({i for ask in request.asks for i in self._options[ask.index]})
+            is_shared = any(self._candidates.multiple[i] for i in options)
+            if not is_shared and not any(ask.is_admin for ask in request.asks):
+                yield Need(min(self._counts[ask.index] for ask in request.asks), options)
 
     def _take_back(self, result: _Result) -> _Result | None:
         """What was chosen on the top of the stack has come to nothing."""

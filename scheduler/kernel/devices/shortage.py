@@ -1,0 +1,63 @@
+"""Whether there are enough devices for all requests together, before a search has tried all orders.
+
+Ten requests for nine devices, each good for most of them, are millions of ways to fail. This looks
+at the requests as a whole: each needs so many devices of its own among those that are good for it.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Need(NamedTuple):
+    """What a request needs of devices that no other one can have.
+
+    Attributes:
+        devices: how many of them.
+        options: the places of the devices that would do.
+    """
+
+    devices: int
+    options: Sequence[int]
+
+
+def is_short(needs: Sequence[Need]) -> bool:
+    """Whether no assignment gives every request its number of devices, each to one request.
+
+    Found by augmenting paths: a request whose devices are taken has another one move on.
+    """
+    owners: dict[int, int] = {}
+    return any(
+        not _assign(needs, number, owners)
+        for number, need in enumerate(needs)
+        for _ in range(need.devices)
+    )
+
+
+def _assign(needs: Sequence[Need], number: int, owners: dict[int, int]) -> bool:
+    """Give one more device to a request; others may get another one for theirs."""
+    came_from: dict[int, int | None] = {}
+    """By device, the one that its new owner gives away for it."""
+    waiting: list[tuple[int, int | None]] = [(number, None)]
+    while waiting:
+        who, gives = waiting.pop()
+        for device in needs[who].options:
+            if device in came_from:
+                continue
+            came_from[device] = gives
+            owner = owners.get(device)
+            if owner is None:
+                _hand_on(device, number, owners, came_from)
+                return True
+            waiting.append((owner, device))
+    return False
+
+
+def _hand_on(
+    free: int, first: int, owners: dict[int, int], came_from: dict[int, int | None]
+) -> None:
+    """Give the free device to the last one of the path, whose own goes to the one before it."""
+    device = free
+    while (given := came_from[device]) is not None:
+        owners[device] = owners[given]
+        device = given
+    owners[device] = first
