@@ -3,7 +3,7 @@
 One pass of each filter over all nodes. Nothing of it is remembered, timed or counted.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -82,7 +82,7 @@ class EveryCheck(msgspec.Struct, frozen=True, eq=False):
         return ()
 
 
-def every_check(  # noqa: C901, PLR0912, PLR0915 - one sum over filters, read from top to bottom
+def every_check(
     framework: Framework,
     pod: PodInfo,
     snapshot: Snapshot,
@@ -96,44 +96,26 @@ def every_check(  # noqa: C901, PLR0912, PLR0915 - one sum over filters, read fr
     Raises:
         PluginError: a plugin failed.
     """
-    if found is None:
-        found = framework.aside().find_nodes_that_fit(pod, snapshot, nominated)
-    outright: dict[str, PluginRejection] = {}
-    aside: set[str] = set()
-    while found.verdicts is None:
-        said = found.pre_filter
-        rejection = rejection_of(said)
-        # Plugins that leave no node between them are all in the way.
-        names_of_it = [said.plugin] if said.plugin else sorted(found.restricting)
-        aside.update(names_of_it)
-        if not _is_told(rejection, outright.values()):
-            outright.update(dict.fromkeys(names_of_it, rejection))
-        found = framework.aside(aside).find_nodes_that_fit(pod, snapshot, nominated)
+
+    def find(without: Container[str]) -> Feasibility:
+        return framework.aside(without).find_nodes_that_fit(pod, snapshot, nominated)
+
+    found, aside, outright = _past_pre_filter(find(()) if found is None else found, find)
     with framework.calls.unmeasured():
         said_by_all = framework.filtering.every_verdict(found, pod, snapshot, nominated)
     alive = snapshot.table.alive
-    columns: dict[str, NDArray[np.bool_]] = {name: alive.copy() for name in outright}
-    verdicts: dict[str, Verdicts] = {}
-    for name, said_here in _said(found, said_by_all):
-        rejected = alive & (said_here.first != FEASIBLE)
-        if outright and rejected.any():
-            first = rejection_of(said_here.status(int(np.flatnonzero(rejected)[0])))
-            if _is_told(first, outright.values()):
-                continue
-        verdicts[name] = said_here
-        columns[name] = rejected
-    looked_at = found.verdicts.rows
-    for name in () if looked_at is None else found.restricting:
-        absent = alive.copy()
-        absent[looked_at] = False
-        columns[name] = columns.get(name, np.zeros_like(alive)) | absent
+    verdicts = {
+        name: said
+        for name, said in _said(found, said_by_all)
+        if not _is_told_outright(said, alive, outright)
+    }
+    columns = _rejections_by_row(found, alive, outright, verdicts)
     names = [name for name, column in columns.items() if column.any()]
     rejects = np.array([columns[name] for name in names], np.bool_).reshape(len(names), len(alive))
     alone = rejects.sum(axis=0) == 1
     fits_without = dict(zip(names, (rejects & alone).sum(axis=1).tolist(), strict=True))
     for name in found.restricting.intersection(names):
-        without = framework.aside({name}).find_nodes_that_fit(pod, snapshot, nominated)
-        fits_without[name] = len(without.feasible_rows())
+        fits_without[name] = len(find({name}).feasible_rows())
     before = None if nominated is None else nominated.before(pod, snapshot)
     world, attempt = snapshot, found.attempt
     if before is not None:
@@ -142,6 +124,57 @@ def every_check(  # noqa: C901, PLR0912, PLR0915 - one sum over filters, read fr
     return EveryCheck(
         pod, snapshot, found, outright, names, rejects, verdicts, fits_without, world, attempt
     )
+
+
+def _past_pre_filter(
+    found: Feasibility, find: Callable[[Container[str]], Feasibility]
+) -> tuple[Feasibility, set[str], dict[str, PluginRejection]]:
+    """What filtering finds once the plugins are left out that reject the pod as a whole.
+
+    Returns:
+        It, those plugins, and what they say; of several that say the same, the first.
+    """
+    outright: dict[str, PluginRejection] = {}
+    aside: set[str] = set()
+    while found.verdicts is None:
+        said = found.pre_filter
+        rejection = rejection_of(said)
+        # Plugins that leave no node between them are all in the way.
+        names = [said.plugin] if said.plugin else sorted(found.restricting)
+        aside.update(names)
+        if not _is_told(rejection, outright.values()):
+            outright.update(dict.fromkeys(names, rejection))
+        found = find(aside)
+    return found, aside, outright
+
+
+def _rejections_by_row(
+    found: Feasibility,
+    alive: NDArray[np.bool_],
+    outright: Iterable[str],
+    verdicts: Mapping[str, Verdicts],
+) -> dict[str, NDArray[np.bool_]]:
+    """By plugin, which rows it rejects: all of them, those it filters, those it does not name."""
+    columns: dict[str, NDArray[np.bool_]] = {name: alive.copy() for name in outright}
+    for name, said in verdicts.items():
+        columns[name] = alive & (said.first != FEASIBLE)
+    looked_at = None if found.verdicts is None else found.verdicts.rows
+    if looked_at is not None:
+        absent = alive.copy()
+        absent[looked_at] = False
+        for name in found.restricting:
+            columns[name] = columns.get(name, np.zeros_like(alive)) | absent
+    return columns
+
+
+def _is_told_outright(
+    said: Verdicts, alive: NDArray[np.bool_], outright: Mapping[str, PluginRejection]
+) -> bool:
+    """Whether a filter rejects nodes for what another plugin rejects the pod for as a whole."""
+    rejected = np.flatnonzero(alive & (said.first != FEASIBLE))
+    if not outright or not len(rejected):
+        return False
+    return _is_told(rejection_of(said.status(int(rejected[0]))), outright.values())
 
 
 def _is_told(rejection: PluginRejection, others: Iterable[PluginRejection]) -> bool:

@@ -178,41 +178,12 @@ def print_json(asked: Asked, explainer: Explainer, wanted: Wanted) -> ExplainRes
     return outcome
 
 
-def print_text(asked: Asked, explainer: Explainer, wanted: Wanted) -> ExplainResult:  # noqa: C901, PLR0912 - groups equal pods, then prints them
+def print_text(asked: Asked, explainer: Explainer, wanted: Wanted) -> ExplainResult:
     """Print one page for all pods that are alike."""
     outcome = ExplainResult()
-    reports: dict[object, PodReport] = {}
-    equals: dict[object, PodReport] = {}
-    with shown_progress("judging pods") as progress:
-        for number, pod in enumerate(asked.pods):
-            progress(number / len(asked.pods))
-            equal = _all_that_is_judged(asked, pod)
-            if equal in equals:
-                equals[equal].others.append(pod.key)
-                continue
-            judgement = explainer.judge(pod, wanted.depth)
-            outcome.note(judgement, pod)
-            alike = pod.shape, pod.pod.status.nominated_node_name, judgement.likeness
-            known = reports.get(alike)
-            if known is None:
-                # Checks have their own numbers, of all nodes together.
-                has_numbers = judgement.summary.checks and not wanted.nodes
-                reports[alike] = PodReport(
-                    pod,
-                    judgement.answer(),
-                    asked.framework_of(pod),
-                    len(judgement.nodes.names) or asked.cluster.snapshot.table.count,
-                    {} if has_numbers else explainer.reasons,
-                    wanted.nodes,
-                    wanted.top,
-                    [],
-                )
-            else:
-                known.others.append(pod.key)
-            if not pod.pod.volumes and not pod.node_name:
-                equals[equal] = reports[alike]
+    reports = _reports(asked, explainer, wanted, outcome)
     together = _Together(asked, wanted)
-    for report in reports.values():
+    for report in reports:
         for_all, placements = None, None
         if report.others:
             for_all = explainer.nodes_for_all(report.pod, report.answer, 1 + len(report.others))
@@ -226,6 +197,48 @@ def print_text(asked: Asked, explainer: Explainer, wanted: Wanted) -> ExplainRes
     if not reports:
         click.echo("No pod waits for a node.")
     return outcome
+
+
+def _reports(
+    asked: Asked, explainer: Explainer, wanted: Wanted, outcome: ExplainResult
+) -> list[PodReport]:
+    """One report for all pods that are alike, with the names of the others."""
+    reports: dict[object, PodReport] = {}
+    equals: dict[object, PodReport] = {}
+    with shown_progress("judging pods") as progress:
+        for number, pod in enumerate(asked.pods):
+            progress(number / len(asked.pods))
+            equal = _all_that_is_judged(asked, pod)
+            if equal in equals:
+                equals[equal].others.append(pod.key)
+                continue
+            judgement = explainer.judge(pod, wanted.depth)
+            outcome.note(judgement, pod)
+            alike = pod.shape, pod.pod.status.nominated_node_name, judgement.likeness
+            if alike in reports:
+                reports[alike].others.append(pod.key)
+            else:
+                reports[alike] = _report_of(pod, judgement, asked, explainer, wanted)
+            if not pod.pod.volumes and not pod.node_name:
+                equals[equal] = reports[alike]
+    return list(reports.values())
+
+
+def _report_of(
+    pod: PodInfo, judgement: Judgement, asked: Asked, explainer: Explainer, wanted: Wanted
+) -> PodReport:
+    # Checks have their own numbers, of all nodes together.
+    has_numbers = judgement.summary.checks and not wanted.nodes
+    return PodReport(
+        pod,
+        judgement.answer(),
+        asked.framework_of(pod),
+        len(judgement.nodes.names) or asked.cluster.snapshot.table.count,
+        {} if has_numbers else explainer.reasons,
+        wanted.nodes,
+        wanted.top,
+        [],
+    )
 
 
 def print_pages(asked: Asked, explainer: Explainer, wanted: Wanted) -> ExplainResult:

@@ -4,7 +4,7 @@ Objects are completed as an API server would have completed them, as far as sche
 defaults always, and what admission and controllers add where people have submitted the objects.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -156,7 +156,7 @@ class _Collector:
         }
         self._templates: dict[tuple[str, str], Mapping[str, Any]] = {}
 
-    def take(self, raw: Mapping[str, Any], place: str) -> None:  # noqa: C901, PLR0912 - one check after the other, each with its message
+    def take(self, raw: Mapping[str, Any], place: str) -> None:
         """Add one object; kinds that scheduling does not read are left out, unknown ones told.
 
         Raises:
@@ -165,22 +165,31 @@ class _Collector:
         kind = raw.get("kind")
         if not isinstance(kind, str):
             raise InputError(f"{place}: kind: expected the kind of a Kubernetes object")
+        version = str(raw.get("apiVersion", _api_version(kind)))
+        is_read = self._is_read(kind, version)
         makes_pods = self._admission is not None and is_workload(raw)
-        is_read = kind in self._takers or kind in _WATCHED or kind in KINDS
-        version = raw.get("apiVersion", _api_version(kind))
-        if kind == POD_GROUP_KIND.kind and not _is_core(str(version)):
-            is_read = False
-        if not (is_read or makes_pods):
-            problem = unknown_kind(kind, is_core=_is_core(str(version)))
-            if problem is not None:
-                self._leave_out(place, problem)
-            return
-        if is_read and version != _api_version(kind) and version not in _versions_beside(kind):
-            expected = _api_version(kind)
-            problem = f"{kind}: apiVersion: expected {expected}, got {version}: left out"
+        if is_read:
+            problem = _wrong_version(kind, version)
+        else:
+            problem = None if makes_pods else unknown_kind(kind, is_core=_is_core(version))
+        if problem is not None:
             self._leave_out(place, problem)
-            return
-        raw = without_nulls(raw)
+        elif is_read or makes_pods:
+            raw = without_nulls(raw)
+            at = self._named(raw, kind, place)
+            if makes_pods:
+                self._workloads.append((in_namespace(raw), at))
+            if is_read:
+                self._take(raw, kind, at)
+
+    def _is_read(self, kind: str, version: str) -> bool:
+        """Whether scheduling reads the kind; other groups have a PodGroup as well."""
+        if kind == POD_GROUP_KIND.kind and not _is_core(version):
+            return False
+        return kind in self._takers or kind in _WATCHED or kind in KINDS
+
+    def _named(self, raw: Mapping[str, Any], kind: str, place: str) -> str:
+        """Where an object stands, with its name; warns of fields that mean nothing."""
         metadata = raw.get("metadata")
         name = metadata.get("name", "") if isinstance(metadata, Mapping) else ""
         at = f"{place}: {kind} {name}".rstrip()
@@ -189,10 +198,7 @@ class _Collector:
         for problem in unknown_fields(raw, kind):
             self._warn(at, problem)
         self._note_place(raw, kind, place)
-        if makes_pods:
-            self._workloads.append((in_namespace(raw), at))
-        if is_read:
-            self._take(raw, kind, at)
+        return at
 
     def _take(self, raw: Mapping[str, Any], kind: str, place: str) -> None:
         if kind not in CLUSTER_WIDE:
@@ -371,15 +377,18 @@ def _end_of_run(pod: Mapping[str, Any]) -> float | None:
     return max((end for end in ends if end is not None), default=None)
 
 
+def _wrong_version(kind: str, version: str) -> str | None:
+    """What is wrong with the apiVersion of an object, if anything is."""
+    expected = _api_version(kind)
+    if version == expected or (kind == POD_GROUP_KIND.kind and version in _GROUPS):
+        return None
+    return f"{kind}: apiVersion: expected {expected}, got {version}: left out"
+
+
 def _is_core(api_version: str) -> bool:
     """Whether an API is one of Kubernetes' own, as far as its name tells."""
     group = api_version.rpartition("/")[0]
     return "." not in group or group.endswith(".k8s.io")
-
-
-def _versions_beside(kind: str) -> Collection[str]:
-    """Further versions of the API of a kind that are read."""
-    return _GROUPS if kind == POD_GROUP_KIND.kind else ()
 
 
 def _api_version(kind: str) -> str:

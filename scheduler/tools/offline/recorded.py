@@ -129,48 +129,63 @@ def objects_for(profiles: Profiles, objects: Mapping[Place, Any]) -> ClusterObje
     return read
 
 
-def cluster_of(header: Header, records: Iterable[Record]) -> RecordedCluster:  # noqa: C901, PLR0912 - one branch per kind of record
+def cluster_of(header: Header, records: Iterable[Record]) -> RecordedCluster:
     """The cluster at the end of a recording, or of the part that is given.
 
     Raises:
         RecordingError: a file is damaged.
     """
-    objects: dict[Place, Any] = {}
-    sent: dict[int, tuple[Place, PodInfo]] = {}
-    durations, epoch, time = RunDurations(), header.started - header.clock, header.started
+    course = _Course(header)
     for record in records:
-        event, time = record.event, epoch + record.time
+        course.take(record)
+    return course.cluster()
+
+
+class _Course:
+    """What the records of a recording do to its cluster, one after the other."""
+
+    def __init__(self, header: Header) -> None:
+        self._header = header
+        self._epoch = header.started - header.clock
+        self._time = header.started
+        self._objects: dict[Place, Any] = {}
+        self._sent: dict[int, tuple[Place, PodInfo]] = {}
+        """By attempt: pods that were sent to nodes, as they were before."""
+        self._durations = RunDurations()
+
+    def take(self, record: Record) -> None:
+        event, self._time = record.event, self._epoch + record.time
         if isinstance(event, ObjectSet):
-            objects[event.kind, *place_of(event.object)] = event.object
+            self._objects[event.kind, *place_of(event.object)] = event.object
         elif isinstance(event, ObjectGone):
-            _forget(objects, event, durations, time)
+            self._forget(event)
         elif isinstance(event, Configure) and Configured() in _decoded(record.answer):
-            header = replace(header, configuration=event.configuration)
+            self._header = replace(self._header, configuration=event.configuration)
         elif isinstance(event, Bound):
-            sent.pop(event.attempt, None)
-        elif isinstance(event, BindFailed) and event.attempt in sent:
-            place, pod = sent.pop(event.attempt)
-            if place in objects and objects[place].uid == pod.uid:
-                objects[place] = pod
+            self._sent.pop(event.attempt, None)
+        elif isinstance(event, BindFailed) and event.attempt in self._sent:
+            self._take_back(event.attempt)
         if b'"Bind"' in record.answer:
-            for place, pod, bind in _bound(objects, _decoded(record.answer)):
-                sent[bind.attempt] = place, pod
-                objects[place] = pod.on_node(bind.node)
-    assumed = tuple(
-        found
-        for place, _ in sent.values()
-        if isinstance(found := objects.get(place), PodInfo) and found.node_name
-    )
-    return RecordedCluster(header, objects, assumed, durations, time)
+            for place, pod, bind in _bound(self._objects, _decoded(record.answer)):
+                self._sent[bind.attempt] = place, pod
+                self._objects[place] = pod.on_node(bind.node)
 
+    def _forget(self, gone: ObjectGone) -> None:
+        """An object is gone; of a pod it is learned how long it ran."""
+        known = self._objects.pop((gone.kind, gone.namespace, gone.name), None)
+        if isinstance(known, PodInfo):
+            self._durations.note_end(known, self._time)
 
-def _forget(
-    objects: dict[Place, Any], gone: ObjectGone, durations: RunDurations, time: float
-) -> None:
-    """An object is gone; of a pod it is learned how long it ran."""
-    known = objects.pop((gone.kind, gone.namespace, gone.name), None)
-    if isinstance(known, PodInfo):
-        durations.note_end(known, time)
+    def _take_back(self, attempt: int) -> None:
+        """A pod was not bound: it is as it was before."""
+        place, pod = self._sent.pop(attempt)
+        if place in self._objects and self._objects[place].uid == pod.uid:
+            self._objects[place] = pod
+
+    def cluster(self) -> RecordedCluster:
+        sent = [self._objects.get(place) for place, _ in self._sent.values()]
+        assumed = tuple(pod for pod in sent if isinstance(pod, PodInfo) and pod.node_name)
+        return RecordedCluster(self._header, self._objects, assumed, self._durations, self._time)
 
 
 def _assumed_text(found: Assumed) -> str:
