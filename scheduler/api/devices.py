@@ -19,8 +19,6 @@ FROM_CLAIM: Final = "FromClaim"
 
 MAX_RESULTS: Final = 32
 """Devices that one claim can be allocated (`AllocationResultsMaxSize`)."""
-MAX_CONSUMERS: Final = 256
-"""Consumers that one claim can be reserved for (`ResourceClaimReservedForMaxSize`)."""
 MAX_ALTERNATIVES: Final = 8
 """Subrequests of one request (`FirstAvailableDeviceRequestMaxSize`)."""
 _NOTHING: Final = msgspec.Raw()

@@ -219,8 +219,8 @@ class Informer(Generic[T]):
                 saw it. An object that is gone proves nothing, so only this kind lists again.
             ApiError: it cannot be asked.
         """
-        timeout, store = self._options.list_timeout, self.store
-        older = await self._intake.restores.ask(self._session, timeout, store, self.version)
+        ask, timeout = self._intake.restores.ask, self._options.list_timeout
+        older = await ask(self._session, timeout, self.store, self.version)
         if older:
             raise self._found_set_back(older)
         self._is_in_doubt = False
@@ -235,8 +235,7 @@ class Informer(Generic[T]):
         reader = PageReader(self.kind, self._page_size, self._continue)
         before = intake.taken
         try:
-            timeout = self._options.list_timeout
-            rest = await reader.read(self._session, timeout, intake.take_items)
+            rest = await reader.read(self._session, self._options.list_timeout, intake.take_items)
         except TooLargeError:
             if self._page_size.shrink():
                 return

@@ -3,7 +3,7 @@
 Source: kubernetes pkg/scheduler/framework/runtime/framework.go v1.36.
 """
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Container, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +17,7 @@ from scheduler.kernel.framework.placements import ALL_NODES, Candidates, Placeme
 from scheduler.kernel.framework.runtime.diagnosis import AttemptDiagnosis
 from scheduler.kernel.framework.runtime.filtering import Filtering
 from scheduler.kernel.framework.runtime.plugin_calls import PluginCalls, PluginError
-from scheduler.kernel.framework.runtime.plugin_set import OnNode, ProfilePlugins
+from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
 from scheduler.kernel.framework.runtime.pod_classes import PodClasses
 from scheduler.kernel.framework.runtime.scoring import Scoring
 from scheduler.kernel.framework.status import EXTENDER, SUCCESS, Code, Status, error, unschedulable
@@ -96,11 +96,8 @@ class Framework:
             first: the plugin to ask before the others, because it rejected the pod before.
         """
         start = self.calls.now()
-        plugins = self.plugins.pre_enqueue
-        if first:
-            plugins = sorted(plugins, key=lambda plugin: first != plugin.name)
-        ended = SUCCESS
-        for plugin in plugins:
+        ended, plugins = SUCCESS, self.plugins.pre_enqueue
+        for plugin in sorted(plugins, key=lambda p: p.name != first) if first else plugins:
             try:
                 ended = plugin.call(pod)
             except PluginError as problem:
@@ -283,9 +280,14 @@ class Framework:
         Returns:
             What failed, and what is to be written.
         """
+        failures: list[PluginError] = []
         writes: list[Write] = []
-        plugins = reversed(self.plugins.unreserve)
-        return self._tell_all(plugins, state, pod, node_name, take=writes.extend), writes
+        for plugin in reversed(self.plugins.unreserve):
+            try:
+                writes.extend(plugin.call(state, pod, node_name))
+            except PluginError as problem:
+                failures.append(problem)
+        return failures, writes
 
     def run_permit_plugins(
         self, state: CycleState, pod: PodInfo, node_name: str
@@ -382,23 +384,13 @@ class Framework:
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> list[PluginError]:
         """Call the PostBind plugins; a failure is returned and undoes nothing."""
-        start = self.calls.now()
-        failures = self._tell_all(self.plugins.post_bind, state, pod, node_name)
-        self.calls.point_done("PostBind", Code.SUCCESS, start)
-        return failures
-
-    @staticmethod
-    def _tell_all(
-        plugins: Iterable[OnNode[Any]],
-        *args: Any,
-        take: Callable[[Any], object] = lambda _: None,
-    ) -> list[PluginError]:
-        failures: list[PluginError] = []
-        for plugin in plugins:
+        start, failures = self.calls.now(), []
+        for plugin in self.plugins.post_bind:
             try:
-                take(plugin.call(*args))
+                plugin.call(state, pod, node_name)
             except PluginError as problem:
                 failures.append(problem)
+        self.calls.point_done("PostBind", Code.SUCCESS, start)
         return failures
 
 
