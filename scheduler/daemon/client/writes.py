@@ -26,7 +26,7 @@ from scheduler.daemon.client.session import (
 )
 from scheduler.daemon.client.wire import json_string, segment
 
-PLUGIN_REQUESTS: Final = 16
+PLUGIN_REQUESTS: Final = 32
 """So many requests of plugins are under way at a time. Thousands of pods may be at PreBind, and a
 connection for each would use up the process's file descriptors and the server's patience."""
 
@@ -38,6 +38,9 @@ class PodWrites:
         session: where requests go.
         fence: whether this scheduler still holds the lease; asked as the bytes leave.
         timeout: seconds for one request, repetitions asked for by the server included.
+
+    Attributes:
+        plugin_requests: how many requests of plugins are under way.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class PodWrites:
         self._session = session
         self._fence = fence
         self._timeout = timeout
+        self.plugin_requests = 0
         self._for_plugins = asyncio.Semaphore(PLUGIN_REQUESTS)
 
     async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
@@ -86,14 +90,18 @@ class PodWrites:
             FencedError: this scheduler may not write any more.
         """
         async with self._for_plugins:
-            answer = await self._session.request(
-                method,
-                path,
-                None if body is None else msgspec.json.encode(body),
-                content_type=STRATEGIC_MERGE_PATCH if method == "PATCH" else JSON,
-                fence=None if method == "GET" else self._fence,
-                timeout=self._timeout,
-            )
+            self.plugin_requests += 1
+            try:
+                answer = await self._session.request(
+                    method,
+                    path,
+                    None if body is None else msgspec.json.encode(body),
+                    content_type=STRATEGIC_MERGE_PATCH if method == "PATCH" else JSON,
+                    fence=None if method == "GET" else self._fence,
+                    timeout=self._timeout,
+                )
+            finally:
+                self.plugin_requests -= 1
         return msgspec.json.decode(answer.body)
 
     @staticmethod

@@ -216,13 +216,17 @@ class Outbox:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.events.sweep_for_ever())
-                group.create_task(rest_for_ever(self._clock, lambda: self._working))
+                group.create_task(rest_for_ever(self._clock, self._under_way))
                 for _ in range(self._settings.concurrency):
                     group.create_task(self._work())
         finally:
             for task in self._beside:
                 task.cancel()
             await asyncio.gather(*self._beside, return_exceptions=True)
+
+    def _under_way(self) -> int:
+        """Requests whose answers the loop waits for, those of plugins included."""
+        return self._working + self._writes.plugin_requests
 
     async def drain(self, timeout: float, *, binds_only: bool = False) -> None:
         """Wait until everything is sent, or all binds are answered, at most so long.

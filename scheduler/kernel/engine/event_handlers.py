@@ -261,6 +261,10 @@ def _is_older_version(meta: ObjectMeta, other: ObjectMeta) -> bool:
     return is_same and int(version) < int(read)
 
 
+def _is_same_version(meta: ObjectMeta, other: ObjectMeta) -> bool:
+    return (meta.uid, meta.resource_version) == (other.uid, other.resource_version)
+
+
 class NodeEventHandlers:
     """Nodes go to the cache; each of their changes may wake pods."""
 
@@ -361,9 +365,12 @@ class OtherEventHandlers:
         """An object is new, or is now like this."""
         place = place_of(new)
         read = self._read.pop(place, None)
-        if read is not None and _is_older_version(new.metadata, read.metadata):
-            self._read[place] = read
-            return
+        if read is not None:
+            if _is_older_version(new.metadata, read.metadata):
+                self._read[place] = read
+                return
+            if _is_same_version(new.metadata, read.metadata):
+                return
         old = self._known(place)
         self._tell(ActionType.ADD if old is None else ActionType.UPDATE, old, new)
 

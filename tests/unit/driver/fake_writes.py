@@ -22,6 +22,7 @@ class FakeWrites:
         pod: what `read` gives.
         absent: victims that are not found.
         most: the most requests under way at a time.
+        plugin_requests: how many of plugins are under way.
     """
 
     def __init__(self) -> None:
@@ -32,6 +33,7 @@ class FakeWrites:
         self.pod: bytes | None = None
         self.absent: set[str] = set()
         self.most = 0
+        self.plugin_requests = 0
         self._under_way = 0
         self._waiting: list[tuple[str, str, asyncio.Future[None]]] = []
 

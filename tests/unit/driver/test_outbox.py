@@ -503,18 +503,20 @@ class RestingClock(FakeClock):
 
 
 @pytest.mark.parametrize(
-    ("concurrency", "turn", "rests"),
+    ("concurrency", "of_plugins", "turn", "rests"),
     [
-        pytest.param(MANY, 0.0, True, id="many"),
-        pytest.param(MANY - 1, 0.0, False, id="few"),
-        pytest.param(MANY, BUSY_SECONDS, False, id="busy"),
+        pytest.param(MANY, 0, 0.0, True, id="many"),
+        pytest.param(MANY - 8, 8, 0.0, True, id="many with those of plugins"),
+        pytest.param(MANY - 1, 0, 0.0, False, id="few"),
+        pytest.param(MANY, 0, BUSY_SECONDS, False, id="busy"),
     ],
 )
 def test_while_many_answers_are_on_their_way_several_come_before_any_is_looked_at(
-    concurrency: int, turn: float, *, rests: bool
+    concurrency: int, of_plugins: int, turn: float, *, rests: bool
 ) -> None:
     """The loop rests where it has nothing else to do, and waits for each of a few."""
     clock, writes = RestingClock(turn), SlowWrites(CONCURRENCY, 0.05)
+    writes.plugin_requests = of_plugins
 
     async def story() -> float:
         world = World(writes, clock, concurrency=concurrency)

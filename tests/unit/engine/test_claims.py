@@ -130,6 +130,22 @@ def test_an_answer_counts_before_the_watch_and_is_not_undone_by_it() -> None:
     assert not world.under_test.reports
 
 
+def test_a_version_that_was_answered_is_told_once() -> None:
+    """When the watch brings it as well, nothing has happened; what comes next has."""
+    world = World()
+    world.claim("c")
+    told: list[set[str]] = []
+    world.catalog.listen(["default/c"], lambda: told.append(world.holders))
+    claim = world.stamped(make_claim("c", on="a"))
+
+    world.handle(ObjectRead("resourceclaims", claim))
+    world.show("resourceclaims", claim)
+    assert told == [{"c"}]
+
+    world.claim("c")
+    assert told == [{"c"}, set()]
+
+
 def test_an_answer_about_a_claim_that_is_gone_brings_it_not_back() -> None:
     """Nor one about an earlier version than the watch has shown."""
     world = World()
