@@ -43,6 +43,8 @@ class InvalidPodError(ValueError):
 class PodKind:
     """Pods that nothing tells apart but names, volumes, nodes and progress; compared by identity.
 
+    What pods state about their ends (annotations) tells them apart as well.
+
     A kind lives as long as a pod of it. What is worked out of it hangs on it and dies with it.
 
     Attributes:
@@ -279,8 +281,10 @@ def _shared_shape(pod: Pod) -> PodShape:
 
 def _shared_kind(pod: Pod, shape: PodShape) -> PodKind:
     meta = pod.metadata
-    own = _encoder.encode((id(shape), meta.namespace, meta.labels, meta.owner_references))
-    key = sha256(own).digest()
+    own = (id(shape), meta.namespace, meta.labels, meta.owner_references)
+    said = meta.annotations
+    stated = () if said is NO_ANNOTATIONS or said == NO_ANNOTATIONS else (said,)
+    key = sha256(_encoder.encode((*own, *stated))).digest()
     found = _kinds.get(key)
     if found is None:
         found = PodKind(shape, meta.namespace, meta.labels, meta.owner_references)

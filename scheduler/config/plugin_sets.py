@@ -71,7 +71,7 @@ IN_TREE: Final[Implements] = {
     "GangScheduling": _points("preEnqueue permit"),
     "ImageLocality": _points("score"),
     "InterPodAffinity": _points("preFilter filter preScore score"),
-    "KeepRoom": _points("postFilter reserve"),
+    "KeepRoom": _points("postFilter"),
     "NodeAffinity": _points("preFilter filter preScore score"),
     "NodeDeclaredFeatures": _points("preFilter filter"),
     "NodeName": _points("filter"),

@@ -187,6 +187,23 @@ class ForeignPods(Wire, frozen=True):
     examples: tuple[PodOnNode, ...]
 
 
+class KeptFor(Wire, frozen=True, omit_defaults=True):
+    """Room that is kept for others, where the pod would fit otherwise.
+
+    Attributes:
+        waiter: for which pod or pod group.
+        pods: how many pods are nominated there, and to how many nodes.
+        nodes: among those on which the pod would fit.
+        until: when they need it, in RFC 3339; pods that end before may use it. Empty where that is
+            not known.
+    """
+
+    waiter: str
+    pods: int
+    nodes: int
+    until: str = ""
+
+
 class NearNode(Wire, frozen=True):
     """A node that fails few checks: how many, and what each says."""
 
@@ -274,7 +291,8 @@ class PodAnswer(Wire, frozen=True):
     pod from which nodes. `permit` is there only where a Permit plugin would not let the pod go.
     `preemption` is there with `--preempt` only, for pods that fit nowhere. `schedulingState` is
     there only when a daemon answers, `assumed` when it has other pods on their way to nodes.
-    `foreign` is there only where pods of other schedulers took the room on nodes of its own.
+    `foreign` is there only where pods of other schedulers took the room on nodes of its own, and
+    `kept` only where room is kept for others that the pod would have otherwise.
     `error` is there only when a plugin failed.
     """
 
@@ -297,6 +315,7 @@ class PodAnswer(Wire, frozen=True):
     checks: tuple[Check, ...] | UnsetType = UNSET
     nearest: tuple[NearNode, ...] | UnsetType = UNSET
     foreign: tuple[ForeignPods, ...] | UnsetType = UNSET
+    kept: tuple[KeptFor, ...] | UnsetType = UNSET
     changes: tuple[SuggestedChange, ...] | UnsetType = UNSET
     guesses: tuple[Guess, ...] | UnsetType = UNSET
     error: str | UnsetType = UNSET

@@ -155,10 +155,11 @@ def without(nominated: NominatedPods, placed: Mapping[str, PodInfo]) -> Nominate
     if not any(nominated.node_of(uid) for uid in placed):
         return nominated
     left = NominatedPods()
+    left.end_if_started = nominated.end_if_started
     for node in nominated:
         for pod in nominated.nominated_pods_for_node(node):
             if pod.uid not in placed:
-                left.nominate(pod, node)
+                left.nominate(pod, node, nominated.needed_at(pod.uid))
     return left
 
 

@@ -24,6 +24,7 @@ from scheduler.kernel.answers.device_changes import (
     lower_extended_resources,
 )
 from scheduler.kernel.answers.foreign import foreign_pods
+from scheduler.kernel.answers.kept import kept_for
 from scheduler.kernel.answers.model import Guess, PodAnswer, SuggestedChange
 from scheduler.kernel.answers.smallest import add_tolerations, drop_rules, lower_requests, several
 from scheduler.kernel.answers.spelling import guesses
@@ -124,6 +125,7 @@ class Whys:
             checks=known.checks,
             nearest=known.nearest,
             foreign=known.foreign,
+            kept=known.kept,
             changes=known.changes,
             guesses=known.guesses,
         )
@@ -156,6 +158,7 @@ def explained(  # noqa: PLR0913, PLR0917 - what a pod is judged on, and what is 
         checks=checks,
         nearest=nearest_nodes(every),
         foreign=foreign_pods(framework, every, own_names) or UNSET,
+        kept=kept_for(framework, pod, snapshot, nominated) or UNSET,
     )
     if depth is not Depth.CHANGES:
         return answer

@@ -25,6 +25,7 @@ from scheduler.kernel.answers.edits import (
 from scheduler.kernel.answers.model import (
     ForeignPods,
     Guess,
+    KeptFor,
     NearNode,
     PodAnswer,
     SuggestedChange,
@@ -137,6 +138,15 @@ def foreign_text(found: ForeignPods) -> str:
         f"Scheduler {found.scheduler_name} has {pods}{room} on {nodes_text(found.nodes)} that "
         f"would have room otherwise{_examples(found.examples, found.pods)}"
     )
+
+
+def kept_text(found: KeptFor) -> str:
+    """For which others room is kept, and until when."""
+    text = f"Room on {nodes_text(found.nodes)} is kept for {found.waiter}"
+    if not found.until:
+        return text
+    day, _, time = found.until.partition("T")
+    return f"{text} until about {day} {time[:5]} UTC; a pod that ends before may use it"
 
 
 def nodes_text(count: int) -> str:

@@ -3,6 +3,7 @@
 from scheduler.kernel.ends.expected_ends import (
     EndSource,
     ExpectedEnd,
+    end_if_started,
     expected_end,
     never_ends,
     unread_annotation,
@@ -13,6 +14,7 @@ __all__ = [
     "EndSource",
     "ExpectedEnd",
     "RunDurations",
+    "end_if_started",
     "expected_end",
     "never_ends",
     "unread_annotation",

@@ -11,6 +11,7 @@ no known end. One that is to be killed may be a little late.
 """
 
 from enum import StrEnum
+from math import inf
 from typing import Final
 
 import msgspec
@@ -80,6 +81,22 @@ def expected_end(
     if found is None or (deadline is not None and deadline.time < found.time):
         return deadline
     return found
+
+
+def end_if_started(pod: PodInfo, now: float, durations: RunDurations | None = None) -> float:
+    """When a pod without a node would end if it started now; infinite where that is not known.
+
+    Args:
+        pod: the pod.
+        now: in seconds since 1970.
+        durations: what was learned.
+    """
+    if never_ends(pod):
+        return inf
+    found = _stated(pod, now, now) or _learned(pod, now, now, durations)
+    seconds = pod.spec.active_deadline_seconds
+    deadline = inf if seconds is None else now + seconds
+    return deadline if found is None else min(deadline, found.time)
 
 
 def unread_annotation(pod: PodInfo) -> str:

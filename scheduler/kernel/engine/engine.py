@@ -12,7 +12,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.config.types import Extender
 from scheduler.errors import SchedulerError, encodable
 from scheduler.kernel.cache import Cache
-from scheduler.kernel.ends import RunDurations
+from scheduler.kernel.ends import RunDurations, end_if_started
 from scheduler.kernel.engine.algorithm import SchedulingAlgorithm
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.binding_cycle import BindingCycle
@@ -66,6 +66,7 @@ from scheduler.kernel.framework.events import ObjectKind
 from scheduler.kernel.framework.handle import PluginServices
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
+from scheduler.kernel.preemption.kept_room import KeptRoom
 from scheduler.kernel.queue import QueueSettings
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.observability.engine_metrics import EngineMetrics
@@ -223,7 +224,10 @@ class Engine:
         """Show plugins what they may see."""
         self._show_profiles()
         services.snapshot = self.core.snapshot
-        services.nominator = self.core.queue.nominator
+        services.nominator = nominator = self.core.queue.nominator
+        nominator.end_if_started = lambda pod: end_if_started(
+            pod, self.core.wall(), self.core.durations
+        )
         services.waiting = self.core.waiting
         services.activate = lambda pods: self._post(Activate(tuple(pod.uid for pod in pods)))
         services.tell = self._tell
@@ -335,6 +339,7 @@ class Engine:
         gone = core.frameworks.keys() - rules.frameworks.keys()
         self._pods.profiles_gone(gone)
         self._preemption_executor.drop_all()
+        self.scheduler.room_keeper.drop_all()
         core.frameworks = rules.frameworks
         core.algorithm.percentage_of_nodes_to_score = rules.percentage_of_nodes_to_score
         self._show_profiles()
@@ -349,6 +354,9 @@ class Engine:
         self.services.filters = {name: each.filtering for name, each in frameworks.items()}
         if groups is not None:
             groups.profiles = frozenset(frameworks)
+        kept = self.core.states.known(KeptRoom)
+        if kept is not None:
+            kept.durations, kept.groups = lambda: self.core.durations, groups
 
     def _tick(self) -> None:
         """Let back-off and patience end; take over what changed, so that the next attempt need not.
@@ -360,5 +368,6 @@ class Engine:
         core.queue.flush_unschedulable_leftover()
         self._binding.tick()
         self._preemption_executor.tick()
+        self.scheduler.room_keeper.tick()
         core.catch_up()
         core.audit()

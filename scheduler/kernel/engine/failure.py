@@ -37,6 +37,8 @@ class Failure(msgspec.Struct, frozen=True):
         unschedulable_plugins: the plugins that rejected the pod; their hints may wake it.
         pending_plugins: the plugins that returned Pending.
         nominated_node_name: a nomination; "" withdraws one, None keeps what there is.
+        needed_at: when the nominated pod needs its room, in seconds since 1970; 0 where that is
+            not known.
         fits_nowhere: whether no node fits, nor one equal to it, and nothing can be done about it.
         excess: why no node could ever hold the pod, if that is so.
         reasons: how many nodes each reason rejects.
@@ -47,6 +49,7 @@ class Failure(msgspec.Struct, frozen=True):
     unschedulable_plugins: frozenset[str] = frozenset()
     pending_plugins: frozenset[str] = frozenset()
     nominated_node_name: str | None = ""
+    needed_at: float = 0.0
     fits_nowhere: bool = False
     excess: Excess | None = None
     reasons: Mapping[str, int] = {}

@@ -8,7 +8,7 @@ Source: kubernetes pkg/scheduler/schedule_one_podgroup.go (runWorkloadAwarePreem
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo
@@ -28,6 +28,7 @@ from scheduler.kernel.preemption.group_victims import (
     fits_without,
 )
 
+_T = TypeVar("_T")
 CONSTRAINED: Final = GroupVictims(
     unschedulable(
         "workload aware preemption is not supported for pod groups with scheduling constraints"
@@ -74,7 +75,7 @@ def find_victims(
     placed = [pod for each in attempts for pod in each.placed]
     trial, version = GroupTrial(core, attempts, step), core.cluster_version
     search = plugin.pod_group_post_filter(group, pods, core.snapshot, placed, trial)
-    found = yield from _on_copy(trial, attempts, search)
+    found = yield from on_copy(trial, attempts, search)
     if not found.victims or core.cluster_version == version:
         return found
     return (yield from _still_right(core, step, members, found))
@@ -99,14 +100,14 @@ def _still_right(
         fits = yield from fits_without(victims, trial)
         return fits if fits.status.is_success else CHANGED
 
-    return (yield from _on_copy(trial, attempts, look()))
+    return (yield from on_copy(trial, attempts, look()))
 
 
-def _on_copy(trial: GroupTrial, attempts: Sequence[Attempt], search: Search) -> Search:
+def on_copy(trial: GroupTrial, attempts: Sequence[Attempt], search: Steps[_T]) -> Steps[_T]:
     """Search where the members have given back what they were given in this attempt."""
     given = [(each.pod, each.state_of_plugins) for each in attempts if each.placed]
 
-    def steps() -> Search:
+    def steps() -> Steps[_T]:
         yield from trial.take_back(given)
         return (yield from search)
 

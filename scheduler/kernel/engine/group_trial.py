@@ -8,7 +8,7 @@ runWorkloadAwarePreemption) v1.36.
 Differs: for victims it ends with the first member with which Permit is content.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 
 import msgspec
@@ -62,15 +62,24 @@ class GroupTrial:
         world: the cluster.
         framework: the group's, beside the decisions.
         nominated: the nominations.
+        places: by the UID of each member that had one in the last run that succeeded, its node.
     """
 
-    def __init__(self, core: EngineState, attempts: Sequence[Attempt], step: GroupStep) -> None:
+    def __init__(
+        self,
+        core: EngineState,
+        attempts: Sequence[Attempt],
+        step: GroupStep,
+        *,
+        is_nominated: bool = True,
+    ) -> None:
         """Copy the cluster.
 
         Args:
             core: the engine's state.
             attempts: those of the members, in the order of their turns.
             step: the step at hand.
+            is_nominated: whether nominations of the members count.
 
         Cost: O(nodes and pods), with small constants.
 
@@ -88,7 +97,9 @@ class GroupTrial:
         self.framework = attempts[0].framework.beside()
         self._states = core.states.fork()
         self._members = [each.queued.pod_info for each in attempts]
-        self.nominated = _nominations(core.queue.nominator, self._members)
+        self.places: Mapping[str, str] = {}
+        self._is_nominated = is_nominated
+        self.nominated = _nominations(core.queue.nominator, self._members if is_nominated else ())
 
     def steps(self, work: Steps[_T]) -> Steps[_T]:
         """Do work for which plugins see the trial in place of the cluster.
@@ -117,7 +128,15 @@ class GroupTrial:
 
     def run(self) -> Steps[Status]:
         """See `World`; each step tries one member."""
-        return (yield from self.place()).status
+        tried = yield from self.place()
+        if tried.status.is_success:
+            names = self.world.table.names
+            self.places = {
+                pod.uid: names[int(host[0])]
+                for pod, host in zip(self._members, tried.hosts, strict=False)
+                if host is not None
+            }
+        return tried.status
 
     def place(
         self, within: NDArray[np.intp] | None = None, *, all_of_them: bool = False
@@ -188,7 +207,7 @@ class GroupTrial:
             self.framework.run_unreserve_plugins(state, pod, pod.node_name)
             self._states.unreserved(pod)
         self.world.update([PodRemoved(pod) for pod, _ in placed])
-        for pod, _ in placed:
+        for pod, _ in placed if self._is_nominated else ():
             _nominate_again(self.nominated, pod)
 
     def _fails_like(self, failing: PodInfo, pod: PodInfo) -> bool:
@@ -199,9 +218,10 @@ class GroupTrial:
 def _nominations(known: NominatedPods, members: Sequence[PodInfo]) -> NominatedPods:
     """A copy of all nominations, with those that members have lost to a place in this attempt."""
     copy = NominatedPods()
+    copy.end_if_started = known.end_if_started
     for node in known:
         for pod in known.nominated_pods_for_node(node):
-            copy.nominate(pod, node)
+            copy.nominate(pod, node, known.needed_at(pod.uid))
     for pod in members:
         if known.node_of(pod.uid) is None:
             _nominate_again(copy, pod)

@@ -51,6 +51,7 @@ from scheduler.kernel.engine.placing import Placing
 from scheduler.kernel.engine.pod_group_placements import Choice, PodGroupPlacements
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 from scheduler.kernel.engine.preemptor import preemptor_of_group
+from scheduler.kernel.engine.room_keeper import RoomKeeper
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.status import SUCCESS, Code, error
 from scheduler.kernel.framework.steps import Steps
@@ -80,7 +81,7 @@ class PodGroupCycle:
         decided: UID of a member of the group that was under way last.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what it shares with the cycle of single pods
         self,
         core: EngineState,
         attempts: Attempts,
@@ -88,6 +89,7 @@ class PodGroupCycle:
         binding: BindingCycle,
         placing: Placing,
         executor: PreemptionExecutor,
+        room_keeper: RoomKeeper,
     ) -> None:
         self._core = core
         self._attempts = attempts
@@ -100,6 +102,7 @@ class PodGroupCycle:
         """How many attempts had been rejected at the end of the last step."""
         self._was_seen = False
         """Whether another attempt was rejected while members had their places."""
+        self._room_keeper = room_keeper
         self._placements = PodGroupPlacements(core, failures)
         self.members: Sequence[Member] = ()
         self.decided = ""
@@ -134,6 +137,7 @@ class PodGroupCycle:
         return self.go_on()
 
     def _begin(self, members: Sequence[Member]) -> None:
+        self._room_keeper.begin(members)
         self._was_seen, self._rejections = False, self._failures.rejections
         self.members = members
         self._steps = self._cycle(members)
@@ -234,8 +238,12 @@ class PodGroupCycle:
         if group is not None:
             found = yield from self._victims_of(members, group)
         if found is None or group is None:
-            return *self._conclude(members, choice), None
-        return *self._make_room(members, group, found), found
+            condition, in_order = self._conclude(members, choice)
+        else:
+            condition, in_order = self._make_room(members, group, found)
+        if group is not None and found is not CHANGED and not (found and found.status.is_success):
+            condition = yield from self._room_keeper.ended(self.step, condition, group, members)
+        return condition, in_order, found
 
     def _victims_of(self, members: Sequence[Member], group: PodGroup) -> Steps[GroupVictims | None]:
         """The victims of the whole group; None where it fits, or is not asked for them."""

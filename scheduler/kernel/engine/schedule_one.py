@@ -6,6 +6,8 @@ Source: kubernetes pkg/scheduler/schedule_one.go (ScheduleOne, schedulingCycle) 
 from collections.abc import Callable
 from typing import Final
 
+from msgspec.structs import replace
+
 from scheduler.api.limits import exceeded_limit
 from scheduler.kernel.engine.algorithm import ScheduleResult, Unschedulable
 from scheduler.kernel.engine.attempt import PLACED, Attempt
@@ -23,6 +25,7 @@ from scheduler.kernel.engine.groups_asking import MAX_CALLS, NODES_CHANGE
 from scheduler.kernel.engine.placing import Placing
 from scheduler.kernel.engine.pod_group_cycle import PodGroupCycle
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
+from scheduler.kernel.engine.room_keeper import RoomKeeper
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.engine.waking_groups import GroupWaking
 from scheduler.kernel.extender import Answer, ExtenderCalls
@@ -40,6 +43,7 @@ class Scheduler:
         decided: UID of the pod that was scheduled last; empty if the last step was about none.
         scheduled: how many pods the last step was about.
         group_cycle: the cycle of pod groups; for reading.
+        room_keeper: what is kept for pods and groups that wait long.
         waking: what wakes the members of groups; for reading.
     """
 
@@ -59,7 +63,10 @@ class Scheduler:
         self._failures = failures
         self._binding = binding
         self._placing = placing = Placing(core, attempts, failures)
-        self.group_cycle = PodGroupCycle(core, attempts, failures, binding, placing, executor)
+        self.room_keeper = keeper = RoomKeeper(core, executor)
+        self.group_cycle = PodGroupCycle(
+            core, attempts, failures, binding, placing, executor, keeper
+        )
         self._preemption_executor = executor
         self.decided = ""
         self.scheduled = 0
@@ -245,12 +252,13 @@ class Scheduler:
                 return None
             self._preemption_executor.begin(attempt.pod, result)
         diagnosis.post_filter_message = status.message
-        return failure_of(
+        failure = failure_of(
             diagnosis,
             None if result is None else result.nominated_node_name,
             excess,
             has_extender_results=attempt.extender_calls is not None,
         )
+        return failure if result is None else replace(failure, needed_at=result.needed_at)
 
     def _reserve_and_permit(self, attempt: Attempt) -> None:
         """ASSUMED to RESERVED to HELD or beyond."""

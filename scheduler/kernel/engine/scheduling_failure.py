@@ -154,7 +154,7 @@ class FailureHandler:
             return
         pod = queued.pod_info
         if failure.nominated_node_name is not None:
-            core.queue.add_nominated_pod(pod, failure.nominated_node_name)
+            core.queue.add_nominated_pod(pod, failure.nominated_node_name, failure.needed_at)
         core.out.append(failed_scheduling(pod, failure.message))
         self._patch(pod, failure, is_nominated=is_nominated)
 

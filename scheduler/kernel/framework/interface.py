@@ -378,6 +378,8 @@ class PostFilterResult(msgspec.Struct, frozen=True):
         candidates: the nodes to choose from, the chosen one included; made when read.
         writes: changes to objects by which the pod may fit later. They are sent in any case; the
             other fields count with a Success only.
+        needed_at: when the pod needs the room there, in seconds since 1970; others that end before
+            may use it. 0: none may.
     """
 
     nominated_node_name: str = ""
@@ -385,6 +387,7 @@ class PostFilterResult(msgspec.Struct, frozen=True):
     cleared: tuple[PodInfo, ...] = ()
     candidates: Sequence[Candidate] = ()
     writes: tuple[Write, ...] = ()
+    needed_at: float = 0.0
 
 
 class PostFilterPlugin(Plugin, Protocol):

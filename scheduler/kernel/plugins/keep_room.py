@@ -1,25 +1,25 @@
-"""KeepRoom: a big pod that has waited long gets a node that is kept for it.
+"""KeepRoom: a big pod or a pod group that has waited long gets room that is kept for it.
 
 Not enabled by default: kube-scheduler has no such thing. Small pods that come again and again take
-what others leave, so a big one may wait for ever. Once a pod has waited so long it is nominated to
-the node on which it can start first; as for every nominated pod, no other one of its priority or
-less may take the room meanwhile. One pod at a time, the one that waited longest.
+what others leave, so a big one may wait for ever, and a gang as well. What has waited so long is
+nominated to where it can start first; as for every nominated pod, no other one of its priority or
+less may take the room meanwhile. A pod that will have ended before the room is needed may. Room is
+kept for one pod or group at a time, see `preemption.kept_room`.
 
-Pods that are equal wait together: the time runs from the first rejection of one of them since one
-found a place.
-
-Extension points: PostFilter, Reserve.
-Events: none; the plugin rejects no pod.
+Extension points: PostFilter.
+Events: none; the plugin rejects no pod. The engine wakes pods when room is kept no longer, and has
+those tried whose turn it is.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, cast
-from weakref import WeakKeyDictionary
 
-import msgspec
 import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
-from scheduler.api.pods import PodInfo, PodKind
+from scheduler.api.pod_groups import PodGroup
+from scheduler.api.pods import PodInfo
 from scheduler.config.args import KeepRoomArgs
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ClusterEventWithHint
@@ -29,29 +29,33 @@ from scheduler.kernel.framework.interface import (
     EnqueueExtensions,
     PostFilterPlugin,
     PostFilterResult,
-    ReservePlugin,
 )
 from scheduler.kernel.framework.runtime import diagnosis as runtime
-from scheduler.kernel.framework.status import SUCCESS, Code, Status, unschedulable
+from scheduler.kernel.framework.status import Code, Status, unschedulable
+from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.preemption import Importance, rows_that_may_help, soonest_start
-from scheduler.kernel.preemption.estimate import Start
+from scheduler.kernel.preemption.group_start import (
+    GroupStart,
+    GroupWorld,
+    RoomForGroupPlugin,
+    soonest_group_start,
+)
+from scheduler.kernel.preemption.kept_room import (
+    ASKED_AGAIN_SECONDS,
+    UNKNOWN_REVIEWED_SECONDS,
+    KeptRoom,
+    Room,
+    Turns,
+    Waiter,
+)
 from scheduler.kernel.snapshot import Snapshot
 
 NODES_TRIED: Final = 256
 """Of more nodes that may help, so many are looked at, from anywhere on."""
-FORGOTTEN_AFTER_SECONDS: Final = 400.0
-"""Pods that were not tried for so long are gone: after five minutes all that wait are tried."""
 
 
-class _Wait(msgspec.Struct):
-    """Since when pods of a kind wait, and when one of them was tried last."""
-
-    since: float
-    last: float
-
-
-class KeepRoom(PostFilterPlugin, ReservePlugin, EnqueueExtensions):
-    """Keeps room for the pod that has waited longest."""
+class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
+    """Keeps room for what has waited longest."""
 
     NAME: ClassVar[str] = "KeepRoom"
     ARGS: ClassVar[type] = KeepRoomArgs
@@ -60,10 +64,7 @@ class KeepRoom(PostFilterPlugin, ReservePlugin, EnqueueExtensions):
         self._handle = handle
         self._after = args.after_seconds
         self._importance = Importance()
-        self._waits: WeakKeyDictionary[PodKind, _Wait] = WeakKeyDictionary()
-        """Those that wait longest first."""
-        self._kept = ("", "")
-        """The UID of the pod for which room is kept, and its node."""
+        handle.shared(KeptRoom)
 
     @override
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
@@ -73,68 +74,114 @@ class KeepRoom(PostFilterPlugin, ReservePlugin, EnqueueExtensions):
     def post_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status]:
+        if pod.group_name:
+            # Room is kept for all members together.
+            return None, unschedulable()
         found = cast("runtime.AttemptDiagnosis", diagnosis)
+        turns, room = self._turns, self._turns.kept_for(pod.kind, pod.uid)
         rows = rows_that_may_help(snapshot, found)
         if not len(rows):
+            self._give_up(room)
             return None, unschedulable()
-        self._note(pod)
-        if not self._is_its_turn(pod):
+        if not self._has_turn(pod.kind, pod, (pod,)):
             return None, unschedulable()
-        uid, node_name = self._kept
-        row = snapshot.table.row_of.get(node_name) if uid == pod.uid else None
-        if row is not None and row in rows:
-            rows = np.array([row], np.intp)
-        elif len(rows) > NODES_TRIED:
-            rows = np.roll(rows, -int(self._handle.random.random() * len(rows)))[:NODES_TRIED]
-        start = soonest_start(found, snapshot, self._importance, rows, self._handle.wall())
+        rows = self._some(rows, room, pod.uid, snapshot)
+        kept, wall = self._kept, self._handle.wall()
+        start = soonest_start(found, snapshot, self._importance, rows, wall, kept.durations())
         if start is None:
-            self._waits.pop(pod.kind, None)
+            turns.forget(pod.kind)
+            self._give_up(room)
             return None, unschedulable()
-        self._kept = (pod.uid, start.node_name)
-        return PostFilterResult(start.node_name), Status(Code.SUCCESS, (_told(start),))
+        places = {pod.uid: start.node_name}
+        new = self._room(pod.kind, f"pod {pod.key}", pod, places, start.time, start.unknown)
+        if room is not None and (room.until, room.places) != (new.until, new.places):
+            kept.freed.append(pod)
+        turns.room = new
+        result = PostFilterResult(start.node_name, needed_at=new.until)
+        return result, Status(Code.SUCCESS, (new.told(pod.uid),))
 
     @override
-    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        self._waits.pop(pod.kind, None)
-        return SUCCESS
+    def has_turn(self, group: PodGroup, members: Sequence[PodInfo]) -> bool:
+        return self._has_turn(self._turns.group(group), members[0], members)
 
     @override
-    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """See `ReservePlugin.unreserve`."""
+    def room_of(self, group: PodGroup, members: Sequence[PodInfo]) -> Room | None:
+        turns = self._turns
+        room = turns.kept_for(turns.group(group), "")
+        waiting = {pod.uid for pod in members}
+        if room is None or self._handle.now() >= room.review_at:
+            return None
+        return room if room.places.keys() <= waiting else None
 
-    def _note(self, pod: PodInfo) -> None:
-        """Take note that a pod was rejected."""
-        now, kind = self._handle.now(), pod.kind
-        wait = self._waits.get(kind)
-        if wait is not None and now - wait.last <= FORGOTTEN_AFTER_SECONDS:
-            wait.last = now
-            return
-        # Anew, and so the last.
-        self._waits.pop(kind, None)
-        self._waits[kind] = _Wait(now, now)
+    @override
+    def search(
+        self, members: Sequence[PodInfo], snapshot: Snapshot, world: GroupWorld
+    ) -> Steps[GroupStart | None]:
+        wall, durations = self._handle.wall(), self._kept.durations()
+        return soonest_group_start(members, snapshot, self._importance, world, wall, durations)
 
-    def _is_its_turn(self, pod: PodInfo) -> bool:
-        """Whether room is kept for this pod, or it is the next one for which it is to be."""
-        uid, node_name = self._kept
-        there = self._handle.nominator.nominated_pods_for_node(node_name)
-        if any(other.uid == uid for other in there):
-            return uid == pod.uid
-        if pod.pod.status.nominated_node_name:
-            # Kept by the scheduler that ran before this one.
-            self._kept = (pod.uid, pod.pod.status.nominated_node_name)
+    @override
+    def keep(
+        self, group: PodGroup, members: Sequence[PodInfo], start: GroupStart | None
+    ) -> Room | None:
+        turns = self._turns
+        waiter = turns.group(group)
+        room = turns.kept_for(waiter, "")
+        if room is not None:
+            self._kept.freed += [pod for pod in members if pod.uid in room.places]
+        if start is None:
+            turns.forget(waiter)
+            self._give_up(room)
+            return None
+        name = f"pod group {group.namespace}/{group.name}"
+        turns.room = self._room(waiter, name, members[0], start.places, start.time, start.unknown)
+        return turns.room
+
+    @property
+    def _kept(self) -> KeptRoom:
+        return self._handle.shared(KeptRoom)
+
+    @property
+    def _turns(self) -> Turns:
+        return self._kept.of(self._handle.profile, self._after)
+
+    def _has_turn(self, waiter: Waiter, first: PodInfo, pods: Sequence[PodInfo]) -> bool:
+        """Take note that something was rejected; says whether room is, or is to be, kept for it."""
+        turns, now = self._turns, self._handle.now()
+        turns.note(waiter, first, now)
+        if turns.kept_for(waiter, first.uid) is not None:
             return True
-        now = self._handle.now()
-        while self._waits:
-            kind, wait = next(iter(self._waits.items()))
-            if now - wait.last <= FORGOTTEN_AFTER_SECONDS:
-                return kind == pod.kind and now - wait.since >= self._after
-            del self._waits[kind]
-        return False
+        if turns.room is None and any(pod.pod.status.nominated_node_name for pod in pods):
+            # Kept by the scheduler that ran before this one.
+            return True
+        return turns.is_next(waiter, now)
 
+    def _room(
+        self,
+        waiter: Waiter,
+        name: str,
+        first: PodInfo,
+        places: Mapping[str, str],
+        until: float,
+        unknown: int,
+    ) -> Room:
+        now, wall = self._handle.now(), self._handle.wall()
+        seconds = max(until - wall, ASKED_AGAIN_SECONDS) if until else UNKNOWN_REVIEWED_SECONDS
+        return Room(waiter, name, first.priority, places, until, unknown, now + seconds)
 
-def _told(start: Start) -> str:
-    if start.time:
-        return f'room is kept on node "{start.node_name}", expected start {start.time}'
-    if start.unknown == 1:
-        return f'room is kept on node "{start.node_name}" until 1 pod there ends'
-    return f'room is kept on node "{start.node_name}" until {start.unknown} pods there end'
+    def _some(
+        self, rows: NDArray[np.intp], room: Room | None, uid: str, snapshot: Snapshot
+    ) -> NDArray[np.intp]:
+        """The rows to look at: that of the room which is kept, or a bounded number."""
+        row = None if room is None else snapshot.table.row_of.get(room.places[uid])
+        if row is not None and row in rows:
+            return np.array([row], np.intp)
+        if len(rows) > NODES_TRIED:
+            rows = np.roll(rows, -int(self._handle.random.random() * len(rows)))[:NODES_TRIED]
+        return rows
+
+    @staticmethod
+    def _give_up(room: Room | None) -> None:
+        """What room is kept for cannot start there, nor elsewhere."""
+        if room is not None:
+            room.is_ending = True

@@ -11,8 +11,7 @@ import msgspec
 import numpy as np
 
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.ends import RunDurations, expected_end, never_ends
-from scheduler.kernel.ends.times import text_of
+from scheduler.kernel.ends import RunDurations, end_if_started, expected_end, never_ends
 from scheduler.kernel.framework.runtime.changed_rows import ChangedRows
 from scheduler.kernel.framework.runtime.diagnosis import AttemptDiagnosis
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
@@ -30,21 +29,27 @@ class Start(msgspec.Struct, frozen=True):
 
     Attributes:
         node_name: the node.
-        time: when enough pods have left, in RFC 3339; empty when that is not known.
+        time: when enough pods have left, in seconds since 1970; 0 where that is not known.
         unknown: how many of the pods that have to end have no known end.
     """
 
     node_name: str
-    time: str
+    time: float
     unknown: int
 
 
 def end_of(pod: PodInfo, now: float, durations: RunDurations | None = None) -> float:
-    """When a pod ends, in seconds since 1970; see `expected_end`."""
+    """When a pod ends, in seconds since 1970; see `expected_end`.
+
+    One that has a node and has not started is thought to start now.
+    """
     if never_ends(pod):
         return NEVER
     end = expected_end(pod, now, durations)
-    return UNKNOWN if end is None else end.time
+    if end is not None:
+        return end.time
+    is_starting = pod.pod.status.start_time is None and not pod.is_terminating
+    return min(UNKNOWN, end_if_started(pod, now, durations)) if is_starting else UNKNOWN
 
 
 def soonest_start(
@@ -53,11 +58,12 @@ def soonest_start(
     importance: Importance,
     rows: Indices,
     now: float,
+    durations: RunDurations | None = None,
 ) -> Start | None:
     """The node of `rows` on which the pod could start first; None when it could start on none.
 
     The node with the fewest pods of unknown end; then the earliest time; then the fewest pods.
-    `now` is the time of day, in seconds since 1970.
+    `now` is the time of day, in seconds since 1970; `durations` is what was learned of runs.
 
     Raises:
         PluginError: a plugin failed.
@@ -65,7 +71,7 @@ def soonest_start(
     if diagnosis.attempt is None or not len(rows):
         return None
     ranked = importance.ranked(snapshot, rows).by_node()
-    ends = np.array([end_of(pod, now) for pod in ranked.pods()], np.float64)
+    ends = np.array([end_of(pod, now, durations) for pod in ranked.pods()], np.float64)
     stays = ends == NEVER
     ranked, ends = ranked.take(~stays), ends[~stays]
     order = np.lexsort((ends, ranked.at))
@@ -88,7 +94,8 @@ def soonest_start(
     if best is None:
         return None
     unknown, time, _ = best
-    return Start(snapshot.table.names[int(rows[place])], "" if unknown else text_of(time), unknown)
+    name = snapshot.table.names[int(rows[place])]
+    return Start(name, 0.0 if unknown else max(time, now), unknown)
 
 
 def _leave(changed: ChangedRows, pods: PodsAt, kinds: Indices) -> dict[int, int]:

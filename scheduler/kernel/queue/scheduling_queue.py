@@ -327,14 +327,16 @@ class SchedulingQueue(QueuedPods):
 
     # --- nominations ------------------------------------------------------------------------------
 
-    def add_nominated_pod(self, pod: PodInfo, node_name: str | None = None) -> None:
+    def add_nominated_pod(
+        self, pod: PodInfo, node_name: str | None = None, needed_at: float = 0.0
+    ) -> None:
         """Nominate a pod as `NominatedPods.nominate` does, unless it is gone meanwhile."""
         self._settle(pod.uid)
         known = self.get(pod.uid)
         if known is None:
             self.nominator.delete_nominated_pod_if_exists(pod.uid)
             return
-        self.nominator.nominate(known, node_name)
+        self.nominator.nominate(known, node_name, needed_at)
         # Pods with a nomination are no longer like others.
         self._waking.refile(pod.uid)
 

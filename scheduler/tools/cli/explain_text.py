@@ -26,6 +26,7 @@ from scheduler.kernel.answers.words import (
     device_advice,
     edit_text,
     foreign_text,
+    kept_text,
     lead_text,
     nodes_text,
 )
@@ -208,6 +209,7 @@ def remarks(report: PodReport) -> Iterator[str]:
         yield _preempting(report.answer.preemption)
     yield from map(_claim, report.answer.claims or ())
     yield from map(foreign_text, report.answer.foreign or ())
+    yield from map(kept_text, report.answer.kept or ())
 
 
 def _preempting(found: Preempting) -> str:

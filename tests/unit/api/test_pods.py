@@ -21,7 +21,7 @@ from scheduler.api.objects import (
     Volume,
 )
 from scheduler.api.pods import PodInfo, pod_info
-from tests.support.builders import make_pod
+from tests.support.builders import make_pod, make_pod_info
 
 
 def decoded(name: str, *volumes: dict[str, Any], image: str = "app:1") -> PodInfo:
@@ -268,6 +268,16 @@ def test_pods_are_of_one_kind_if_and_only_if_they_agree_in_all_it_stands_for() -
         assert pod.on_node("other").kind is pod.kind
         for other, of_other in zip(pods, told, strict=True):
             assert (pod.kind is other.kind) == (of_pod == of_other)
+
+
+def test_pods_that_say_otherwise_when_they_end_are_of_other_kinds() -> None:
+    """Others than equal ones may have room that is kept for a while."""
+    said = ("", "", "5m", "5m", "6m")
+    plain, same, five, equal, six = (make_pod_info(expected_duration=each).kind for each in said)
+
+    assert plain is same
+    assert five is equal
+    assert len({plain, five, six}) == 3
 
 
 def test_a_kind_goes_with_its_last_pod() -> None:

@@ -1,5 +1,6 @@
 """When running pods end, by each source and by several of them."""
 
+from math import inf
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from scheduler.kernel.ends import (
     EndSource,
     ExpectedEnd,
     RunDurations,
+    end_if_started,
     expected_end,
     never_ends,
     unread_annotation,
@@ -20,6 +22,7 @@ from tests.support.builders import make_pod_info
 START = "2026-01-01T00:00:00Z"
 BEGAN = 1767225600.0
 JOB = OwnerReference(kind="Job", name="train", uid="j", controller=True)
+DAEMON_SET = OwnerReference(kind="DaemonSet", name="d", uid="d", controller=True)
 
 
 def running(name: str = "pod", **fields: Any) -> Any:
@@ -103,6 +106,25 @@ def test_what_was_expected_counts_while_it_lies_ahead() -> None:
     ends = [expected_end(pod, BEGAN + now) for now in (59, 60, 800, 901)]
 
     assert [None if end is None else end.time - BEGAN for end in ends] == [60, 600, 600, None]
+
+
+@pytest.mark.parametrize(
+    ("fields", "seconds"),
+    [
+        ({}, inf),
+        ({"expected_duration": "1m"}, 60),
+        ({"expected_duration": "1m", "active_deadline_seconds": 50}, 50),
+        ({"active_deadline_seconds": 50}, 50),
+        ({"expected_end": "2026-01-01T00:00:30Z", "expected_duration": "1m"}, 30),
+        ({"owner_references": (JOB,)}, 120),
+        ({"owner_references": (DAEMON_SET,), "expected_duration": "1m"}, inf),
+    ],
+)
+def test_a_pod_that_waits_is_thought_to_start_now(fields: dict[str, Any], seconds: float) -> None:
+    """What it states, what was learned and its deadline count from now on."""
+    pod = make_pod_info("p", **fields)
+
+    assert end_if_started(pod, BEGAN, learned(110, 120, 100)) == BEGAN + seconds
 
 
 @pytest.mark.parametrize("kind", ["DaemonSet", "Node"])

@@ -7,6 +7,7 @@ beforehand, and by one that sees the cluster for the first time.
 
 from collections.abc import Sequence
 from copy import copy
+from math import inf
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ import pytest
 
 from scheduler.api.nodes import checked_node
 from scheduler.api.objects import Namespace, Node, Pod
-from scheduler.api.pods import PodInfo, pod_info
+from scheduler.api.pods import PodInfo, PodKind, pod_info
 from scheduler.config.load import load_object
 from scheduler.daemon.bootstrap import FrameworkBuilder
 from scheduler.kernel.cache import Cache
@@ -49,6 +50,11 @@ class History:
         self.cache = Cache()
         self.namespaces: dict[str, dict[str, str]] = {}
         self.nominator = NominatedPods()
+        self.ends: dict[PodKind, float] = {}
+        """When pods would end; of those that are asked about."""
+        self.nominator.end_if_started = lambda pod: self.ends.setdefault(
+            pod.kind, self.draw.pick((10.0, 30.0, inf))
+        )
         self.nominees: list[PodInfo] = []
         """Pods that were nominated to a node once."""
         self.assumed: dict[str, PodInfo] = {}
@@ -144,7 +150,8 @@ class History:
 
     def nominate(self) -> None:
         pod = self.new_pod() if self.draw.maybe(0.5) else self.like(self.draw.pick(self.shapes))
-        self.nominator.nominate(pod, self.some_node())
+        needed_at = float(self.draw.pick((0, 0, 20, 40)))
+        self.nominator.nominate(pod, self.some_node(), needed_at)
         self.nominees.append(pod)
         if len(self.nominator) > MOST_NOMINATED:
             oldest = next(iter(self.nominator))

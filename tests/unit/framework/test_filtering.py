@@ -1,6 +1,7 @@
 """From PreFilter to verdicts: who rejects, in which order, with which words."""
 
 from itertools import permutations
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -326,6 +327,23 @@ def test_room_is_left_for_nominated_pods() -> None:
 
     assert found == {"a": ("PodLimit", ("full",)), "b": None}
     assert verdicts(framework, snapshot) == {"a": None, "b": None}
+
+
+@pytest.mark.parametrize(("end", "is_let"), [(50.0, True), (50.5, False), (inf, False)])
+def test_room_that_is_needed_later_is_free_for_pods_that_end_before(
+    end: float, *, is_let: bool
+) -> None:
+    """Room of which it is not known when it is needed is free for none."""
+    framework, snapshot = make_framework(PodLimit(1)), make_snapshot("a", "b", "c")
+    nominated = nominated_pods(a="x")
+    nominated.nominate(make_pod_info("y"), "b", 50.9)
+    nominated.nominate(make_pod_info("z"), "c", 10.0)
+    nominated.end_if_started = lambda _: end
+
+    found = verdicts(framework, snapshot, nominated=nominated)
+
+    assert [name for name, verdict in found.items() if verdict is None] == ["b"] * is_let
+    assert list(nominated.validate()) == []
 
 
 def test_node_form_plugins_see_nominated_pods_on_the_node() -> None:

@@ -24,8 +24,8 @@ from scheduler.kernel.snapshot import Rows, Snapshot
 from scheduler.kernel.snapshot.pod_kinds import OtherPods, kinds_used
 from scheduler.kernel.snapshot.row_log import RowLog
 
-_Key: TypeAlias = tuple[object, int, int]
-"""The nominations, the epoch of the kinds, the pod's priority."""
+_Key: TypeAlias = tuple[object, int, int, int]
+"""The nominations, the epoch of the kinds, the pod's priority, which nominations it passes."""
 
 
 class _Differences(msgspec.Struct, frozen=True):
@@ -137,6 +137,7 @@ def with_nominated_pods(
             snapshot,
             but=attempt.pod.uid,
             on=None if alone.rows is None else _mask(snapshot, alone.rows),
+            before=nominated.passes(attempt.pod),
         )
         every = _judged(attempt, snapshot, alone, found)
     else:
@@ -170,7 +171,8 @@ def _in_the_way(
     A pod of the class that is nominated itself counts here as any other.
     """
     size, priority = snapshot.table.size, attempt.pod.priority
-    key = (nominated, snapshot.kinds.epoch, priority)
+    before = nominated.passes(attempt.pod)
+    key = (nominated, snapshot.kinds.epoch, priority, before)
     logs = snapshot.node_log, snapshot.pod_log, nominated.row_log(snapshot)
     positions = (logs[0].position, logs[1].position, logs[2].position)
     layer, changed = pod_class.nominated_layer, None
@@ -178,13 +180,14 @@ def _in_the_way(
         changed = _changed(layer, logs)
     if changed is None or not isinstance(layer, NominatedLayer):
         layer = NominatedLayer(key, positions, size)
-        found = nominated.of_at_least(priority, snapshot)
+        found = nominated.of_at_least(priority, snapshot, before=before)
         layer.replace(slice(None), found, _judged(attempt, snapshot, alone, found))
         # No row log records which nodes have which images.
         reads_images = any(each.reads & Reads.IMAGES for each in attempt.filters)
         pod_class.nominated_layer = None if reads_images else layer
     elif len(changed):
-        found = nominated.of_at_least(priority, snapshot, on=_mask(snapshot, changed))
+        mask = _mask(snapshot, changed)
+        found = nominated.of_at_least(priority, snapshot, on=mask, before=before)
         layer.replace(changed, found, _judged(attempt, snapshot, alone, found))
     layer.positions = positions
     return layer.differences
@@ -215,7 +218,11 @@ def _but_for_its_own(
     """The differences for a pod that is nominated to a row: there its own place is free for it."""
     pod = attempt.pod
     others = nominated.of_at_least(
-        pod.priority, snapshot, but=pod.uid, on=_mask(snapshot, np.array([row], np.intp))
+        pod.priority,
+        snapshot,
+        but=pod.uid,
+        on=_mask(snapshot, np.array([row], np.intp)),
+        before=nominated.passes(pod),
     )
     own = _judged(attempt, snapshot, alone, others)
     kept = every.places != row

@@ -1,14 +1,17 @@
 """Pods that wait for a node to be cleared for them, as columns.
 
 Every other pod of no higher priority must leave room for them, so each attempt asks about all of
-them at once.
+them at once. Some need their room from a known time on: a pod that will have ended by then may use
+it until then.
 
 Source: kubernetes pkg/scheduler/backend/queue/nominator.go (pods themselves are kept here, not
 references; an empty nomination is no entry), pkg/scheduler/framework/runtime/framework.go
 (addGENominatedPods) v1.36.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from math import inf
 from types import MappingProxyType
 from typing import Final
 
@@ -23,7 +26,9 @@ from scheduler.kernel.snapshot.row_log import RowLog
 
 _NO_PODS: Final[Mapping[str, PodInfo]] = MappingProxyType({})
 _MIN_CAPACITY: Final = 16
-_PRIORITY, _KIND, _ROW = range(3)
+_PRIORITY, _KIND, _ROW, _NEEDED = range(4)
+NO_TIME: Final = 2**62
+"""After all times: a pod whose end is not known ends later than any room is needed."""
 _NOWHERE: Final = -1
 """The row of a node that does not exist."""
 
@@ -64,17 +69,26 @@ class NominatedPods:
     Attributes:
         version: grows with every nomination that is made or withdrawn.
         withdrawals: grows with every nomination that is withdrawn: there may be room again.
+        end_if_started: when a pod would end if it started now, in seconds since 1970; infinite
+            where that is not known.
     """
+
+    end_if_started: Callable[[PodInfo], float]
 
     def __init__(self) -> None:
         self.version = 0
         self.withdrawals = 0
+        self.end_if_started = _never
         self._row_log = RowLog()
         self._pods_by_node: dict[str, dict[str, PodInfo]] = {}
         self._node_by_pod: dict[str, str] = {}
         self._slots: dict[str, int] = {}
         self._pods: list[PodInfo] = []
-        self._columns = np.zeros((3, _MIN_CAPACITY), np.int64)
+        self._needed: dict[str, int] = {}
+        """When those need their room of which that is known, in seconds since 1970."""
+        self._times: Counter[int] = Counter()
+        """The same times, each with how many need their room then."""
+        self._columns = np.zeros((4, _MIN_CAPACITY), np.int64)
         self._kinds: PodKinds | None = None
         self._epoch = 0
         self._log: RowLog | None = None
@@ -100,9 +114,25 @@ class NominatedPods:
     def before(self, pod: PodInfo, snapshot: Snapshot) -> Nominated | None:
         """The other nominated pods that a pod must leave room for; None when there are none.
 
-        These are the ones of its own priority or higher.
+        These are the ones of its own priority or higher, but for those that need their room only
+        after it has ended.
         """
-        return self.of_at_least(pod.priority, snapshot, but=pod.uid)
+        return self.of_at_least(pod.priority, snapshot, but=pod.uid, before=self.passes(pod))
+
+    def passes(self, pod: PodInfo) -> int:
+        """The first time, of those at which room is needed, by which a pod will have ended.
+
+        Nominations for that time and later ones are in nothing's way. It is after all times for
+        most pods.
+        """
+        if not self._needed:
+            return NO_TIME
+        end = self.end_if_started(pod)
+        return min((time for time in self._times if time >= end), default=NO_TIME)
+
+    def needed_at(self, uid: str) -> int:
+        """When a nominated pod needs its room, in seconds since 1970; 0 where that is not known."""
+        return self._needed.get(uid, 0)
 
     def row_of(self, uid: str) -> int | None:
         """The row a pod is nominated to, if there is one; as of the last look at a snapshot."""
@@ -125,6 +155,7 @@ class NominatedPods:
         *,
         but: str = "",
         on: NDArray[np.bool_] | None = None,
+        before: int = NO_TIME,
     ) -> Nominated | None:
         """All pods of this priority or higher; None when there are none.
 
@@ -135,16 +166,19 @@ class NominatedPods:
             snapshot: the cluster.
             but: the UID of a pod that does not count.
             on: by row, whether those that are nominated to it are meant; None for all rows.
+            before: only those that need their room before this time; see `passes`.
         """
         count = len(self._pods)
         if not count:
             return None
         self._refresh(snapshot)
-        priorities, kinds, rows = self._columns[:, :count]
+        priorities, kinds, rows, needed = self._columns[:, :count]
         if on is not None and not on[rows].any():
             return None
         meant = priorities >= priority
         meant &= rows != _NOWHERE
+        if before != NO_TIME:
+            meant &= needed < before
         if on is not None:
             meant &= on[rows]
         own = self._slots.get(but)
@@ -155,13 +189,14 @@ class NominatedPods:
             return None
         return Nominated(self._pods, slots, rows[slots], kinds[slots])
 
-    def nominate(self, pod: PodInfo, node_name: str | None = None) -> None:
+    def nominate(self, pod: PodInfo, node_name: str | None = None, needed_at: float = 0.0) -> None:
         """Nominate a pod, in place of an earlier nomination.
 
         Args:
             pod: the pod.
             node_name: the node; empty withdraws the nomination; None takes what the pod's status
                 says, and withdraws the nomination when it says nothing.
+            needed_at: when it needs its room, in seconds since 1970; 0 where that is not known.
         """
         uid = pod.uid
         if node_name is None:
@@ -170,6 +205,9 @@ class NominatedPods:
         if not node_name:
             return
         self.version += 1
+        if needed_at:
+            self._needed[uid] = time = int(needed_at)
+            self._times[time] += 1
         self._node_by_pod[uid] = node_name
         self._pods_by_node.setdefault(node_name, {})[uid] = pod
         slot = self._slots[uid] = len(self._pods)
@@ -187,10 +225,11 @@ class NominatedPods:
         """
         current = self.node_of(new.uid)
         stated = new.pod.status.nominated_node_name
+        needed_at = self.needed_at(new.uid)
         if stated or old.pod.status.nominated_node_name:
-            self.nominate(new)
+            self.nominate(new, stated, needed_at if stated == current else 0.0)
         elif current is not None:
-            self.nominate(new, current)
+            self.nominate(new, current, needed_at)
 
     def delete_nominated_pod_if_exists(self, uid: str) -> None:
         """Withdraw the nomination of a pod, if there is one."""
@@ -199,6 +238,7 @@ class NominatedPods:
             return
         self.version += 1
         self.withdrawals += 1
+        self._forget_time(uid)
         pods = self._pods_by_node[node_name]
         del pods[uid]
         if not pods:
@@ -218,6 +258,16 @@ class NominatedPods:
         slots = {pod.uid: slot for slot, pod in enumerate(self._pods)}
         if slots != self._slots or slots.keys() != self._node_by_pod.keys():
             yield "nominations and their columns differ"
+        is_nominated = self._needed.keys() <= self._node_by_pod.keys()
+        if not is_nominated or self._times != Counter(self._needed.values()):
+            yield "room is needed by pods that are not nominated"
+
+    def _forget_time(self, uid: str) -> None:
+        time = self._needed.pop(uid, None)
+        if time is not None:
+            self._times[time] -= 1
+            if not self._times[time]:
+                del self._times[time]
 
     def _refresh(self, snapshot: Snapshot) -> None:
         """Bring rows and kinds up to date; both stay the same while no node comes or goes."""
@@ -245,6 +295,11 @@ class NominatedPods:
         pod = self._pods[slot]
         column = self._columns[:, slot]
         column[_PRIORITY] = pod.priority
+        column[_NEEDED] = self._needed.get(pod.uid, 0)
         column[_ROW] = self._rows_of.get(self._node_by_pod[pod.uid], _NOWHERE)
         if self._kinds is not None:
             column[_KIND] = self._kinds.number_of(pod)
+
+
+def _never(_: PodInfo) -> float:
+    return inf

@@ -1,0 +1,39 @@
+"""Room that a pod leaves to others which are nominated to it."""
+
+import numpy as np
+
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.answers.model import KeptFor
+from scheduler.kernel.ends.times import text_of
+from scheduler.kernel.framework.runtime import Framework
+from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
+from scheduler.kernel.snapshot import Snapshot
+
+
+def kept_for(
+    framework: Framework, pod: PodInfo, snapshot: Snapshot, nominated: NominatedPods | None
+) -> tuple[KeptFor, ...]:
+    """For which pods and pod groups room is kept that a pod would have otherwise, most nodes first.
+
+    Cost: one look at the cluster where pods are nominated that matter, and O(these).
+
+    Raises:
+        PluginError: a plugin failed.
+    """
+    before = None if nominated is None else nominated.before(pod, snapshot)
+    if before is None or nominated is None:
+        return ()
+    alone = framework.filtering.find_nodes_that_fit(pod, snapshot)
+    in_the_way = np.isin(before.rows, alone.feasible_rows())
+    about: dict[str, list[PodInfo]] = {}
+    for other in before.of(in_the_way).pods_on(snapshot):
+        group = f"pod group {other.namespace}/{other.group_name}"
+        about.setdefault(group if other.group_name else f"pod {other.key}", []).append(other)
+    told = [_told(name, pods, nominated) for name, pods in about.items()]
+    return tuple(sorted(told, key=lambda each: -each.nodes))
+
+
+def _told(name: str, pods: list[PodInfo], nominated: NominatedPods) -> KeptFor:
+    times = {nominated.needed_at(pod.uid) for pod in pods}
+    until = text_of(max(times)) if all(times) else ""
+    return KeptFor(name, len(pods), len({pod.node_name for pod in pods}), until)

@@ -1,0 +1,201 @@
+"""Room that is kept for a pod or a pod group: nominations made, given up, and told to others.
+
+What is kept for which is decided in `preemption.kept_room` and by the plugin KeepRoom. Where no
+profile has that plugin, nothing is done here.
+"""
+
+import traceback
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from scheduler.api.pod_groups import PodGroup
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.engine.engine_state import TRACE_LINES, EngineState
+from scheduler.kernel.engine.failure import UNSCHEDULABLE, Failure
+from scheduler.kernel.engine.group_members import WAITS_FOR_VICTIMS, Member
+from scheduler.kernel.engine.group_preemption import on_copy
+from scheduler.kernel.engine.group_step import GroupStep
+from scheduler.kernel.engine.group_trial import GroupTrial
+from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
+from scheduler.kernel.extender import Verb
+from scheduler.kernel.framework.events import ASSIGNED_POD_DELETE
+from scheduler.kernel.framework.runtime import Framework
+from scheduler.kernel.framework.steps import Steps
+from scheduler.kernel.preemption.group_start import RoomForGroupPlugin
+from scheduler.kernel.preemption.kept_room import KeptRoom, Room
+
+
+class RoomKeeper:
+    """Keeps room for groups, and gives up what is kept for pods and groups alike."""
+
+    def __init__(self, core: EngineState, executor: PreemptionExecutor) -> None:
+        self._core = core
+        self._executor = executor
+
+    @property
+    def _kept(self) -> KeptRoom | None:
+        return self._core.states.known(KeptRoom)
+
+    def begin(self, members: Sequence[Member]) -> None:
+        """A group is under way: what is kept for its members is free for all of them."""
+        kept, nominator = self._kept, self._core.queue.nominator
+        if kept is not None and kept.rooms():
+            for each in members:
+                if kept.keeps(each.attempt.pod.uid):
+                    nominator.delete_nominated_pod_if_exists(each.attempt.pod.uid)
+
+    def _started(self, group: PodGroup, members: Sequence[Member]) -> None:
+        """A group has its places: what was kept for it elsewhere is free."""
+        kept = self._kept
+        if kept is None:
+            return
+        for turns in kept:
+            waiter = turns.group(group)
+            room = turns.kept_for(waiter, "")
+            turns.forget(waiter)
+            if room is not None:
+                turns.room = None
+                pods = [each.attempt.queued.pod_info for each in members]
+                kept.freed += [pod for pod in pods if pod.uid in room.places]
+
+    def ended(
+        self,
+        step: GroupStep,
+        condition: tuple[str, str, str],
+        group: PodGroup,
+        members: Sequence[Member],
+    ) -> Steps[tuple[str, str, str]]:
+        """Nominate the members of a group that does not fit, if room is to be kept for it.
+
+        Args:
+            step: the step at hand.
+            condition: what became of the group: status, reason and message.
+            group: the object.
+            members: those that were tried; each that fails has its failure, and may have its place
+                still.
+
+        Returns:
+            The condition, which says of the room that is kept.
+        """
+        status, reason, message = condition
+        if status == "True":
+            self._started(group, members)
+        elif reason == UNSCHEDULABLE and message != WAITS_FOR_VICTIMS:
+            told = yield from self._keep(step, group, members)
+            message = f"{message}, {told}" if told else message
+        return status, reason, message
+
+    def _keep(self, step: GroupStep, group: PodGroup, members: Sequence[Member]) -> Steps[str]:
+        framework = members[0].attempt.framework
+        plugin = None if self._kept is None else _keeper_of(framework)
+        if plugin is None or (group.topology_key is not None and framework.tries_placements):
+            return ""
+        try:
+            room = yield from self._room_for(plugin, step, group, members)
+        except Exception as problem:  # noqa: BLE001 - members must not be lost
+            trace = traceback.format_exc(-TRACE_LINES)
+            self._core.report("Unexpected error", group.name, problem, trace=trace)
+            room = None
+        if room is None:
+            return ""
+        for each in members:
+            if each.failure is not None and each.failure.is_rejection:
+                each.failure = _nominated(each.failure, each.attempt.pod.uid, room)
+        return room.told_of_group()
+
+    def _room_for(
+        self,
+        plugin: RoomForGroupPlugin,
+        step: GroupStep,
+        group: PodGroup,
+        members: Sequence[Member],
+    ) -> Steps[Room | None]:
+        core, waiting = self._core, _pods_of(members)
+        if not waiting or not plugin.has_turn(group, waiting):
+            return None
+        room = plugin.room_of(group, waiting)
+        if room is not None:
+            return room
+        if step.is_over:
+            yield
+        attempts = [each.attempt for each in members if not each.has_left]
+        if not attempts or any(core.extenders.asked(each.pod, Verb.FILTER) for each in attempts):
+            return None
+        trial = GroupTrial(core, attempts, step, is_nominated=False)
+        pods = [each.queued.pod_info for each in attempts]
+        search = plugin.search(pods, core.snapshot, trial)
+        start = yield from on_copy(trial, attempts, search)
+        waiting = _pods_of(members)
+        return plugin.keep(group, waiting, start) if waiting else None
+
+    # --- time -----------------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Give up what is kept for nothing, have those tried whose turn it is, and wake others."""
+        kept, core = self._kept, self._core
+        if kept is None:
+            return
+        for turns in kept:
+            room = turns.room
+            if room is not None and not any(map(core.queue.is_in_flight, room.places)):
+                waiting = self._waiting(room)
+                if room.is_ending or not waiting:
+                    turns.room = None
+                    self._give_up(kept, waiting)
+                elif len(waiting) < len(room.places):
+                    room.review_at = min(room.review_at, core.now)
+            turns.forget_gone()
+            uid = turns.to_be_tried(core.now)
+            if uid:
+                core.queue.activate([uid])
+        freed, kept.freed = kept.freed, []
+        for pod in freed:
+            core.queue.move_all_to_active_or_backoff_queue(
+                ASSIGNED_POD_DELETE, pod, None, but=pod.uid, max_priority=pod.priority
+            )
+
+    def drop_all(self) -> None:
+        """Give up all that is kept: by a new configuration it may not be."""
+        kept = self._kept
+        if kept is not None:
+            for room in kept.rooms():
+                self._give_up(kept, self._waiting(room))
+            kept.drop_profiles()
+
+    def _give_up(self, kept: KeptRoom, waiting: Sequence[PodInfo]) -> None:
+        self._executor.clear_nominations(waiting)
+        kept.freed += waiting
+
+    def _waiting(self, room: Room) -> list[PodInfo]:
+        """The pods for which room is kept that still have their nomination, on a node there is."""
+        queue, nodes = self._core.queue, self._core.cache.nodes
+        found = []
+        for uid, node in room.places.items():
+            pod, info = queue.get(uid), nodes.get(node)
+            is_there = info is not None and info.node is not None
+            if pod is not None and is_there and queue.nominator.node_of(uid) == node:
+                found.append(pod)
+        return found
+
+
+def _pods_of(members: Sequence[Member]) -> list[PodInfo]:
+    return [each.attempt.queued.pod_info for each in members if not each.is_gone]
+
+
+def _nominated(failure: Failure, uid: str, room: Room) -> Failure:
+    """The failure of a member for which room is kept, if it is one that is needed."""
+    text = failure.message
+    told = f"{text}{'' if text.endswith('.') else ','} {room.told(uid)}"
+    node = room.places.get(uid, "")
+    if not node:
+        return replace(failure, message=told)
+    return replace(
+        failure, message=told, nominated_node_name=node, needed_at=room.until, fits_nowhere=False
+    )
+
+
+def _keeper_of(framework: Framework) -> RoomForGroupPlugin | None:
+    """The plugin of a profile that keeps room."""
+    named = (framework.plugins.by_name[each.name] for each in framework.plugins.post_filter)
+    return next((each for each in named if RoomForGroupPlugin in type(each).__mro__), None)

@@ -1,0 +1,181 @@
+"""When and where a pod group could start first if no other pod came, as far as ends are known.
+
+Running pods are thought away in the order of their ends. The fewest are searched after which the
+group fits: first twice as many each time, then by bisection. Pods whose end is not known come last,
+node by node.
+"""
+
+from abc import abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, Protocol
+
+import msgspec
+import numpy as np
+
+from scheduler.api.pod_groups import PodGroup
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.ends import RunDurations
+from scheduler.kernel.framework.interface import Plugin
+from scheduler.kernel.framework.steps import Steps
+from scheduler.kernel.preemption.estimate import NEVER, UNKNOWN, end_of
+from scheduler.kernel.preemption.group_victims import World
+from scheduler.kernel.preemption.importance import Importance
+from scheduler.kernel.preemption.kept_room import Room
+from scheduler.kernel.snapshot import Snapshot
+
+MOST_LOOKS: Final = 8192
+"""So often a node is looked for at most before the ends found so far must do."""
+_FEWEST: Final = 16
+"""So many pods are thought away at first."""
+_AT_ONCE: Final = 64
+"""Pods that are thought away, or come back, in one go."""
+
+
+class GroupWorld(World, Protocol):
+    """The cluster as it might be.
+
+    Attributes:
+        places: by the UID of each member that had one in the last run that succeeded, its node.
+    """
+
+    places: Mapping[str, str]
+
+
+class GroupStart(msgspec.Struct, frozen=True):
+    """When and where a group could start.
+
+    Attributes:
+        places: by the UID of each member that is needed, its node.
+        time: when enough pods have ended, in seconds since 1970; 0 where that is not known.
+        unknown: how many of the pods that have to end have no known end.
+    """
+
+    places: Mapping[str, str]
+    time: float
+    unknown: int
+
+
+class RoomForGroupPlugin(Plugin, Protocol):
+    """A plugin that has room kept for a group that does not fit.
+
+    It is asked in this order; the search sees plugins and cluster as they might be.
+    """
+
+    @abstractmethod
+    def has_turn(self, group: PodGroup, members: Sequence[PodInfo]) -> bool:
+        """Whether room is kept for a group, or is to be.
+
+        Args:
+            group: the object.
+            members: those that need room, in the order of their turns.
+        """
+
+    @abstractmethod
+    def room_of(self, group: PodGroup, members: Sequence[PodInfo]) -> Room | None:
+        """The room that is kept for a group, if that need not be chosen anew."""
+
+    @abstractmethod
+    def search(
+        self, members: Sequence[PodInfo], snapshot: Snapshot, world: GroupWorld
+    ) -> Steps[GroupStart | None]:
+        """Where a group can start first; each step of the search needs a bounded time.
+
+        Args:
+            members: see above.
+            snapshot: the cluster; read before the first step.
+            world: one like it without the members, where the group is tried.
+        """
+
+    @abstractmethod
+    def keep(
+        self, group: PodGroup, members: Sequence[PodInfo], start: GroupStart | None
+    ) -> Room | None:
+        """Keep the room that was found, in place of what was kept; None gives that up."""
+
+
+def soonest_group_start(
+    members: Collection[PodInfo],
+    snapshot: Snapshot,
+    importance: Importance,
+    world: GroupWorld,
+    now: float,
+    durations: RunDurations | None,
+) -> Steps[GroupStart | None]:
+    """Search when and where the group could start first; None if no empty cluster holds it.
+
+    Args:
+        members: the pods that need room.
+        snapshot: the cluster, read at once; of the pods in it those of the group do not end.
+        importance: the order of the pods of each node.
+        world: the same cluster, where the group is tried.
+        now: the time of day, in seconds since 1970.
+        durations: what was learned of runs.
+
+    Cost: O(pods) at once; then steps.
+    """
+    leaving, ends = _leaving(members, snapshot, importance, now, durations)
+    return _search(len(members), leaving, ends, world, now)
+
+
+def _search(
+    members: int, leaving: Sequence[PodInfo], ends: Sequence[float], world: GroupWorld, now: float
+) -> Steps[GroupStart | None]:
+    looks_left = MOST_LOOKS
+    gone, too_few, found = 0, 0, None
+    size = max(_FEWEST, members)
+    while found is None and gone < len(leaving):
+        too_few, enough = gone, min(len(leaving), size)
+        yield from _move(world, leaving, gone, enough)
+        gone, size = enough, 2 * size
+        looks_left -= members
+        status = yield from world.run()
+        if status.is_success:
+            found = dict(world.places)
+        elif not status.is_rejection:
+            return None
+    if found is None:
+        return None
+    enough = gone
+    while enough - too_few > 1 and looks_left > 0:
+        middle = (too_few + enough) // 2
+        yield from _move(world, leaving, gone, middle)
+        gone = middle
+        looks_left -= members
+        status = yield from world.run()
+        if status.is_success:
+            enough, found = middle, dict(world.places)
+        else:
+            too_few = middle
+    known, nodes = int(np.searchsorted(ends, UNKNOWN)), set(found.values())
+    unknown = sum(pod.node_name in nodes for pod in leaving[known:enough])
+    last = min(known, enough)
+    time = max(ends[last - 1], now) if last else now
+    return GroupStart(found, 0.0 if unknown else time, unknown)
+
+
+def _leaving(
+    members: Collection[PodInfo],
+    snapshot: Snapshot,
+    importance: Importance,
+    now: float,
+    durations: RunDurations | None,
+) -> tuple[list[PodInfo], list[float]]:
+    """The running pods of others that end some time, and when, the first first."""
+    first = next(iter(members))
+    group = first.namespace, first.group_name
+    ranked = importance.ranked(snapshot, snapshot.table.live_rows()).by_node()
+    every = ranked.pods()
+    ends = np.array([end_of(pod, now, durations) for pod in every], np.float64)
+    stays = ends == NEVER
+    stays |= np.array([(pod.namespace, pod.group_name) == group for pod in every], np.bool_)
+    order = np.lexsort((ranked.at, ends))
+    order = order[~stays[order]]
+    return [every[number] for number in order.tolist()], ends[order].tolist()
+
+
+def _move(world: World, pods: Sequence[PodInfo], gone: int, wanted: int) -> Steps[None]:
+    """Have the first so many pods thought away."""
+    change = world.remove if wanted > gone else world.add
+    for at in range(min(gone, wanted), max(gone, wanted), _AT_ONCE):
+        change(pods[at : min(at + _AT_ONCE, max(gone, wanted))])
+        yield

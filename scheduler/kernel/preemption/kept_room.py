@@ -1,0 +1,271 @@
+"""For which pod or pod group of each profile room is kept, and which one is next.
+
+The plugin KeepRoom decides by it, the engine nominates by it. Room is kept for one at a time, so
+no two wait for room that is kept for the other. Of those that have waited long enough it is the
+most important one, and of these the one that has waited longest.
+
+Pods that are equal wait together: their time runs from the first rejection of one of them since one
+found a place. A group's runs from its first rejection until it starts.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, TypeAlias
+from weakref import WeakKeyDictionary
+
+import msgspec
+from typing_extensions import override
+
+from scheduler.api.pod_groups import PodGroup
+from scheduler.api.pods import PodInfo, PodKind
+from scheduler.kernel.ends import RunDurations
+from scheduler.kernel.ends.times import text_of
+from scheduler.kernel.framework.handle import SharedState
+from scheduler.kernel.groups import GroupKey, PodGroups
+
+FORGOTTEN_AFTER_SECONDS: Final = 400.0
+"""Pods that were not tried for so long are gone: after five minutes all that wait are tried."""
+ASKED_AGAIN_SECONDS: Final = 30.0
+"""So often those are tried whose turn it is, whatever happens."""
+UNKNOWN_REVIEWED_SECONDS: Final = 300.0
+"""Where no time is known at which the room is needed, it is chosen anew after so long."""
+
+
+class WaitingGroup:
+    """A group that waits; one object as long as it does.
+
+    Attributes:
+        place: namespace and name.
+        uid: of the object.
+    """
+
+    __slots__ = ("__weakref__", "place", "uid")
+
+    def __init__(self, place: GroupKey, uid: str) -> None:
+        self.place = place
+        self.uid = uid
+
+
+Waiter: TypeAlias = PodKind | WaitingGroup
+"""Equal pods, or a group."""
+
+
+class Room(msgspec.Struct):
+    """Room that is kept.
+
+    Attributes:
+        waiter: for which it is kept; of equal pods, for the one in `places`.
+        name: the same, for people.
+        priority: pods of no higher priority leave it free.
+        places: by the UID of each pod that is to have a place, its node.
+        until: when it is needed, in seconds since 1970; 0 where that is not known.
+        unknown: how many pods have to end before, of those whose end is not known.
+        review_at: when it is chosen anew, on the engine's clock.
+        asked: when that was asked for last.
+        is_ending: whether it is to be given up.
+    """
+
+    waiter: Waiter
+    name: str
+    priority: int
+    places: Mapping[str, str]
+    until: float
+    unknown: int
+    review_at: float
+    asked: float = -ASKED_AGAIN_SECONDS
+    is_ending: bool = False
+
+    def told(self, uid: str) -> str:
+        """The room of one pod in words, as its condition has them."""
+        node = self.places.get(uid)
+        where = f'on node "{node}"' if node else f"for other pods of the {self.name}"
+        there = "there end" if node else "end"
+        return f"room is kept {where}{self._when(there)}"
+
+    def told_of_group(self) -> str:
+        """The same of the whole group."""
+        nodes = len(set(self.places.values()))
+        where = f"on {nodes} node{'s' * (nodes > 1)} for {len(self.places)} pods"
+        return f"room is kept {where}{self._when('there end')}"
+
+    def _when(self, end: str) -> str:
+        if not self.unknown:
+            return f", expected start {text_of(self.until)}"
+        if self.unknown == 1:
+            return f" until 1 pod {end.replace('end', 'ends')}"
+        return f" until {self.unknown} pods {end}"
+
+
+class _Wait(msgspec.Struct):
+    """Since when something waits, when it was tried and asked for last, and a pod of it."""
+
+    since: float
+    last: float
+    uid: str
+    asked: float = -ASKED_AGAIN_SECONDS
+
+
+class Turns:
+    """Those that wait in one profile.
+
+    Attributes:
+        after: how long they wait before room is kept for them, in seconds.
+        room: what is kept; None for nothing.
+    """
+
+    def __init__(self, after: float, waiting_of: Callable[[WaitingGroup], list[str]]) -> None:
+        """Nothing waits yet; `waiting_of` gives the UIDs of the members of a group that wait."""
+        self.after = after
+        self.room: Room | None = None
+        self._waiting_of = waiting_of
+        self._groups: dict[GroupKey, WaitingGroup] = {}
+        self._waits: dict[int, WeakKeyDictionary[Waiter, _Wait]] = {}
+        """By priority; those that wait longest first."""
+
+    def group(self, group: PodGroup) -> WaitingGroup:
+        """A group as something that waits."""
+        place = group.namespace, group.name
+        known = self._groups.get(place)
+        if known is None or known.uid != group.uid:
+            known = self._groups[place] = WaitingGroup(place, group.uid)
+        return known
+
+    def note(self, waiter: Waiter, pod: PodInfo, now: float) -> None:
+        """Take note that something was rejected; `pod` is it, or its most important member."""
+        waits = self._waits.setdefault(pod.priority, WeakKeyDictionary())
+        wait = waits.get(waiter)
+        if wait is not None and now - wait.last <= FORGOTTEN_AFTER_SECONDS:
+            wait.last, wait.uid = now, pod.uid
+            return
+        # Anew, and so the last.
+        waits.pop(waiter, None)
+        waits[waiter] = _Wait(now, now, pod.uid)
+
+    def forget(self, waiter: Waiter) -> None:
+        """Something waits no longer, or nothing can be kept for it."""
+        for waits in self._waits.values():
+            waits.pop(waiter, None)
+        if isinstance(waiter, WaitingGroup):
+            self._groups.pop(waiter.place, None)
+
+    def forget_gone(self) -> None:
+        """Forget the groups that do not wait any more."""
+        for waiter in list(self._groups.values()):
+            if not self._waiting_of(waiter):
+                self.forget(waiter)
+
+    def kept_for(self, waiter: Waiter, uid: str) -> Room | None:
+        """The room that is kept for something, or for this one of equal pods."""
+        room = self.room
+        if room is None or room.waiter is not waiter or room.is_ending:
+            return None
+        return room if isinstance(waiter, WaitingGroup) or uid in room.places else None
+
+    def is_next(self, waiter: Waiter, now: float) -> bool:
+        """Whether room is to be kept for something for which none is kept yet.
+
+        Room that is kept for a less important one is given up for it first.
+        """
+        room, due = self.room, self._next(now)
+        if due is None or due[0] is not waiter:
+            return False
+        if room is not None:
+            room.is_ending = True
+            due[1].asked = -ASKED_AGAIN_SECONDS
+        return room is None
+
+    def to_be_tried(self, now: float) -> str:
+        """UID of a pod that is to be tried now as it is its turn; empty for none."""
+        room, due = self.room, self._next(now)
+        if due is not None and now - due[1].asked >= ASKED_AGAIN_SECONDS:
+            waiter, wait = due
+            wait.asked = now
+            return self._waiting_of(waiter)[0] if isinstance(waiter, WaitingGroup) else wait.uid
+        if room is None or now < room.review_at or now - room.asked < ASKED_AGAIN_SECONDS:
+            return ""
+        room.asked = now
+        return next(iter(room.places))
+
+    def _next(self, now: float) -> tuple[Waiter, _Wait] | None:
+        """The first that has waited long enough, if it is more important than what is kept for."""
+        for priority in sorted(self._waits, reverse=True):
+            if self.room is not None and self.room.priority >= priority:
+                return None
+            first = self._first_of(priority, now)
+            if first is not None and now - first[1].since >= self.after:
+                return first
+        return None
+
+    def _first_of(self, priority: int, now: float) -> tuple[Waiter, _Wait] | None:
+        """The one of a priority that waits longest; what is gone is forgotten."""
+        waits = self._waits[priority]
+        while waits:
+            waiter, wait = next(iter(waits.items()))
+            if now - wait.last <= FORGOTTEN_AFTER_SECONDS:
+                return waiter, wait
+            del waits[waiter]
+        del self._waits[priority]
+        return None
+
+
+class KeptRoom(SharedState):
+    """The room that is kept, by profile.
+
+    Attributes:
+        durations: gives how long the pods of each controller ran; filled in by the engine.
+        groups: what is known of pod groups, if any are scheduled; filled in by the engine.
+        freed: pods for which room is kept no longer where it was, or until another time: others may
+            fit there. The engine wakes those.
+    """
+
+    def __init__(self) -> None:
+        self.durations: Callable[[], RunDurations | None] = lambda: None
+        self.groups: PodGroups | None = None
+        self.freed: list[PodInfo] = []
+        self._turns: dict[str, Turns] = {}
+
+    def __iter__(self) -> Iterator[Turns]:
+        return iter(self._turns.values())
+
+    def of(self, profile: str, after: float) -> Turns:
+        """Those that wait in a profile; `after` as in `Turns`."""
+        turns = self._turns.get(profile)
+        if turns is None:
+            turns = self._turns[profile] = Turns(after, self._waiting_of)
+        return turns
+
+    def rooms(self) -> list[Room]:
+        """All room that is kept."""
+        return [turns.room for turns in self._turns.values() if turns.room is not None]
+
+    def keeps(self, uid: str) -> bool:
+        """Whether room is kept for a pod."""
+        return any(uid in room.places for room in self.rooms())
+
+    def drop_profiles(self) -> None:
+        """Forget all that wait; what is kept must have been given up."""
+        self._turns.clear()
+
+    @override
+    def reserve(self, pod: PodInfo, node_name: str) -> None:
+        if pod.group_name:
+            return
+        for turns in self._turns.values():
+            room = turns.kept_for(pod.kind, pod.uid)
+            turns.forget(pod.kind)
+            if room is not None:
+                turns.room = None
+                if room.places[pod.uid] != node_name:
+                    self.freed.append(pod)
+
+    @override
+    def fork(self) -> "KeptRoom":
+        """What is tried on a fork waits for nothing."""
+        copy = KeptRoom()
+        copy.durations, copy.groups = self.durations, self.groups
+        return copy
+
+    def _waiting_of(self, waiter: WaitingGroup) -> list[str]:
+        known = None if self.groups is None else self.groups.of(*waiter.place)
+        if known is None or known.group is None or known.group.uid != waiter.uid:
+            return []
+        return known.waiting
