@@ -52,20 +52,6 @@ class ScheduleResult(msgspec.Struct):
     is_of_class: bool = False
 
 
-class Unschedulable(msgspec.Struct):
-    """No node fits.
-
-    Attributes:
-        state: the attempt's state, for PostFilter.
-        diagnosis: why.
-        unasked: nodes that fit, and that extenders were not asked about.
-    """
-
-    state: CycleState
-    diagnosis: AttemptDiagnosis
-    unasked: int = 0
-
-
 class SchedulingAlgorithm:
     """Chooses nodes; remembers only where sampling goes on.
 
@@ -86,7 +72,7 @@ class SchedulingAlgorithm:
         snapshot: Snapshot,
         nominated: NominatedPods | None = None,
         within: NDArray[np.intp] | None = None,
-    ) -> ScheduleResult | Unschedulable | Failure:
+    ) -> ScheduleResult | AttemptDiagnosis | Failure:
         """The node for the pod, or why there is none.
 
         Args:
@@ -112,9 +98,7 @@ class SchedulingAlgorithm:
             rows = self._sampled(found, snapshot, percentage)
         best = framework.scoring.best_nodes(found, pod, snapshot, rows, within=within)
         if not best.feasible:
-            if within is None:
-                return Unschedulable(found.state, found.diagnosis(snapshot))
-            return Unschedulable(found.state, found.diagnosis_within(within, snapshot))
+            return found.diagnosis(snapshot, within=within)
         result = self._pick(found.state, best, snapshot, found)
         result.is_of_class = found.is_row_local and best.is_of_class
         return result
@@ -184,7 +168,7 @@ class SchedulingAlgorithm:
         nominated: NominatedPods | None,
         advice: Advice,
         within: NDArray[np.intp] | None = None,
-    ) -> ScheduleResult | Unschedulable | Failure:
+    ) -> ScheduleResult | AttemptDiagnosis | Failure:
         """The node for the pod after extenders were asked: what fits now, of what they let pass.
 
         Args:
@@ -207,12 +191,9 @@ class SchedulingAlgorithm:
         best = framework.scoring.best_nodes(found, pod, snapshot, rows, advice.bonus(rows, table))
         if best.feasible:
             return self._pick(found.state, best, snapshot, found)
-        unasked = sum(table.names[row] not in advice.asked for row in feasible.tolist())
-        refused = advice.refused()
-        if within is None:
-            return Unschedulable(found.state, found.diagnosis(snapshot, refused), unasked)
-        diagnosis = found.diagnosis_within(within, snapshot, refused)
-        return Unschedulable(found.state, diagnosis, unasked)
+        diagnosis = found.diagnosis(snapshot, advice.refused(), within)
+        diagnosis.unasked = sum(table.names[row] not in advice.asked for row in feasible.tolist())
+        return diagnosis
 
     def pick_placement(self, best: NDArray[np.intp]) -> int:
         """One of several placements that are equally good, by chance."""

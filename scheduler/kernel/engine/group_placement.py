@@ -6,7 +6,7 @@ Source: kubernetes pkg/scheduler/schedule_one_podgroup.go v1.36.
 from collections.abc import Iterator, Sequence
 
 from scheduler.api.limits import exceeded_limit
-from scheduler.kernel.engine.algorithm import ScheduleResult, Unschedulable
+from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.attempt import AttemptEvent
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.batch import Batch
@@ -20,6 +20,7 @@ from scheduler.kernel.engine.pod_group_placements import Choice
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import PostFilterResult
+from scheduler.kernel.framework.runtime import AttemptDiagnosis
 from scheduler.kernel.framework.status import Code, unschedulable
 
 
@@ -149,16 +150,16 @@ class GroupPlacement:
         return found
 
     def _post_filter(
-        self, member: Member, found: Unschedulable
+        self, member: Member, diagnosis: AttemptDiagnosis
     ) -> tuple[PostFilterResult, CycleState] | Failure | None:
         """A node that can be cleared for a member; nothing is done about it before the end."""
-        core, attempt, diagnosis = self._core, member.attempt, found.diagnosis
+        core, attempt = self._core, member.attempt
         result, status, calls = None, unschedulable(), member.attempt.extender_calls
         diagnosis.reviewed = None if calls is None else calls.reviewed
         if attempt.framework.plugins.post_filter:
             self._step.spend(SEARCHED)
             result, status = attempt.framework.run_post_filter_plugins(
-                found.state, attempt.pod, core.snapshot, diagnosis
+                diagnosis.state, attempt.pod, core.snapshot, diagnosis
             )
         if result is not None:
             core.out.extend(result.writes)
@@ -175,7 +176,7 @@ class GroupPlacement:
         if result is None or not (status.is_success and node_name):
             return failure
         member.fit_error = failure
-        return result, found.state
+        return result, diagnosis.state
 
     # --- after other steps ----------------------------------------------------------------------
 

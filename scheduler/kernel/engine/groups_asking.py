@@ -18,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-from scheduler.kernel.engine.algorithm import ScheduleResult, Unschedulable
+from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.attempt import Attempt, AttemptState
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import Failure
@@ -26,6 +26,7 @@ from scheduler.kernel.engine.group_members import Member, guarded
 from scheduler.kernel.engine.pending_extender_calls import PendingExtenderCalls
 from scheduler.kernel.extender import Advice, Answer
 from scheduler.kernel.framework.interface import Candidate
+from scheduler.kernel.framework.runtime import AttemptDiagnosis
 from scheduler.kernel.groups import GroupKey
 
 MAX_CALLS: Final = 4
@@ -131,7 +132,7 @@ class GroupsAsking:
         """Whether a member of the group under way waits for an answer."""
         return self._under_way is not None and _waits(self._under_way)
 
-    def found(self, member: Member) -> ScheduleResult | Unschedulable | Failure | None:
+    def found(self, member: Member) -> ScheduleResult | AttemptDiagnosis | Failure | None:
         """The node for a member, of those that extenders let pass; see `schedule_pod`.
 
         Returns:
@@ -151,11 +152,11 @@ class GroupsAsking:
                 return found
         else:
             found = core.algorithm.schedule_advised(*about, advice, within)
-            if not isinstance(found, Unschedulable) or not found.unasked or calls.is_sample:
+            if not isinstance(found, AttemptDiagnosis) or not found.unasked or calls.is_sample:
                 return found
         return self._asked_anew(member)
 
-    def _asked_anew(self, member: Member) -> ScheduleResult | Unschedulable | Failure | None:
+    def _asked_anew(self, member: Member) -> ScheduleResult | AttemptDiagnosis | Failure | None:
         """Nodes fit that were not asked about."""
         attempt = member.attempt
         calls = attempt.extender_calls

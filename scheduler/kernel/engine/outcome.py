@@ -9,9 +9,10 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from scheduler.kernel.engine.algorithm import ScheduleResult, Unschedulable
+from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.attempt import Attempt, Choice
 from scheduler.kernel.engine.failure import Failure
+from scheduler.kernel.framework.runtime import AttemptDiagnosis
 from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.snapshot import Snapshot
 
@@ -70,7 +71,7 @@ TakeOutcome: TypeAlias = Callable[[AttemptOutcome], None]
 """Takes each outcome as it comes about; quick, and never raises."""
 
 
-def choice_of(decision: ScheduleResult | Unschedulable | Failure, snapshot: Snapshot) -> Choice:
+def choice_of(decision: ScheduleResult | AttemptDiagnosis | Failure, snapshot: Snapshot) -> Choice:
     """What a decision was made from, before the snapshot changes.
 
     Cost: O(nodes), in columns.

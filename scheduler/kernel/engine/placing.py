@@ -4,7 +4,7 @@ Source: kubernetes pkg/scheduler/schedule_one.go (assume, skipPodSchedule) v1.36
 """
 
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.engine.algorithm import ScheduleResult, Unschedulable
+from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.attempt import Attempt, AttemptEvent
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.engine_state import EngineState
@@ -12,6 +12,7 @@ from scheduler.kernel.engine.failure import Failure, failed_scheduling
 from scheduler.kernel.engine.outcome import choice_of
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.runtime import AttemptDiagnosis
 from scheduler.kernel.framework.status import Status
 
 
@@ -37,7 +38,7 @@ class Placing:
     def note(
         self,
         attempt: Attempt,
-        found: ScheduleResult | Unschedulable | Failure,
+        found: ScheduleResult | AttemptDiagnosis | Failure,
         start: float,
     ) -> None:
         """Take note of what was found, and how long that took."""

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from scheduler.api.limits import exceeded_limit
-from scheduler.kernel.engine.algorithm import ScheduleResult, Unschedulable
+from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.attempt import PLACED, Attempt
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.batch import MAX_BATCH, Batch
@@ -29,6 +29,7 @@ from scheduler.kernel.engine.room_keeper import RoomKeeper
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.engine.waking_groups import GroupWaking
 from scheduler.kernel.extender import Answer, ExtenderCalls
+from scheduler.kernel.framework.runtime import AttemptDiagnosis
 from scheduler.kernel.framework.status import Code
 from scheduler.kernel.framework.types import QueuedPodInfo
 
@@ -214,7 +215,7 @@ class Scheduler:
             attempt, tries_nominated=True
         )
 
-    def _schedule_pod(self, attempt: Attempt) -> ScheduleResult | Unschedulable | Failure:
+    def _schedule_pod(self, attempt: Attempt) -> ScheduleResult | AttemptDiagnosis | Failure:
         core, calls = self._core, attempt.extender_calls
         about = attempt.framework, attempt.pod, core.snapshot, core.queue.nominator
         advice = None if calls is None else calls.advice()
@@ -222,7 +223,9 @@ class Scheduler:
             return core.algorithm.schedule_pod(*about)
         return core.algorithm.schedule_advised(*about, advice)
 
-    def _post_filter(self, attempt: Attempt, found: Unschedulable | Failure, batch: Batch) -> None:
+    def _post_filter(
+        self, attempt: Attempt, found: AttemptDiagnosis | Failure, batch: Batch
+    ) -> None:
         """No node fits: preemption may make room, or extenders are asked anew."""
         calls = attempt.extender_calls
         if isinstance(found, Failure):
@@ -234,16 +237,16 @@ class Scheduler:
         if failure is not None:
             self._failures.handle_scheduling_failure(attempt, failure)
 
-    def _run_post_filter(self, attempt: Attempt, found: Unschedulable) -> Failure | None:
+    def _run_post_filter(self, attempt: Attempt, diagnosis: AttemptDiagnosis) -> Failure | None:
         """Why the pod fails now; None if extenders are asked about victims first."""
-        framework, diagnosis, calls = attempt.framework, found.diagnosis, attempt.extender_calls
+        framework, calls = attempt.framework, attempt.extender_calls
         excess = diagnosis.excess(self._core.snapshot)
         if not framework.plugins.post_filter:
             return failure_of(diagnosis, excess=excess, has_extender_results=calls is not None)
         if calls is not None:
             diagnosis.reviewed = calls.reviewed
         result, status = framework.run_post_filter_plugins(
-            found.state, attempt.pod, self._core.snapshot, diagnosis
+            diagnosis.state, attempt.pod, self._core.snapshot, diagnosis
         )
         if result is not None:
             self._core.out.extend(result.writes)

@@ -9,11 +9,10 @@ from scheduler.kernel.engine.algorithm import (
     NO_NODES,
     ScheduleResult,
     SchedulingAlgorithm,
-    Unschedulable,
     num_feasible_nodes_to_find,
 )
 from scheduler.kernel.framework.interface import Reads
-from scheduler.kernel.framework.runtime import Framework
+from scheduler.kernel.framework.runtime import AttemptDiagnosis, Framework
 from scheduler.kernel.snapshot import NodeRemoved, NodeSet, Snapshot
 from tests.support.builders import make_node, make_node_info, make_pod_info
 from tests.support.fake_plugins import (
@@ -95,8 +94,8 @@ def test_nothing_fits() -> None:
 
     result = algorithm.schedule_pod(framework, POD, make_snapshot("a"))
 
-    assert isinstance(result, Unschedulable)
-    assert result.diagnosis.message() == "0/1 nodes are available: 1 F says no."
+    assert isinstance(result, AttemptDiagnosis)
+    assert result.message() == "0/1 nodes are available: 1 F says no."
     assert algorithm.schedule_pod(framework, POD, Snapshot()) is NO_NODES
 
 

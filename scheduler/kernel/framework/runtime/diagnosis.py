@@ -85,21 +85,20 @@ class Feasibility(msgspec.Struct):
         return np.intersect1d(self.feasible_rows(), within, assume_unique=True)
 
     def diagnosis(
-        self, snapshot: Snapshot, refused: Mapping[str, Status | None] | None = None
-    ) -> "AttemptDiagnosis":
-        """Why no node fits; see `AttemptDiagnosis`."""
-        return AttemptDiagnosis(self, snapshot, refused)
-
-    def diagnosis_within(
         self,
-        rows: NDArray[np.intp],
         snapshot: Snapshot,
         refused: Mapping[str, Status | None] | None = None,
+        within: NDArray[np.intp] | None = None,
     ) -> "AttemptDiagnosis":
-        """Why none of some nodes fits, as if there were no others; see `AttemptDiagnosis`."""
-        return AttemptDiagnosis(
-            replace(self, verdicts=self._verdicts_on(rows)), snapshot, refused, rows
-        )
+        """Why no node fits; see `AttemptDiagnosis`.
+
+        Args:
+            snapshot: the cluster.
+            refused: by node, what extenders have against it.
+            within: the rows of the only nodes that count; None for all.
+        """
+        found = self if within is None else replace(self, verdicts=self._verdicts_on(within))
+        return AttemptDiagnosis(found, snapshot, refused, within)
 
     def _verdicts_on(self, rows: NDArray[np.intp]) -> Verdicts | None:
         if self.verdicts is None:
@@ -114,6 +113,8 @@ class AttemptDiagnosis:
     Valid until the snapshot is updated next: its columns may be those of the pod's class.
 
     Attributes:
+        state: the attempt's state, for PostFilter.
+        unasked: nodes that fit, and that extenders were not asked about.
         num_all_nodes: nodes in the cluster, or in the placement that was looked at.
         is_limited: whether it was a placement.
         pre_filter: the rejection of the pod as a whole, or None.
@@ -144,6 +145,8 @@ class AttemptDiagnosis:
         Raises:
             PluginError: a plugin that rejects nodes cannot say why.
         """
+        self.state = found.state
+        self.unasked = 0
         self.attempt, self.verdicts, self.absent = found.attempt, found.verdicts, found.absent
         self.pre_filter = found.pre_filter if found.verdicts is None else None
         self.reviewed: Reviewed | None = None
