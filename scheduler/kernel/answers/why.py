@@ -23,9 +23,11 @@ from scheduler.kernel.answers.device_changes import (
     lower_counts,
     lower_extended_resources,
 )
+from scheduler.kernel.answers.edits import LowerRequest
 from scheduler.kernel.answers.foreign import foreign_pods
 from scheduler.kernel.answers.kept import kept_for
 from scheduler.kernel.answers.model import Guess, PodAnswer, SuggestedChange
+from scheduler.kernel.answers.requests import amount_of
 from scheduler.kernel.answers.smallest import add_tolerations, drop_rules, lower_requests, several
 from scheduler.kernel.answers.spelling import guesses
 from scheduler.kernel.answers.supposed import SupposedDevices
@@ -168,18 +170,21 @@ def explained(  # noqa: PLR0913, PLR0917 - what a pod is judged on, and what is 
 
 
 def smallest_changes(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
-    """Give changes kind by kind; mixed changes of the pod only if no single kind would do."""
-    found = False
-    for kind in _OF_THE_POD:
-        for change in _of_kind(kind, every, trials):
-            found = True
-            yield change
-    if not found:
-        yield from _of_kind(several, every, trials)
+    """Give changes kind by kind; mixed changes of the pod only if no single kind would do.
+
+    A pod that needs a resource rarely does without it, so such a change is the pod's last one.
+    """
+    of_the_pod = [change for kind in _OF_THE_POD for change in _of_kind(kind, every, trials)]
+    yield from sorted(of_the_pod or _of_kind(several, every, trials), key=_gives_up_a_resource)
     for kind in _OF_CLAIMS:
         yield from _of_kind(kind, every, trials, MOST_CLAIM_TRIALS)
     for kind in _OF_THE_CLUSTER:
         yield from _of_kind(kind, every, trials)
+
+
+def _gives_up_a_resource(change: SuggestedChange) -> bool:
+    lowered = (edit for edit in change.edits if isinstance(edit, LowerRequest))
+    return any(not amount_of(edit) for edit in lowered)
 
 
 def _of_kind(

@@ -108,6 +108,36 @@ def test_a_plugin_that_fails_costs_reasons_and_nothing_else() -> None:
     assert added(Whys(), tainted(), framework) == PodAnswer("default/p", "stowage")
 
 
+def test_a_resource_is_given_up_last() -> None:
+    """Less of it, a toleration and another label are smaller changes of a pod."""
+    gpu = {"cpu": 8, "example.com/gpu": 1, "pods": 9}
+    small = {**gpu, "cpu": 2}
+    taint = Taint("gpu", "", "NoSchedule")
+    snapshot = make_snapshot(
+        [
+            make_node("plain", allocatable={"cpu": 8, "pods": 9}, labels={"disk": "ssd"}),
+            make_node("tainted", allocatable=gpu, taints=[taint], labels={"disk": "ssd"}),
+            make_node("labelled", allocatable=gpu),
+            make_node("small", allocatable=small, labels={"disk": "ssd"}),
+        ]
+    )
+    requests = {"cpu": 4, "example.com/gpu": 1}
+    pod = make_pod_info("p", requests=requests, node_selector={"disk": "ssd"})
+
+    changes = added(Whys(), snapshot, pod=pod).changes
+
+    assert isinstance(changes, tuple)
+    of_the_pod = [
+        each for each in changes if each.kind in {"lowerRequest", "addToleration", "dropRule"}
+    ]
+    assert [(each.kind, each.node) for each in of_the_pod] == [
+        ("lowerRequest", "small"),
+        ("addToleration", "tainted"),
+        ("dropRule", "labelled"),
+        ("lowerRequest", "plain"),
+    ]
+
+
 def test_trials_end() -> None:
     """What could be tried without end is given up; what was found before stays."""
     snapshot = tainted()

@@ -5,17 +5,23 @@ const HEIGHT = 190;
 
 function plotOptions({ width, lines, isTimeOfDay, unit }) {
   const xText = (value) => (isTimeOfDay ? clockTime(value * 1000) : `${number(value, value % 1 ? 1 : 0)} s`);
+  const yText = (value) => `${number(value, value % 1 ? 2 : 0)}${unit || ""}`;
+  // Without a pointer, and on a page that is printed, the legend tells the last moment.
+  const told = (text) => (plot, value, line, index) => {
+    const shown = index === null || index === undefined ? plot.data[line].at(-1) : value;
+    return shown === null || shown === undefined ? "" : text(shown);
+  };
   const quiet = color("--quiet");
   const axis = { stroke: quiet, grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line"), width: 1 }, font: "12px system-ui, sans-serif" };
   return {
     width, height: HEIGHT, cursor: { y: false, points: { size: 6 } },
     scales: { x: { time: Boolean(isTimeOfDay) }, y: { range: (_plot, _low, high) => [0, high > 0 ? high * 1.08 : 1] } },
     axes: [{ ...axis, space: 76, values: (_plot, values) => values.map(xText) },
-      { ...axis, size: 56, values: (_plot, values) => values.map((value) => `${number(value, value % 1 ? 2 : 0)}${unit || ""}`) }],
-    series: [{ label: isTimeOfDay ? "at, UTC" : "at", value: (_plot, value) => (value === null || value === undefined ? "" : xText(value)) },
+      { ...axis, size: 56, values: (_plot, values) => values.map(yText) }],
+    series: [{ label: isTimeOfDay ? "at, UTC" : "at", value: told(xText) },
       ...lines.map((line, index) => ({
         label: line.name, stroke: color(`--series-${index + 1}`), width: 2, dash: line.isDashed ? [6, 4] : undefined, points: { show: false },
-        value: (_plot, value) => (value === null || value === undefined ? "" : `${number(value, value % 1 ? 2 : 0)}${unit || ""}`),
+        value: told(yText),
       }))],
   };
 }
