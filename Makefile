@@ -19,6 +19,10 @@ VERSION = $(shell $(BIN)/python -m setuptools_scm)
 TAG := python:3.13-slim-bookworm
 BASED_ON = $(TAG)@$(shell docker buildx imagetools inspect --format '{{.Manifest.Digest}}' $(TAG))
 
+# Tests and benches start hundreds of processes. Each would compile 400 modules anew where the
+# environment asks for no bytecode.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -49,7 +53,7 @@ demo: $(VENV)/run.stamp ## Show the scheduler at work on an in-memory cluster (3
 
 .PHONY: test
 test: $(VENV)/dev.stamp ## Run unit, scenario and recorded parity tests
-	$(BIN)/python -m pytest -n 2 --ignore=tests/browser -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
+	$(BIN)/python -m pytest -n 2 --dist worksteal --ignore=tests/browser -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
 
 .PHONY: browser
 browser: $(VENV)/dev.stamp ## Test the console's pages in Chromium (a minute; needs Debian's chromium)

@@ -14,8 +14,9 @@ from scheduler.daemon.recording.directory import DirectoryRecorder
 from scheduler.daemon.recording.files import Recording, recordings_in
 from scheduler.kernel.engine.instructions import Instruction
 from tests.scenario.test_preemption import end, pod
-from tests.scenario.test_recording import replay, rewritten
+from tests.scenario.test_recording import rewritten
 from tests.scenario.world import World, play
+from tests.support.commands import stowage
 
 PLUGIN = """
 from scheduler.kernel.framework.interface import NodeFilterPlugin
@@ -80,6 +81,12 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     play(story)
     return directory
+
+
+def replay(*arguments: str | Path) -> tuple[int, str]:
+    """Status and words of `stowage replay`."""
+    done = stowage("replay", *arguments)
+    return done.exit_code, done.output
 
 
 def told(*arguments: str | Path) -> Any:

@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import Executor
 from pathlib import Path
@@ -24,6 +22,7 @@ from scheduler.tools.sweep.run import Result, Task, carry_out, recordings_at
 from scheduler.tools.sweep.what_if import parse_what_if
 from tests.scenario.test_replaying import contested
 from tests.scenario.world import World, play
+from tests.support.commands import stowage
 
 GRID = """
 weights: {NodeResourcesFit: [0, 1, 5]}
@@ -47,15 +46,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def sweep(*arguments: str | Path, status: int = 0) -> str:
     """What `stowage sweep` prints, errors included."""
-    done = subprocess.run(
-        [sys.executable, "-m", "scheduler", "sweep", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == status, done.stdout
-    return done.stdout
+    done = stowage("sweep", *arguments)
+    assert done.exit_code == status, done.output
+    return done.output
 
 
 def task_of(recorded: Path, **fields: Any) -> Task:

@@ -50,7 +50,6 @@ def load_case(
     if not isinstance(raw_objects, list | tuple):
         raise InputError("objects: expected a list")
     is_named = case.get("config") is not None
-    config = default_configuration(DEFAULT_PROFILE, feature_gates)
     if is_named:
         config = load_object(
             case["config"],
@@ -58,6 +57,8 @@ def load_case(
             default_scheduler_name=DEFAULT_PROFILE,
             feature_gates=feature_gates,
         )
+    else:
+        config = default_configuration(DEFAULT_PROFILE, feature_gates)
     profiles = Profiles(config, is_named=is_named, tries_all_nodes=preempts)
     documents = ((f"objects[{i}]", raw) for i, raw in enumerate(raw_objects))
     return profiles, profiles.load(objects_from_documents(documents))
