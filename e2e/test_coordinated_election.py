@@ -1,6 +1,6 @@
 """Promise: with its feature gate, the control plane chooses the leader, the oldest version first.
 
-The API server needs the gate, so the control plane is our own. The manifests do not grant what the
+The API server needs the gate, so the control plane is our own. `deploy/base` does not grant what
 candidates need, so what is asked here does not count for the rights that are used.
 """
 
@@ -56,7 +56,7 @@ def choosing_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clust
 
 
 def grant(cluster: Cluster) -> None:
-    """As docs/operations.md says."""
+    """What `deploy/components/coordinated-election` grants in one namespace."""
     name = "stowage-candidates"
     rule = {
         "apiGroups": ["coordination.k8s.io"],

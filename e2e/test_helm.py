@@ -115,13 +115,41 @@ def test_ports_that_are_reached(cluster: Cluster, helm_program: Path, tmp_path: 
     assert 16443 in [port["port"] for port in found[1]["ports"]]
 
 
+def test_a_feature_gate_comes_with_its_rights(
+    cluster: Cluster, helm_program: Path, tmp_path: Path
+) -> None:
+    """The election by the API server: as the kustomize component has it."""
+    shutil.copytree(CHECKOUT / "deploy" / "base", tmp_path / "base")
+    component = "components/coordinated-election"
+    shutil.copytree(CHECKOUT / "deploy" / component, tmp_path / component)
+    overlay = {"resources": ["../base"], "components": [f"../{component}"]}
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
+    ours = by_name(kubectl(cluster, "kustomize", str(tmp_path / "mine")))
+    del ours["Namespace", "stowage"]
+
+    values = ("image.tag=dev", "featureGates.CoordinatedLeaderElection=true")
+    theirs = rendered(helm_program, *(f"--set={value}" for value in values))
+    off = rendered(helm_program, "--set=featureGates.CoordinatedLeaderElection=false")
+
+    for found in (ours, theirs):
+        for each in found.values():
+            each["metadata"].pop("labels", None)
+    assert without_hash(theirs) == without_hash(ours)
+    assert ("Role", "stowage-candidates") in theirs
+    assert ("Role", "stowage-candidates") not in off
+
+
 def test_everything_that_can_be_switched_on(helm_program: Path) -> None:
     """Monitoring is found by kube-prometheus-stack; flags and mounts go together."""
     values = ("serving.secretName=tls", "serving.tokenAudiences={stowage}", "monitoring.rules=true")
     more = ("monitoring.serviceMonitor=true", "monitoring.dashboard=true")
     restart = ("restartOnConfigurationChange=true", "extraArgs={--allow-unsupported}")
+    gates = ("featureGates.GenericWorkload=true", "featureGates.GangScheduling=true")
 
-    found = rendered(helm_program, *(f"--set={value}" for value in (*values, *more, *restart)))
+    found = rendered(
+        helm_program, *(f"--set={value}" for value in (*values, *more, *restart, *gates))
+    )
 
     for kind in ("ServiceMonitor", "PrometheusRule"):
         labels = found[kind, "stowage"]["metadata"]["labels"]
@@ -134,6 +162,7 @@ def test_everything_that_can_be_switched_on(helm_program: Path) -> None:
         "--tls-cert-file=/etc/stowage-serving/tls.crt",
         "--tls-private-key-file=/etc/stowage-serving/tls.key",
         "--authentication-token-audiences=stowage",
+        "--feature-gates=GangScheduling=true,GenericWorkload=true",
         "--allow-unsupported",
     ]
     mounts = {mount["name"] for mount in container["volumeMounts"]}
@@ -243,6 +272,7 @@ def in_order(pod: Json) -> Json:
         pytest.param("replicas=0", "replicas", id="no replica"),
         pytest.param("networkPolicy.ports={0}", "ports", id="no port"),
         pytest.param("image.digest=latest", "digest", id="no digest"),
+        pytest.param("featureGates.GenericWorkload=yes", "GenericWorkload", id="no boolean"),
         pytest.param("replica=1", "replica", id="misspelt"),
         pytest.param("monitoring.serviceMonitor=true", "needs serving.secretName", id="no secret"),
     ],

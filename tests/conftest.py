@@ -1,5 +1,6 @@
 """Settings for all tests."""
 
+import gc
 import os
 
 from hypothesis import HealthCheck, settings
@@ -11,3 +12,11 @@ COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("gate", COMMON, derandomize=True)
 settings.register_profile("hunt", COMMON, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
+
+
+def pytest_sessionfinish() -> None:
+    """Give back what commands froze that ran here, as if their process ended with them.
+
+    Else the libraries that they loaded complain at the end of a leak.
+    """
+    gc.unfreeze()

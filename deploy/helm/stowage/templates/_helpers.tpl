@@ -21,3 +21,10 @@ app.kubernetes.io/name: {{ .Release.Name }}
 {{- define "stowage.pythonpath" -}}
 {{- range $i, $each := . }}{{ if $i }}:{{ end }}/plugins/{{ $each.name }}{{ if $each.wheel }}.whl{{ else }}/plugins{{ end }}{{ end -}}
 {{- end }}
+
+{{/* A map of gates as the flag takes them, in the order of their names. */}}
+{{- define "stowage.featureGates" -}}
+{{- $each := list -}}
+{{- range $name, $on := . }}{{ $each = append $each (printf "%s=%t" $name $on) }}{{ end -}}
+{{- join "," $each -}}
+{{- end }}
