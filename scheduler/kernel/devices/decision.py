@@ -152,16 +152,13 @@ class DeviceDecision:
         Raises:
             AllocationError: something is wrong with the claims, whatever the node.
         """
-        asked = np.arange(len(self._known))[rows]
-        new = asked[~self._known[asked]]
-        if len(new):
-            self._judge(new)
-            self._known[new] = True
-        return self._bits[asked]
+        self._judge_new(rows)
+        found: Bits = self._bits[rows]
+        return found
 
     def scores(self, rows: Rows) -> Scores:
         """Per given row what the chosen alternatives of prioritized lists are worth."""
-        self.bits(rows)
+        self._judge_new(rows)
         return self._scores[rows]
 
     def on_node(self, node_name: str) -> OnNode | None:
@@ -171,7 +168,8 @@ class DeviceDecision:
             AllocationError: something is wrong with the claims, whatever the node.
         """
         row = self._snapshot.table.row_of[node_name]
-        if self.bits(np.array([row], np.intp))[0]:
+        self._judge_new(slice(row, row + 1))
+        if self._bits[row]:
             return None
         case = self._cases[self._case_of[row]]
         if case.allocator is None:
@@ -227,6 +225,14 @@ class DeviceDecision:
 
     # --- judging ----------------------------------------------------------------------------------
 
+    def _judge_new(self, rows: Rows) -> None:
+        """Judge those of the rows that were not asked about before."""
+        known = self._known[rows]
+        if not known.all():
+            new = np.arange(len(self._known))[rows][~known]
+            self._judge(new)
+            self._known[new] = True
+
     def _judge(self, rows: NDArray[np.intp]) -> None:
         extended = self._claims.extended
         if extended is not None and extended.spec.devices.requests:
@@ -238,25 +244,11 @@ class DeviceDecision:
             else:
                 self._judge_case(self._case(resources), group)
 
-    def _judge_case(self, number: int, rows: NDArray[np.intp]) -> None:  # noqa: C901 - what the allocator says, then claims that have devices
+    def _judge_case(self, number: int, rows: NDArray[np.intp]) -> None:
         case = self._cases[number]
         self._case_of[rows] = number
         if case.allocator is not None:
-            codes, scores = case.allocator.judge()
-            codes = codes[rows]
-            for code in (FAILED, TIMED_OUT):
-                failed = rows[codes == code]
-                if len(failed):
-                    self._fail(case, int(failed[0]), code)
-            self._bits[rows[codes != ALLOCATABLE]] = _CANNOT_ALLOCATE
-            self._bits[rows[codes == INVALID_POOLS]] = _INVALID
-            allocated = (self._claims[i] for i in range(len(self._claims)))
-            self._scores[rows] = scores[rows] + sum(
-                alternatives_score(claim, claim.status.allocation.devices.results)
-                for claim in allocated
-                if claim.status.allocation is not None
-            )
-            rows = rows[codes == ALLOCATABLE]
+            rows = self._judge_to_allocate(case, case.allocator, rows)
         if not case.claims and not self._claims.own:
             return
         for place, claim in enumerate(self._claims):
@@ -270,6 +262,34 @@ class DeviceDecision:
             if len(elsewhere):
                 self.unavailable.add(place)
                 self._bits[elsewhere] = _NOT_AVAILABLE
+
+    def _judge_to_allocate(
+        self, case: _Case, allocator: Allocator, rows: NDArray[np.intp]
+    ) -> NDArray[np.intp]:
+        """Those of the rows on which the claims of a case can be allocated.
+
+        Cost: on most nodes they can; what all rows cost is looked at for each pod.
+        """
+        codes, scores = allocator.judge()
+        of_allocated = sum(
+            alternatives_score(claim, claim.status.allocation.devices.results)
+            for claim in self._claims
+            if claim.status.allocation is not None
+        )
+        if of_allocated or scores.any():
+            self._scores[rows] = scores[rows] + of_allocated
+        codes = codes[rows]
+        rejected = codes.nonzero()[0]
+        if not len(rejected):
+            return rows
+        for code in (FAILED, TIMED_OUT):
+            failed = rows[codes == code]
+            if len(failed):
+                self._fail(case, int(failed[0]), code)
+        self._bits[rows[rejected]] = _CANNOT_ALLOCATE
+        self._bits[rows[codes == INVALID_POOLS]] = _INVALID
+        left: NDArray[np.intp] = rows[codes == ALLOCATABLE]
+        return left
 
     def _fail(self, case: _Case, row: int, code: int) -> None:
         """Say what is wrong, in upstream's words.

@@ -156,6 +156,16 @@ class DynamicResources(
         return ()
 
     @override
+    def skips_score(self, pod: PodInfo, snapshot: Snapshot) -> bool:
+        """Whether no request has alternatives, which alone are worth anything."""
+        try:
+            claims = [claim for _, claim in claims_of(pod, self._catalog.claims)]
+        except ClaimProblem:
+            return False
+        requests = (each for claim in claims for each in claim.spec.devices.requests)
+        return not any(each.first_available for each in requests)
+
+    @override
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Hold pods whose claims are not all there."""
         if not pod.spec.resource_claims:

@@ -278,6 +278,30 @@ def test_pods_without_claims_are_not_filtered_and_score_nothing() -> None:
     ]
 
 
+@pytest.mark.parametrize("has_list", [False, True], ids=["one way", "a list"])
+def test_only_prioritized_lists_are_scored(has_list: bool) -> None:
+    """Without one, all nodes are worth the same: the runtime need not ask about each."""
+    world, pod = World(), pod_of("c")
+    world.devices("a", "gpu-0")
+    one = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
+    request = {"firstAvailable": [{"name": "one", **one}]} if has_list else {"exactly": one}
+    world.claim("c", requests=[{"name": "r", **request}])
+    framework = make_framework(world.plugin)
+    found = framework.filtering.find_nodes_that_fit(pod, world.snapshot)
+
+    assert world.plugin.skips_score(pod, world.snapshot) is not has_list
+    assert framework.scoring.best_nodes(found, pod, world.snapshot).rows.tolist() == [
+        world.snapshot.table.row_of["a"]
+    ]
+
+
+def test_a_pod_whose_claim_is_missing_is_not_said_to_be_scored_alike() -> None:
+    """It is rejected before that; the shortcut must not fail."""
+    world = World()
+
+    assert not world.plugin.skips_score(pod_of("c"), world.snapshot)
+
+
 def test_pods_that_need_no_devices_are_not_asked_about() -> None:
     """They pay nothing: no extension point but PreEnqueue and Unreserve is called for them."""
     calls: list[str] = []

@@ -23,6 +23,7 @@ from scheduler.kernel.framework.interface import (
     NodeScorePlugin,
     NormalizeScorePlugin,
     PreFilterExtensions,
+    PreScorePlugin,
     Reads,
     Reason,
     Scores,
@@ -220,7 +221,9 @@ class BoundScore(msgspec.Struct, frozen=True, eq=False):
         score = answers.scores if is_relative else answers.final_scores
         point, normalized = "ScoreExtensionNormalize", answers.normalized_scores
         # Without its PreScore a plugin fails where it scores, whatever it says beforehand.
-        hurries = pre_score is not None and Shortcuts in bases
+        is_prepared = pre_score is not None or PreScorePlugin not in bases
+        hurries = is_prepared and Shortcuts in bases
+        first = "Score" if pre_score is None else "PreScore"
         yes = None if is_trusted else answers.yes_or_no
         return BoundScore(
             name,
@@ -233,7 +236,7 @@ class BoundScore(msgspec.Struct, frozen=True, eq=False):
             if is_relative
             else None,
             pre_score,
-            calls.bound(plugin, "PreScore", plugin.skips_score, yes) if hurries else None,
+            calls.bound(plugin, first, plugin.skips_score, yes) if hurries else None,
             calls.bound(plugin, "Score", plugin.score_by_domain)
             if hurries and is_trusted
             else None,
