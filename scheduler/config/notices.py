@@ -79,13 +79,13 @@ def contradictions(
                 yield Problem(("profiles", i, "plugins"), told)
 
 
-def gates_in_vain(feature_gates: Iterable[str]) -> Iterator[str]:
-    """The feature gates that are on and change nothing by themselves, one sentence each."""
+def gates_by_half(feature_gates: Iterable[str]) -> Iterator[str]:
+    """What feature gates do not do without others that are off, one sentence each."""
     is_on = turned_on(feature_gates)
     if GENERIC_WORKLOAD in is_on and GANG_SCHEDULING not in is_on:
         yield (
-            f"featureGates: {GENERIC_WORKLOAD}=true has no effect without {GANG_SCHEDULING}=true: "
-            "members of pod groups wait"
+            f"featureGates: {GENERIC_WORKLOAD}=true without {GANG_SCHEDULING}=true: no minCount of "
+            "a pod group is looked at, and gangs may run by half"
         )
 
 

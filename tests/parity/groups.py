@@ -4,6 +4,8 @@
     python -m tests.parity.groups --preempt        # groups preempt as a whole, and leave whole
     python -m tests.parity.groups --dump 17        # one case, both answers, the differences
     python -m tests.parity.groups --topology       # the same with racks that groups must run in
+    python -m tests.parity.groups --topology --preempt    # with both gates
+    python -m tests.parity.groups --basic          # without GangScheduling: all groups are basic
 
 Each case is a small cluster with little room. Our engine tries every pod and group once, as the
 daemon would, and the judge then tries the same units in the same order. Both take the first of
@@ -45,18 +47,27 @@ from scheduler.tools.offline.driving import Driving
 from tests.parity.answering import Answerer, oracle_command, pipelined, running
 from tests.parity.compare import Difference
 from tests.parity.generator.draw import Object
-from tests.parity.generator.group_preemption import make_group_preemption_case
+from tests.parity.generator.group_preemption import (
+    make_group_preemption_case,
+    make_preemption_in_racks_case,
+)
 from tests.parity.generator.groups import make_groups_case, make_topology_case
 
 GATES: Final = ("GenericWorkload", "GangScheduling")
 WITH_TOPOLOGY: Final = (*GATES, "TopologyAwareWorkloadScheduling")
 PREEMPTING: Final = (*GATES, "WorkloadAwarePreemption")
+IN_RACKS_PREEMPTING: Final = (*WITH_TOPOLOGY, "WorkloadAwarePreemption")
+BASIC: Final = GATES[:1]
+BASIC_WITH_TOPOLOGY: Final = (*BASIC, "TopologyAwareWorkloadScheduling")
 SYNCHRONOUS: Final = "SchedulerAsyncPreemption=false"
 """The judge's victims are known at the end of the attempt."""
 MAKES: Final = {
     GATES: make_groups_case,
     WITH_TOPOLOGY: make_topology_case,
     PREEMPTING: make_group_preemption_case,
+    IN_RACKS_PREEMPTING: make_preemption_in_racks_case,
+    BASIC: make_groups_case,
+    BASIC_WITH_TOPOLOGY: make_topology_case,
 }
 """The cases by the gates with which they are asked about."""
 PRINTED: Final = 20
@@ -267,13 +278,24 @@ def main() -> int:
     parser.add_argument("--dump", type=int, metavar="SEED")
     parser.add_argument("--topology", action="store_true")
     parser.add_argument("--preempt", action="store_true")
+    parser.add_argument("--basic", action="store_true")
     arguments = parser.parse_args()
-    gates = WITH_TOPOLOGY if arguments.topology else PREEMPTING if arguments.preempt else GATES
+    if arguments.basic and arguments.preempt:
+        parser.error("--preempt needs GangScheduling, which --basic leaves out")
+    gates = _gates(arguments)
     with running(groups_command(gates)) as judge:
         if arguments.dump is not None:
             return _dump(judge, arguments.dump, gates)
         first, last = (int(part) for part in arguments.seeds.split(":"))
         return _run(judge, range(first, last), gates)
+
+
+def _gates(arguments: argparse.Namespace) -> tuple[str, ...]:
+    if arguments.basic:
+        return BASIC_WITH_TOPOLOGY if arguments.topology else BASIC
+    if arguments.topology:
+        return IN_RACKS_PREEMPTING if arguments.preempt else WITH_TOPOLOGY
+    return PREEMPTING if arguments.preempt else GATES
 
 
 def judged(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from scheduler.config.notices import (
     contradictions,
-    gates_in_vain,
+    gates_by_half,
     not_in_effect,
     unsupported,
     unsupported_settings,
@@ -75,5 +75,5 @@ def check_usable(  # noqa: PLR0913 - what a configuration is checked against
     )
     if refused:
         raise ConfigError(source, refused)
-    in_vain = (*gates_in_vain(feature_gates), *not_in_effect(config, implemented))
+    in_vain = (*gates_by_half(feature_gates), *not_in_effect(config, implemented))
     return (*in_vain, *map(str, lacking))

@@ -23,7 +23,7 @@ from scheduler.kernel.framework.runtime.framework import DEFAULT_CLASS_CACHE_BYT
 from scheduler.kernel.framework.runtime.plugin_calls import PluginCalls, TimeLimit
 from scheduler.kernel.framework.runtime.plugin_set import extension_points
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
-from scheduler.kernel.plugins.registry import BEHIND_GATES, IN_EVERY_PROFILE, IN_TREE
+from scheduler.kernel.plugins.registry import BEHIND_GATES, IN_TREE, stand_ins
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
 
@@ -149,6 +149,7 @@ class FrameworkBuilder:
                 profile,
                 expand(profile, implements),
                 registry,
+                stand_ins(config.feature_gates),
                 has_extenders=bool(config.extenders),
             )
             for profile in config.profiles
@@ -164,11 +165,13 @@ class FrameworkBuilder:
         profile: KubeSchedulerProfile,
         enabled: Expansion,
         registry: Mapping[str, type[Plugin]],
+        standing_by: Collection[type[Plugin]],
         *,
         has_extenders: bool,
     ) -> Framework:
-        stand_ins = _stand_ins(enabled)
-        registry = {**registry, **stand_ins}
+        named = {name for plugins in enabled.values() for name, _ in plugins}
+        standing_in = {each.NAME: each for each in standing_by if each.NAME not in named}
+        registry = {**registry, **standing_in}
         calls = PluginCalls(
             profile.scheduler_name,
             self._metrics,
@@ -178,7 +181,7 @@ class FrameworkBuilder:
         )
         return Framework(
             ProfilePlugins(
-                _with_stand_ins(enabled, stand_ins.values()),
+                _with_stand_ins(enabled, standing_in.values()),
                 lambda name: self._plugin(registry[name], name, profile),
                 calls,
                 trusted=self._trusted,
@@ -203,12 +206,6 @@ class FrameworkBuilder:
                 f'profile "{profile.scheduler_name}": plugin "{name}" cannot be built: '
                 f"{type(problem).__name__}: {problem}"
             ) from problem
-
-
-def _stand_ins(enabled: Expansion) -> dict[str, type[Plugin]]:
-    """The plugins that run because the profile does not have those of these names."""
-    named = {name for plugins in enabled.values() for name, _ in plugins}
-    return {plugin.NAME: plugin for plugin in IN_EVERY_PROFILE if plugin.NAME not in named}
 
 
 def _with_stand_ins(enabled: Expansion, stand_ins: Collection[type[Plugin]]) -> Expansion:

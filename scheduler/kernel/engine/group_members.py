@@ -4,7 +4,7 @@ Source: kubernetes pkg/scheduler/schedule_one_podgroup.go v1.36.
 """
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -20,8 +20,13 @@ from scheduler.kernel.extender import ExtenderError
 from scheduler.kernel.framework.interface import PostFilterResult
 from scheduler.kernel.framework.runtime import PluginError
 from scheduler.kernel.framework.status import SUCCESS, Status
+from scheduler.kernel.framework.types import QueuedPodInfo
 
 WAITS_FOR_VICTIMS: Final = f"{GROUP_FAILS}, pod group is waiting for preemption to complete"
+SEVERAL_PROFILES: Final = (
+    "all pods in a single pod group should have the same .spec.schedulerName set, got: "
+    '"{}" and "{}"'
+)
 _NOWHERE: Final = (AttemptState.POPPED, AttemptState.ASKING)
 ASKED_TO_WAIT: Final = "one or more plugins asked to wait and no plugin rejected pod"
 
@@ -134,3 +139,15 @@ def waits_for_victims(
         unschedulable_plugins=wakers,
         nominated_node_name=node_name,
     )
+
+
+def turn_of(queued: QueuedPodInfo) -> tuple[int, float]:
+    """Orders the members of a group; of those that are equal in it, the oldest comes first."""
+    return -queued.pod_info.priority, queued.initial_attempt_timestamp or 0.0
+
+
+def of_several_profiles(pods: Sequence[PodInfo]) -> Failure | None:
+    """The failure of all, if not all are of one profile."""
+    name = pods[0].spec.scheduler_name
+    other = next((pod.spec.scheduler_name for pod in pods if pod.spec.scheduler_name != name), None)
+    return None if other is None else Failure(SEVERAL_PROFILES.format(other, name))

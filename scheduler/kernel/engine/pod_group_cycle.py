@@ -22,7 +22,6 @@ from typing import Final
 from msgspec.structs import replace
 
 from scheduler.api.pod_groups import PodGroup
-from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.binding_cycle import BindingCycle
 from scheduler.kernel.engine.engine_state import TRACE_LINES, EngineState
@@ -39,6 +38,8 @@ from scheduler.kernel.engine.group_members import (
     WAITS_FOR_VICTIMS,
     Member,
     let_down,
+    of_several_profiles,
+    turn_of,
     waits_for_victims,
     wakers_of,
 )
@@ -65,10 +66,6 @@ RESULTS: Final = {
     SCHEDULER_ERROR: "error",
 }
 """How attempts are counted, by the reason of the group's condition."""
-SEVERAL_PROFILES: Final = (
-    "all pods in a single pod group should have the same .spec.schedulerName set, got: "
-    '"{}" and "{}"'
-)
 
 
 class PodGroupCycle:
@@ -147,7 +144,7 @@ class PodGroupCycle:
         if not self.members and self.asking.has_ready:
             self.step.begin_group(is_new=False)
             here = (each for each in self.asking.take_ready() if not each.has_left)
-            self._begin(sorted(here, key=lambda each: _turn(each.attempt.queued)))
+            self._begin(sorted(here, key=lambda each: turn_of(each.attempt.queued)))
         self.decided = self.members[0].attempt.pod.uid if self.members else ""
         self.step.begin()
         # What others were refused for the members' sake, they are told when it is given back.
@@ -170,7 +167,7 @@ class PodGroupCycle:
         if not members:
             return
         # 4. One profile decides about all of them.
-        failure = _of_several_profiles([each.attempt.pod for each in members])
+        failure = of_several_profiles([each.attempt.pod for each in members])
         if failure is not None:
             for each in members:
                 each.failure = failure
@@ -224,7 +221,7 @@ class PodGroupCycle:
         arrival = {uid: at for at, uid in enumerate(waiting)}
         return sorted(
             [first, *others],
-            key=lambda queued: (*_turn(queued), arrival.get(queued.pod_info.uid, -1)),
+            key=lambda queued: (*turn_of(queued), arrival.get(queued.pod_info.uid, -1)),
         )
 
     # --- what comes of it -----------------------------------------------------------------------
@@ -233,21 +230,26 @@ class PodGroupCycle:
         self, members: Sequence[Member], choice: Choice, known: GroupMembers | None
     ) -> Steps[tuple[tuple[str, str, str], Iterable[Member], GroupVictims | None]]:
         """What `_conclude` gives, or `_make_room`, and what makes room for the whole group."""
-        group = None if known is None or choice.failure is not None else known.group
+        group = None if known is None else known.group
+        if choice.failure is not None and not choice.failure.is_rejection:
+            group = None
         found = None
         if group is not None:
             found = yield from self._victims_of(members, group)
         if found is None or group is None:
             condition, in_order = self._conclude(members, choice)
         else:
-            condition, in_order = self._make_room(members, group, found)
-        if group is not None and found is not CHANGED and not (found and found.status.is_success):
+            condition, in_order = self._make_room(members, choice, group, found)
+        if choice.failure is not None or group is None or found is CHANGED:
+            return condition, in_order, found
+        if not (found and found.status.is_success):
             condition = yield from self._room_keeper.ended(self.step, condition, group, members)
         return condition, in_order, found
 
     def _victims_of(self, members: Sequence[Member], group: PodGroup) -> Steps[GroupVictims | None]:
         """The victims of the whole group; None where it fits, or is not asked for them."""
-        is_whole = any(each.failure is None and each.permit.is_success for each in members)
+        placed = (each for each in members if each.failure is None and each.attempt.placed)
+        is_whole = any(each.permit.is_success for each in placed)
         if is_whole or any(each.has_failed for each in members):
             return None
         try:
@@ -258,23 +260,30 @@ class PodGroupCycle:
             return GroupVictims(error(unexpected(problem).message))
 
     def _make_room(
-        self, members: Sequence[Member], group: PodGroup, found: GroupVictims
+        self, members: Sequence[Member], choice: Choice, group: PodGroup, found: GroupVictims
     ) -> tuple[tuple[str, str, str], Iterable[Member]]:
         """Have the victims leave of a group that does not fit; gives what `_conclude` gives."""
-        status, wakers = found.status, frozenset[str]().union(*map(wakers_of, members))
+        status, why = found.status, choice.verdict(GROUP_FAILS)
+        # Where all victims are gone, the group fails as it did: in the only placement there is.
+        message = f"{why}, {why if status.message == GROUP_FAILS else status.message}"
         if status.code is Code.ERROR:
             return _refused(members, Failure(status.message))
+        if choice.failure is not None:
+            told = f"{choice.failure.message}, {status.message}"
+            return _refused(members, replace(choice.failure, message=told))
+        if choice.rows is not None:
+            self._wake_by_others(members)
+        wakers = frozenset[str]().union(*map(wakers_of, members))
         for each in members:
             each.preemption = None
             if each.failure is None and status.is_success:
-                each.failure = waits_for_victims(each, wakers, GROUP_FAILS)
+                each.failure = waits_for_victims(each, wakers, why)
             elif each.failure is None:
                 each.failure = let_down(each, wakers)
         if status.is_success:
             pods = [each.attempt.queued.pod_info for each in members if not each.is_gone]
             self._preemption_executor.evict(preemptor_of_group(group, pods), found.victims)
-        message = GROUP_FAILS if status.is_success else f"{GROUP_FAILS}, {status.message}"
-        return ("False", UNSCHEDULABLE, message), reversed(members)
+        return ("False", UNSCHEDULABLE, why if status.is_success else message), reversed(members)
 
     def _conclude(
         self, members: Sequence[Member], choice: Choice
@@ -384,15 +393,3 @@ def _refused(
         each.failure = failure
         each.preemption = None
     return ("False", failure.reason, failure.message), reversed(members)
-
-
-def _turn(queued: QueuedPodInfo) -> tuple[int, float]:
-    """Orders the members of a group; of those that are equal in it, the oldest comes first."""
-    return -queued.pod_info.priority, queued.initial_attempt_timestamp or 0.0
-
-
-def _of_several_profiles(pods: Sequence[PodInfo]) -> Failure | None:
-    """The failure of all, if not all are of one profile."""
-    name = pods[0].spec.scheduler_name
-    other = next((pod.spec.scheduler_name for pod in pods if pod.spec.scheduler_name != name), None)
-    return None if other is None else Failure(SEVERAL_PROFILES.format(other, name))

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterator
 from typing import Any, ClassVar, Final, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 from typing_extensions import override
 
 from scheduler.api.pod_groups import PodGroup
@@ -177,6 +178,7 @@ class PodGroups(SharedState):
         self.profiles: Collection[str] = ()
         self.changed: dict[GroupKey, None] = {}
         self._groups: dict[GroupKey, GroupMembers] = {}
+        self._are_basic = False
         self._is_shared = False
         """Whether a fork reads the same list."""
         self._own = object()
@@ -198,8 +200,16 @@ class PodGroups(SharedState):
         name = pod.group_name
         return self._groups.get((pod.namespace, name)) if name else None
 
+    def make_basic(self) -> None:
+        """Let all groups be basic from now on: no group and no number of pods is waited for."""
+        self._are_basic = True
+        for place, known in list(self._groups.items()):
+            self._to_change(place).group = _basic(known.group)
+
     def why_held(self, namespace: str, name: str) -> str:
         """Why the members of a group are not tried yet; empty when they may be."""
+        if self._are_basic:
+            return ""
         known = self.of(namespace, name)
         if known is None or known.group is None:
             return NO_GROUP.format(name)
@@ -231,7 +241,8 @@ class PodGroups(SharedState):
     @override
     def on_event(self, kind: ObjectKind, old: Any, new: Any) -> None:
         if kind == POD_GROUP_KIND:
-            self._change(place := _place(new or old)).group = new
+            group = _basic(new) if self._are_basic else new
+            self._change(place := _place(new or old)).group = group
             self._forget_if_empty(place)
             return
         if new is not None and new.group_name:
@@ -258,6 +269,7 @@ class PodGroups(SharedState):
         """See `SharedState`. Cost: none that grows with the groups, before something changes."""
         copy = PodGroups()
         copy.profiles, copy._groups = self.profiles, self._groups
+        copy._are_basic = self._are_basic
         self._is_shared = copy._is_shared = True
         self._own = object()
         return copy
@@ -283,6 +295,10 @@ class PodGroups(SharedState):
     def _forget_if_empty(self, place: GroupKey) -> None:
         if self._groups[place].is_empty:
             del self._own_list()[place]
+
+
+def _basic(group: PodGroup | None) -> PodGroup | None:
+    return None if group is None else replace(group, min_count=None)
 
 
 def _place(group: PodGroup) -> GroupKey:

@@ -3,16 +3,19 @@
 Source: kubernetes pkg/scheduler/framework/plugins/registry.go v1.36.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from scheduler.config.feature_gates import (
     DRA_DEVICE_TAINT_RULES,
+    GANG_SCHEDULING,
+    GENERIC_WORKLOAD,
     TAINT_TOLERATION_COMPARISON_OPERATORS,
     VOLUME_LIMIT_SCALING,
     WORKLOAD_AWARE_PREEMPTION,
 )
 from scheduler.kernel.framework.interface import Plugin
+from scheduler.kernel.plugins.basic_groups import BasicGroups
 from scheduler.kernel.plugins.default_binder import DefaultBinder
 from scheduler.kernel.plugins.default_preemption import (
     DefaultPreemption,
@@ -100,6 +103,11 @@ BEHIND_GATES: Final[Mapping[str, tuple[type[Plugin], ...]]] = {
 }
 """What takes the place of the plugins of the same names when a feature gate is on."""
 
-IN_EVERY_PROFILE: Final[tuple[type[Plugin], ...]] = (HeldGroups,)
-"""Those that stand in, and run first at their extension points, where a profile does not have the
-plugin of that name: no configuration does without both."""
+
+def stand_ins(feature_gates: Collection[str]) -> tuple[type[Plugin], ...]:
+    """Those that run first at their extension points where a profile lacks the plugin of that name.
+
+    No configuration does without both.
+    """
+    is_on = {GENERIC_WORKLOAD, GANG_SCHEDULING}.intersection(feature_gates)
+    return (BasicGroups if is_on == {GENERIC_WORKLOAD} else HeldGroups,)

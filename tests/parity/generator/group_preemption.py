@@ -7,7 +7,7 @@ What waits is too important to be a victim, but for groups that leave whole.
 
 from tests.parity.generator.cluster import Cluster, bind, new_pod
 from tests.parity.generator.draw import Draw, Object
-from tests.parity.generator.groups import CPU, GROUP_API, make_groups_case
+from tests.parity.generator.groups import CPU, GROUP_API, add_racks, make_groups_case
 from tests.parity.generator.preemption import DAY_SECONDS, budget
 
 RUNNING = (-10, 0, 0, 1, 5, 5, 50)
@@ -40,6 +40,13 @@ def make_group_preemption_case(seed: int) -> Object:
     for number, pod in enumerate((*running, *cluster.running)):
         _start(pod, number)
     case["objects"] = [*cluster.others, *objects, *cluster.running]
+    return case
+
+
+def make_preemption_in_racks_case(seed: int) -> Object:
+    """Make the case of one seed with racks, in one of which some of the groups must run."""
+    case = make_group_preemption_case(seed)
+    add_racks(Draw(f"group-preemption-in-racks:{seed}"), case["objects"], share=0.4)
     return case
 
 

@@ -25,13 +25,18 @@ def make_topology_case(seed: int) -> Object:
     """Make the case of one seed with racks, in one of which most groups must run."""
     draw = Draw(f"topology:{seed}")
     case = _case(draw, draw.pick((2, 3, 4, 6, 6, 8, 10, 12)))
+    add_racks(draw, case["objects"], share=0.85)
+    return case
+
+
+def add_racks(draw: Draw, objects: list[Object], share: float) -> None:
+    """Have nodes in racks, and a share of the groups run in one each."""
     racks = draw.pick((1, 2, 2, 3, 3, 4))
-    for each in case["objects"]:
+    for each in objects:
         if each["kind"] == "Node" and draw.maybe(0.93):
             each["metadata"]["labels"][RACK] = f"r{draw.randint(1, racks)}"
-        elif each["kind"] == "PodGroup" and draw.maybe(0.85):
+        elif each["kind"] == "PodGroup" and draw.maybe(share):
             each["spec"]["schedulingConstraints"] = {"topology": [{"key": RACK}]}
-    return case
 
 
 def make_groups_case(seed: int) -> Object:

@@ -151,11 +151,11 @@ def test_a_gate_without_the_one_it_depends_on_is_refused() -> None:
     )
 
 
-def test_generic_workload_alone_is_said_to_do_nothing() -> None:
-    """Members of groups wait, as without it."""
+def test_generic_workload_alone_is_said_not_to_keep_gangs_together() -> None:
+    """All groups are basic then, as in kube-scheduler."""
     told = (
-        "featureGates: GenericWorkload=true has no effect without GangScheduling=true: members of "
-        "pod groups wait"
+        "featureGates: GenericWorkload=true without GangScheduling=true: no minCount of a pod "
+        "group is looked at, and gangs may run by half"
     )
 
     assert read_configuration(RunOptions(feature_gates=BOTH[:1]), {})[1] == (told,)

@@ -280,3 +280,33 @@ def test_columns_choose_as_trials_do(seed: int, monkeypatch: pytest.MonkeyPatch)
     # Which of several equal racks it is, chance decides.
     assert racks.bound("g0") == tried.bound("g0")
     assert racks.first_condition() == tried.first_condition()
+
+
+NOT_SUPPORTED = (
+    "workload aware preemption is not supported for pod groups with scheduling constraints"
+)
+
+
+def test_a_gang_that_fits_no_rack_says_that_it_does_not_preempt_either() -> None:
+    """With both gates; a node of the other rack wakes it all the same."""
+    racks = Racks("a", "b", gates=(*GATES, "WorkloadAwarePreemption"))
+    racks.gang("g", 6)
+    racks.run()
+    first = racks.condition()
+    racks.node("more", "a")
+    racks.node("most", "b")
+    racks.run()
+
+    assert first == ("Unschedulable", f"{NONE_OF_TWO}, {NOT_SUPPORTED}")
+    assert racks.bound("g") == 6
+
+
+def test_a_gang_without_any_rack_says_so_too() -> None:
+    """No node has the label: the group and all members are told the same."""
+    racks = Racks("", gates=(*GATES, "WorkloadAwarePreemption"))
+    racks.gang("g", 2)
+    racks.run()
+
+    told = f"no feasible placements found, {NOT_SUPPORTED}"
+    assert racks.condition() == ("Unschedulable", told)
+    assert racks.messages() == {told}
