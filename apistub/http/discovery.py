@@ -8,7 +8,7 @@ Source: k8s.io/apiserver pkg/endpoints/discovery.
 
 from typing import Final
 
-from apistub.storage.kinds import KINDS, Kind, Object
+from apistub.storage.kinds import KINDS, VERSIONS, Kind, Object
 
 VERSION: Final = "v1.36.3+stowage-apistub"
 _VERBS: Final = ["create", "delete", "get", "list", "patch", "update", "watch"]
@@ -30,31 +30,32 @@ def document(path: str) -> Object | None:  # noqa: C901, PLR0911, PLR0912 - a ta
         case ["apis", group] if group in _GROUPS:
             return {"kind": "APIGroup", "apiVersion": "v1", **_group(group)}
         case ["api", "v1"]:
-            return _resource_list("")
-        case ["apis", group, "v1"] if group in _GROUPS:
-            return _resource_list(group)
+            return _resource_list("", "v1")
+        case ["apis", group, version] if (group, version) in VERSIONS:
+            return _resource_list(group, version)
         case ["openapi", "v3"]:
             return {"paths": {path: {"serverRelativeURL": f"/openapi/v3/{path}"}
-                              for path in map(_group_path, _GROUPS)}}  # fmt: skip
+                              for path in dict.fromkeys(map(_group_path, KINDS))}}  # fmt: skip
         case ["openapi", "v3", *rest]:
             return _openapi("/".join(rest))
         case _:
             return None
 
 
-def _group_path(group: str) -> str:
-    return f"apis/{group}/v1" if group else "api/v1"
+def _group_path(kind: Kind) -> str:
+    return f"apis/{kind.api_version}" if kind.group else "api/v1"
 
 
 def _group(group: str) -> Object:
-    version = {"groupVersion": f"{group}/v1", "version": "v1"}
-    return {"name": group, "versions": [version], "preferredVersion": version}
+    served = sorted(version for its_group, version in VERSIONS if its_group == group)
+    versions = [{"groupVersion": f"{group}/{each}", "version": each} for each in served]
+    return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
 
-def _resource_list(group: str) -> Object:
+def _resource_list(group: str, version: str) -> Object:
     resources: list[Object] = []
     for kind in KINDS:
-        if kind.group != group:
+        if (kind.group, kind.version) != (group, version):
             continue
         common = {"namespaced": kind.namespaced, "singularName": kind.kind.lower()}
         names = {"shortNames": kind.short_names, "categories": kind.categories}
@@ -65,17 +66,17 @@ def _resource_list(group: str) -> Object:
             its_group, its_kind = _SUBRESOURCE_KINDS.get(name, (group, kind.kind))
             resources.append(
                 {**common, "name": f"{kind.resource}/{name}", "kind": its_kind,
-                 "group": its_group, "version": "v1",
+                 "group": its_group, "version": version,
                  "verbs": ["get", "patch", "update"] if name == "status" else ["create"]}
             )  # fmt: skip
-    version = f"{group}/v1" if group else "v1"
-    head = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version}
+    shown = f"{group}/{version}" if group else version
+    head = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": shown}
     return {**head, "resources": resources}
 
 
 def _openapi(path: str) -> Object | None:
     """The document of one group and version, such as `apis/apps/v1`."""
-    kinds = [kind for kind in KINDS if _group_path(kind.group) == path]
+    kinds = [kind for kind in KINDS if _group_path(kind) == path]
     if not kinds:
         return None
     return {
@@ -97,7 +98,7 @@ def _patch_operation(kind: Kind) -> Object:
         "x-kubernetes-action": "patch",
         "x-kubernetes-group-version-kind": {
             "group": kind.group,
-            "version": "v1",
+            "version": kind.version,
             "kind": kind.kind,
         },
     }

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl, unquote
 
+from apistub.storage.kinds import BY_PATH, VERSIONS
 from apistub.storage.store import Key
 
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch"}
@@ -41,14 +42,17 @@ def request_info(method: str, target: str) -> RequestInfo:
     query = dict(parse_qsl(raw_query, keep_blank_values=True)) if raw_query else {}
     path = unquote(raw_path) if "%" in raw_path else raw_path
     match path.strip("/").split("/"):
-        case ["api", "v1", *rest] if rest:
+        case ["api", "v1" as version, *rest] if rest:
             group = ""
-        case ["apis", group, "v1", *rest] if rest:
+        case ["apis", group, version, *rest] if rest and (group, version) in VERSIONS:
             pass
         case _:
             return RequestInfo(method.lower(), path, query)
     namespace, rest = _namespaced(rest)
     resource, name, subresource, *_ = [*rest, "", ""]
+    kind = BY_PATH.get((group, resource))
+    if kind is not None and kind.version != version:
+        return RequestInfo(method.lower(), path, query)
     verb = _verb(method, query, has_name=bool(name))
     return RequestInfo(verb, path, query, group, resource, namespace, name, subresource)
 

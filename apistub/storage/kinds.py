@@ -53,6 +53,7 @@ class Kind:
     """The key of the kind that this one shows in another form."""
     unattended: bool = False
     """Whether a controller would follow these objects, and none does here."""
+    version: str = "v1"
 
     @property
     def key(self) -> str:
@@ -67,7 +68,7 @@ class Kind:
     @property
     def api_version(self) -> str:
         """What the objects say in apiVersion."""
-        return f"{self.group}/v1" if self.group else "v1"
+        return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def has_status(self) -> bool:
@@ -161,6 +162,8 @@ KINDS: Final = (
     *_kinds("coordination.k8s.io", "Lease/leases"),
     *_kinds("discovery.k8s.io", "EndpointSlice/endpointslices"),
     *_kinds("scheduling.k8s.io", "PriorityClass/priorityclasses/pc", namespaced=False),
+    Kind("PodGroup", "podgroups", "scheduling.k8s.io", subresources=("status",),
+         version="v1alpha2"),
     *_kinds("storage.k8s.io", "CSIStorageCapacity/csistoragecapacities"),
     *_kinds("storage.k8s.io", "StorageClass/storageclasses/sc", "CSINode/csinodes",
             "CSIDriver/csidrivers", "VolumeAttachment/volumeattachments", namespaced=False),
@@ -174,6 +177,9 @@ BY_PATH: Final[Mapping[tuple[str, str], Kind]] = {
     (kind.group, kind.resource): kind for kind in KINDS
 }
 """Kinds by group and resource, as paths name them."""
+
+VERSIONS: Final = frozenset((kind.group, kind.version) for kind in KINDS)
+"""Groups with the versions in which they are served."""
 
 BY_TYPE: Final[Mapping[tuple[str, str], Kind]] = {
     (kind.api_version, kind.kind): kind for kind in KINDS

@@ -56,6 +56,7 @@ class World:
         certificate: tuple[Path, Path] | None = None,
         file: Path | None = None,
         connection: Connection | None = None,
+        feature_gates: tuple[str, ...] = (),
     ) -> RunningDaemon:
         """Start a daemon as `stowage run` would, and wait until it knows the cluster.
 
@@ -79,6 +80,7 @@ class World:
             record=record,
             decisions=decisions,
             config=str(file or ""),
+            feature_gates=tuple(f"{gate}=true" for gate in feature_gates),
             tls_cert_file=str(certificate[0]) if certificate else "",
             tls_private_key_file=str(certificate[1]) if certificate else "",
         )
@@ -86,7 +88,12 @@ class World:
             options,
             read_configuration(options, plugins)[0]
             if file
-            else load_object(document, out_of_tree=own, args_types=args_types_of(plugins)),
+            else load_object(
+                document,
+                out_of_tree=own,
+                args_types=args_types_of(plugins),
+                feature_gates=feature_gates,
+            ),
             connection or await load_connection(master=self.sandbox.url, environ={}, clock=clock),
             clock,
             out_of_tree=plugins,

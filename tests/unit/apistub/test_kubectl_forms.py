@@ -156,10 +156,11 @@ def test_discovery_tells_all_kinds() -> None:
 
     async def story(_sandbox: Sandbox, client: Client) -> None:
         groups = (await client.get("/apis")).object["groups"]
-        paths = {"": "/api/v1", **{group["name"]: f"/apis/{group['name']}/v1" for group in groups}}
+        versions = [each["groupVersion"] for group in groups for each in group["versions"]]
+        paths = {"/api/v1": "", **{f"/apis/{each}": each.partition("/")[0] for each in versions}}
         listed = {
             (group, found["name"], found["kind"], found["namespaced"])
-            for group, path in paths.items()
+            for path, group in paths.items()
             for found in (await client.get(path)).object["resources"]
         }
 
@@ -169,6 +170,9 @@ def test_discovery_tells_all_kinds() -> None:
         assert ("", "pods/eviction", "Eviction", True) in parts
         assert (await client.get("/apis/apps")).object["preferredVersion"]["version"] == "v1"
         assert (await client.get("/api")).object["versions"] == ["v1"]
+        alpha = "/apis/scheduling.k8s.io/v1alpha2/podgroups"
+        assert (await client.get(alpha)).status == 200
+        assert (await client.get(alpha.replace("v1alpha2", "v1"))).status == 404
 
     serve(story)
 
@@ -189,7 +193,7 @@ def test_openapi_says_that_the_server_looks_at_fields() -> None:
             for path in document["paths"].values()
             if "fieldValidation" in [found["name"] for found in path["patch"]["parameters"]]
         }
-        assert described == {(kind.group, "v1", kind.kind) for kind in KINDS}
+        assert described == {(kind.group, kind.version, kind.kind) for kind in KINDS}
 
     serve(story)
 
