@@ -9,7 +9,7 @@ names the guard of each; tests/unit/bench/test_steps.py runs them on a small sca
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import count, islice
 from time import thread_time_ns
 from typing import Any, ClassVar, Final, TypeVar
 
@@ -48,7 +48,7 @@ from scheduler.kernel.engine.events import (
     Rejected,
     Tick,
 )
-from scheduler.kernel.engine.instructions import Evict
+from scheduler.kernel.engine.instructions import Bind, Evict
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.handle import Handle
 from scheduler.kernel.framework.interface import (
@@ -71,6 +71,7 @@ Steps = Iterator[float]
 
 PROFILE: Final = "bench"
 HOSTILE: Final = "hostile"
+RACK: Final = "example.com/rack"
 _CPUS: Final = 64
 _HEADER: Final = Header(
     recording="bench",
@@ -83,12 +84,13 @@ _HEADER: Final = Header(
 )
 
 
-def node(index: int, cpu: int = _CPUS) -> Node:
-    """A node with zone and hostname."""
+def node(index: int, cpu: int = _CPUS, rack: int = 0) -> Node:
+    """A node with zone, rack and hostname."""
     name = f"node-{index}"
     labels = {
         "kubernetes.io/hostname": name,
         "topology.kubernetes.io/zone": f"zone-{index % 10}",
+        RACK: f"rack-{rack}",
     }
     allocatable = {"cpu": f"{cpu}", "memory": "256Gi", "pods": "110"}
     return msgspec.convert(
@@ -294,6 +296,37 @@ def pod_group_that_needs_victims(members: int) -> Steps:
         one = pod(f"vip-{number}", cpu="16", schedulingGroup={"podGroupName": "vips"})
         yield driven.step(ObjectSet("pods", one))
     yield from driven.settle()
+
+
+def pod_group_in_a_rack(members: int, racks: int) -> Steps:
+    """Gangs in one of many racks: each member alone on its node, and of each a shape of its own.
+
+    The first fits in any of the racks, and a node changes between its steps; the second in none.
+    """
+    gates = ("GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling")
+    objects = ClusterObjects()
+    objects.nodes.extend(node(n, rack=n % racks) for n in range(2 * members * racks))
+    driven = Driven(objects, Profiles(default_configuration(PROFILE, gates)))
+    alone = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": {"app": "x"}},
+    }
+    rule = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [alone]}}
+    for name, last_cpu in (("fits", "100m"), ("refused", f"{_CPUS + 1}")):
+        meta = ObjectMeta(name=name, namespace="default", uid=name)
+        driven.tell([ObjectSet(POD_GROUPS.name, PodGroup(meta, members, RACK))])
+        for number in range(members):
+            cpu = last_cpu if number == members - 1 else f"{100 + number}m"
+            about: dict[str, Any] = {"schedulingGroup": {"podGroupName": name}, "affinity": rule}
+            driven.tell([ObjectSet("pods", pod(f"{name}-{number}", cpu=cpu, app="x", **about))])
+        for changes in count():
+            if not driven.engine.has_ready:
+                break
+            yield driven.step(Decide())
+            if name == "fits":
+                driven.tell([ObjectSet("nodes", node(0, rack=changes % 2))])
+    if driven.told(Bind) != members:
+        raise AssertionError(f"{driven.told(Bind)} members of {members} were bound")
 
 
 def victims_of_a_whole_group(members: int, nodes: int) -> Steps:
@@ -530,6 +563,7 @@ CASES: Final[dict[str, tuple[Case, tuple[int, ...]]]] = {
     "a group is let go": (group_is_let_go, (15_000, 3_500)),
     "a pod group of unlike members": (pod_group_of_unlike_members, (10_000,)),
     "a pod group that needs victims": (pod_group_that_needs_victims, (1_000,)),
+    "a pod group in one of many racks": (pod_group_in_a_rack, (100, 25)),
     "victims of a whole pod group": (victims_of_a_whole_group, (100, 5_000)),
     "a budget for each app": (budget_for_each_app, (20_000,)),
     "budgets that no label files": (budgets_of_no_label, (5_000, 4_000)),

@@ -12,7 +12,7 @@ import msgspec
 from scheduler.api.pods import PodInfo
 from scheduler.errors import SchedulerError
 from scheduler.kernel.engine.story import Entry
-from scheduler.kernel.extender import ExtenderCalls
+from scheduler.kernel.extender import Advice, ExtenderCalls
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.types import QueuedPodInfo
@@ -226,6 +226,11 @@ class Attempt(msgspec.Struct):
     def pod(self) -> PodInfo:
         """The newest that is known of it, on its node if it has one."""
         return self.placed[0] if self.placed else self.queued.pod_info
+
+    @property
+    def advice(self) -> Advice | None:
+        """What extenders said about the nodes; None where they were not asked."""
+        return None if self.extender_calls is None else self.extender_calls.advice()
 
     @property
     def state_of_plugins(self) -> CycleState:

@@ -3,7 +3,7 @@
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go v1.36.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from scheduler.api.limits import exceeded_limit
 from scheduler.kernel.engine.algorithm import ScheduleResult
@@ -13,15 +13,16 @@ from scheduler.kernel.engine.batch import Batch
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import Failure, failure_of, rejected_by
 from scheduler.kernel.engine.group_members import Member, fails_like, follows, guarded
-from scheduler.kernel.engine.group_step import SEARCHED, GroupStep, cost_of_look
+from scheduler.kernel.engine.group_step import SEARCHED, cost_of_look
 from scheduler.kernel.engine.groups_asking import GroupsAsking
 from scheduler.kernel.engine.placing import Placing
-from scheduler.kernel.engine.pod_group_placements import Choice
+from scheduler.kernel.engine.pod_group_placements import Choice, PodGroupPlacements
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import PostFilterResult
 from scheduler.kernel.framework.runtime import AttemptDiagnosis
 from scheduler.kernel.framework.status import Code, unschedulable
+from scheduler.kernel.framework.steps import Steps
 
 
 class GroupPlacement:
@@ -33,7 +34,7 @@ class GroupPlacement:
         attempts: Attempts,
         failures: FailureHandler,
         placing: Placing,
-        step: GroupStep,
+        placements: PodGroupPlacements,
         asking: GroupsAsking,
     ) -> None:
         self._core = core
@@ -41,21 +42,24 @@ class GroupPlacement:
         self._attempts = attempts
         self._failures = failures
         self._placing = placing
-        self._step = step
+        self._placements = placements
+        self._step = placements.step
 
-    def place(self, members: Sequence[Member], choice: Choice) -> Iterator[None]:
+    def place(self, members: Sequence[Member], choice: Choice) -> Steps[Choice]:
         """Find a place for one member after the other; an error ends it.
 
-        Gives way between steps, but not where rows were chosen: they may be others by then.
+        Gives way between steps. If the cluster changes then, so may what was chosen; this gives it
+        as it is at the end.
         """
-        batch, last, left = Batch(self._core), None, len(members)
+        batch, last = Batch(self._core), None
         for number, member in enumerate(members):
-            if self._step.is_over and choice.rows is None:
+            if self._step.is_over:
                 batch.end("expired", is_placed=last is not None and last.failure is None)
-                batch, before = Batch(self._core), self._core.cluster_version
-                yield
-                last = last if self._core.cluster_version == before else None
-            left -= 1
+                before, choice = choice, (yield from self._give_way(members, choice))
+                if choice.failure is not None:
+                    return choice
+                last = last if choice is before else None
+                batch = Batch(self._core, within=choice.within(number))
             if not self._takes_up(member):
                 continue
             member.within = choice.within(number)
@@ -65,15 +69,21 @@ class GroupPlacement:
             if last is None or not follows(last, member):
                 batch.end("pod_incompatible", is_placed=last is not None and last.failure is None)
                 batch = Batch(self._core, within=member.within)
-            batch.left = left
-            yield from self._tried(member, batch)
-            if member.failure is not None or member.preemption is not None:
-                batch.end("pod_failed", is_placed=False)
-                batch = Batch(self._core, within=member.within)
-                if member.has_failed:
-                    return
+            batch.left = len(members) - number - 1
+            batch = yield from self._tried(member, batch)
+            if member.has_failed:
+                return choice
             last = member
         batch.end("expired", is_placed=last is not None and last.failure is None)
+        return choice
+
+    def _give_way(self, members: Sequence[Member], choice: Choice) -> Steps[Choice]:
+        """Let others run; gives the choice as it is afterwards, another one if anything changed."""
+        before = self._core.cluster_version
+        yield
+        if self._core.cluster_version == before:
+            return choice
+        return self._placements.renewed(choice, [each.attempt for each in members])
 
     def _takes_up(self, member: Member) -> bool:
         """Whether a member is there at its turn, as it is by then."""
@@ -84,14 +94,18 @@ class GroupPlacement:
         self._step.take_up()
         return True
 
-    def _tried(self, member: Member, batch: Batch) -> Iterator[None]:
-        """Try a member, and again whenever extenders have answered."""
+    def _tried(self, member: Member, batch: Batch) -> Steps[Batch]:
+        """Try a member, and again whenever extenders have answered; gives the next one's batch."""
         guarded(self._core, member, lambda about: self._try(about, batch))
         while self._asking.is_waiting:
             batch.end("expired", is_placed=False)
             yield
             if not member.has_left and member.failure is None:
                 guarded(self._core, member, lambda about: self._try(about, batch))
+        if member.failure is None and member.preemption is None:
+            return batch
+        batch.end("pod_failed", is_placed=False)
+        return Batch(self._core, within=member.within)
 
     def _try(self, member: Member, batch: Batch) -> None:
         attempt = member.attempt

@@ -9,6 +9,7 @@ Differs: for victims it ends with the first member with which Permit is content.
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, TypeVar
 
 import msgspec
@@ -20,6 +21,7 @@ from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.attempt import Attempt
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.group_step import COPIED, GroupStep, cost_of_look
+from scheduler.kernel.extender import Advice
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.runtime import PluginError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
@@ -70,6 +72,7 @@ class GroupTrial:
         core: EngineState,
         attempts: Sequence[Attempt],
         step: GroupStep,
+        advice: Mapping[str, Advice] = MappingProxyType({}),
         *,
         is_nominated: bool = True,
     ) -> None:
@@ -79,6 +82,7 @@ class GroupTrial:
             core: the engine's state.
             attempts: those of the members, in the order of their turns.
             step: the step at hand.
+            advice: by UID, what extenders said about the nodes for a member.
             is_nominated: whether nominations of the members count.
 
         Cost: O(nodes and pods), with small constants.
@@ -91,6 +95,7 @@ class GroupTrial:
         self._algorithm = core.algorithm
         self._services = core.services
         self._step = step
+        self._advice = advice
         self.world = core.snapshot.copy()
         # It is a cluster of its own: equal members share their columns in it.
         self.world.is_fork = False
@@ -183,8 +188,12 @@ class GroupTrial:
         self, pod: PodInfo, placed: list[_Placed], within: NDArray[np.intp] | None
     ) -> tuple[NDArray[np.intp] | None, Status]:
         self._step.spend(cost_of_look(pod.shape))
-        framework = self.framework
-        found = self._algorithm.schedule_pod(framework, pod, self.world, self.nominated, within)
+        framework, advice = self.framework, self._advice.get(pod.uid)
+        about = framework, pod, self.world, self.nominated
+        if advice is None:
+            found = self._algorithm.schedule_pod(*about, within)
+        else:
+            found = self._algorithm.schedule_advised(*about, advice, within)
         if not isinstance(found, ScheduleResult):
             return None, unschedulable()
         there, state = pod.on_node(found.suggested_host), found.state

@@ -24,7 +24,7 @@ from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import Failure
 from scheduler.kernel.engine.group_members import Member, guarded
 from scheduler.kernel.engine.pending_extender_calls import PendingExtenderCalls
-from scheduler.kernel.extender import Advice, Answer
+from scheduler.kernel.extender import Answer
 from scheduler.kernel.framework.interface import Candidate
 from scheduler.kernel.framework.runtime import AttemptDiagnosis
 from scheduler.kernel.groups import GroupKey
@@ -145,7 +145,7 @@ class GroupsAsking:
         about = attempt.framework, attempt.pod, core.snapshot, core.queue.nominator
         if not self._calls.about_nodes(attempt.pod):
             return core.algorithm.schedule_pod(*about, within)
-        calls, advice = attempt.extender_calls, advice_of(attempt)
+        calls, advice = attempt.extender_calls, attempt.advice
         if calls is None or advice is None:
             found = core.algorithm.schedule_pod(*about, within)
             if not isinstance(found, ScheduleResult):
@@ -195,11 +195,6 @@ def _waits(member: Member) -> bool:
     if attempt.state is not AttemptState.ASKING or attempt.extender_calls is None:
         return False
     return member.failure is None and bool(attempt.extender_calls.open)
-
-
-def advice_of(attempt: Attempt) -> Advice | None:
-    """What was said about the nodes for a member; None where nothing was."""
-    return None if attempt.extender_calls is None else attempt.extender_calls.advice()
 
 
 def _place(member: Member) -> GroupKey:

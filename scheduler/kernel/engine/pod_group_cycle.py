@@ -100,12 +100,12 @@ class PodGroupCycle:
         self._was_seen = False
         """Whether another attempt was rejected while members had their places."""
         self._room_keeper = room_keeper
-        self._placements = PodGroupPlacements(core, failures)
         self.members: Sequence[Member] = ()
         self.decided = ""
-        self.step = GroupStep()
         self.asking = asking = GroupsAsking(core, attempts.extender_calls)
-        self._placement = GroupPlacement(core, attempts, failures, placing, self.step, asking)
+        self.step = GroupStep()
+        self._placements = chosen = PodGroupPlacements(core, self.step)
+        self._placement = GroupPlacement(core, attempts, failures, placing, chosen, asking)
 
     @property
     def has_turn(self) -> bool:
@@ -180,9 +180,9 @@ class PodGroupCycle:
         core, start, profile = self._core, self._core.stopwatch(), members[0].attempt.pod.spec
         choice = Choice()
         if not any(each.has_failed for each in members):
-            choice = self._placements.choose([each.attempt for each in members], known)
+            choice = yield from self._placements.choose([each.attempt for each in members], known)
             if choice.failure is None:
-                yield from self._placement.place(members, choice)
+                choice = yield from self._placement.place(members, choice)
         core.metrics.pod_groups.algorithm_duration.observe(core.stopwatch() - start)
         # 6. They go on, or all is given back.
         members = self._placement.still_there(members)
@@ -192,7 +192,8 @@ class PodGroupCycle:
         # The group may be another by now, or none.
         known = self._known(members)
         condition, in_order, found = yield from self._ended(members, choice, known)
-        yield from self._settle(in_order, again=found is CHANGED)
+        is_outdated = found is CHANGED or (choice.holds and choice.is_renewed)
+        yield from self._settle(in_order, again=is_outdated)
         core.metrics.pod_groups.attempt_ended(
             _result(found, *condition[1:]), profile.scheduler_name, core.stopwatch() - start
         )

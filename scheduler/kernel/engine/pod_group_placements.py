@@ -2,8 +2,11 @@
 
 Columns say how many members each placement can take at most. Where nothing but the class of the
 members decides, the number is exact: the best placement is known before any member is placed. Else
-the placements that may be large enough are tried one after the other. A trial takes room and
-reservations as an attempt does, and gives all back.
+the placements that may be large enough are tried one after the other, on a copy of the cluster and
+in as many steps as that takes.
+
+Rows may be those of other nodes once the cluster has changed. So a placement has a name, by which
+it is made again then.
 
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go (podGroupSchedulingPlacementAlgorithm,
 findBestPlacement) v1.36.
@@ -13,34 +16,34 @@ after `MAX_TRIED` members: those that promise the highest scores come first.
 """
 
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.attempt import Attempt
 from scheduler.kernel.engine.engine_state import TRACE_LINES, EngineState
 from scheduler.kernel.engine.failure import Failure, unexpected
-from scheduler.kernel.engine.groups_asking import advice_of
-from scheduler.kernel.engine.scheduling_failure import FailureHandler
-from scheduler.kernel.extender import Advice
-from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.engine.group_step import LOOKED, GroupStep, cost_of_look
+from scheduler.kernel.engine.group_trial import GroupTrial, Tried
 from scheduler.kernel.framework.placements import Candidates, Placements
 from scheduler.kernel.framework.runtime import Feasibility, Framework, PluginError
+from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.runtime.room import room_for
 from scheduler.kernel.framework.status import Code, Status
+from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.groups import GroupMembers
+from scheduler.kernel.snapshot import Snapshot
 
 MAX_TRIED: Final = 2048
 """Members that are tried in vain, or for a placement that may not be the best: about 0.3 s."""
+GONE: Final = "the placement {} is gone"
 
 Rows = NDArray[np.intp]
-Said = Mapping[str, Advice | None]
-"""By UID, what extenders said about the nodes for a member."""
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -51,7 +54,9 @@ class Choice(msgspec.Struct, frozen=True):
         name: of the one that was chosen.
         rows: its nodes; None for all.
         hosts: by member, the only row that is to be looked at; None where all of the placement are.
-        failure: why the group cannot be placed, before any member is tried.
+        failure: why the group cannot be placed.
+        holds: whether the group was found to fit there.
+        is_renewed: whether the cluster has changed since.
     """
 
     count: int = 0
@@ -59,6 +64,8 @@ class Choice(msgspec.Struct, frozen=True):
     rows: Rows | None = None
     hosts: Sequence[Rows | None] = ()
     failure: Failure | None = None
+    holds: bool = False
+    is_renewed: bool = False
 
     def within(self, member: int) -> Rows | None:
         """The only rows to look at for a member; None for all."""
@@ -72,69 +79,73 @@ class Choice(msgspec.Struct, frozen=True):
         return f"0/{self.count} placements are available, first placement status: {why}"
 
 
-class _Kind(msgspec.Struct):
-    """Members that are equal.
+class _View(msgspec.Struct, frozen=True):
+    """The cluster, or a copy of it, as plugins are asked about it."""
 
-    Attributes:
-        pod: one of them.
-        count: how many there are.
-        fit: how many of them each placement can take, at most.
-    """
+    framework: Framework
+    snapshot: Snapshot
+    nominated: NominatedPods
 
-    pod: PodInfo
-    count: int
-    fit: Rows
+    def look(self, pod: PodInfo) -> Feasibility:
+        """Which nodes can take a member."""
+        return self.framework.filtering.find_nodes_that_fit(pod, self.snapshot, self.nominated)
 
+    def fit(
+        self, found: Feasibility, equal: Sequence[PodInfo], placements: Placements
+    ) -> tuple[Rows, bool]:
+        """How many of the members of a class each placement can take at most; if that is exact."""
+        count = len(equal)
+        if found.verdicts is None or found.looks_at_few or not self.framework.plugins.judges_alike:
+            # The columns of the class are not filled, or a filter may see what they do not show.
+            return np.full(len(placements.numbers), count), False
+        room, is_exact = room_for(found.pod_class, equal[0].shape, self.snapshot, count)
+        fit = placements.sums(room[np.newaxis].astype(np.float64))[0]
+        return np.minimum(fit, count).astype(np.intp), is_exact
 
-class _Trial(msgspec.Struct):
-    """How a group fares in one placement.
-
-    Attributes:
-        at: its place among the placements.
-        hosts: by member, its row; None where it has none.
-        is_whole: whether Permit is content with one of the places.
-        has_failed: whether something went wrong: then the group fails here.
-    """
-
-    at: int
-    hosts: list[Rows | None]
-    is_whole: bool = False
-    has_failed: bool = False
-
-    @property
-    def placed(self) -> int:
-        """How many members have a node."""
-        return sum(host is not None for host in self.hosts)
+    def scores(self, pods: Sequence[PodInfo], candidates: Candidates) -> NDArray[np.float64]:
+        """The scores of some placements, as if so many members were there."""
+        return self.framework.run_placement_score_plugins(pods, candidates, self.snapshot)
 
 
 class PodGroupPlacements:
-    """Chooses placements."""
+    """Chooses placements.
 
-    def __init__(self, core: EngineState, failures: FailureHandler) -> None:
+    Attributes:
+        step: the step at hand, for which what this does counts.
+    """
+
+    def __init__(self, core: EngineState, step: GroupStep) -> None:
         self._core = core
-        self._failures = failures
+        self.step = step
 
-    def choose(self, attempts: Sequence[Attempt], known: GroupMembers | None) -> Choice:
-        """Where to place members that wait; nothing is taken when this ends.
+    def choose(self, attempts: Sequence[Attempt], known: GroupMembers | None) -> Steps[Choice]:
+        """Where to place members that wait.
 
         Args:
             attempts: theirs, in the order in which they are placed.
             known: of their group.
         """
-        framework = attempts[0].framework
-        if known is None or not framework.tries_placements:
+        if known is None or not attempts[0].framework.tries_placements:
             return Choice()
-        core = self._core
-        core.catch_up()
-        framework.calls.begin_cycle(sampled=False)
+        least = _least(known)
+        if self.step.is_over:
+            yield
         try:
-            return self._chosen(framework, attempts, known)
-        except PluginError as problem:
-            return Choice(failure=Failure(str(problem)))
+            return (yield from self._chosen(attempts, least))
         except Exception as problem:  # noqa: BLE001 - one group must never stop the others
-            trace = traceback.format_exc(-TRACE_LINES)
-            core.report("Unexpected error", attempts[0].pod.key, problem, trace=trace)
-            return Choice(failure=unexpected(problem))
+            return Choice(failure=self._failure(problem, attempts))
+
+    def renewed(self, choice: Choice, attempts: Sequence[Attempt]) -> Choice:
+        """The placement that was chosen, as it is after the cluster has changed.
+
+        Members that have a place already tie the others to it.
+        """
+        if choice.rows is None:
+            return replace(choice, is_renewed=True)
+        try:
+            return self._made_again(choice, attempts)
+        except Exception as problem:  # noqa: BLE001 - one group must never stop the others
+            return replace(choice, failure=self._failure(problem, attempts))
 
     def wakers(self, attempt: Attempt) -> frozenset[str]:
         """The plugins that know what may help in the placements that were not reported."""
@@ -147,213 +158,178 @@ class PodGroupPlacements:
             return frozenset()
         filters = () if found.attempt is None else found.attempt.filters
         names = {each.name for each in filters} | found.restricting | {found.pre_filter.plugin}
-        makers = {each.name for each in framework.plugins.placement_generate}
-        return frozenset(names | makers) - {""}
+        return frozenset(names | _makers(framework)) - {""}
 
-    def _chosen(
-        self, framework: Framework, attempts: Sequence[Attempt], known: GroupMembers
-    ) -> Choice:
-        core, pods = self._core, [attempt.pod for attempt in attempts]
+    def _failure(self, problem: Exception, attempts: Sequence[Attempt]) -> Failure:
+        if isinstance(problem, PluginError):
+            return Failure(str(problem))
+        trace = traceback.format_exc(-TRACE_LINES)
+        self._core.report("Unexpected error", attempts[0].pod.key, problem, trace=trace)
+        return unexpected(problem)
+
+    def _chosen(self, attempts: Sequence[Attempt], least: int) -> Steps[Choice]:
+        core, framework = self._core, attempts[0].framework
+        pods = [attempt.pod for attempt in attempts]
+        core.catch_up()
+        framework.calls.begin_cycle(sampled=False)
         placements, status = framework.run_placement_generate_plugins(pods, core.snapshot)
         if not status.is_success:
             return Choice(failure=_refused(status))
-        count = len(placements.numbers)
         if placements.of_row is None:
-            return Choice(count)
-        if count == 1:
+            return Choice(len(placements.numbers))
+        if len(placements.numbers) == 1:
             return _at(placements, 0)
-        kinds, is_exact = self._kinds(framework, pods, placements)
+        view = _View(framework, core.snapshot, core.queue.nominator)
         # Extenders may have something against nodes, which columns do not show.
-        said = {each.pod.uid: advice_of(each) for each in attempts}
-        is_exact &= not any(said.values())
-        fit = np.sum([kind.fit for kind in kinds], axis=0)
-        is_enough = np.flatnonzero(fit >= _least(known))
-        if not len(is_enough):
-            return _at(placements, int(fit.argmax()))
-        if is_exact:
-            scores = self._scores(framework, pods, kinds, placements, is_enough)
-            return _at(placements, int(is_enough[self._best(scores)]))
-        return self._tried(framework, pods, said, kinds, placements, is_enough)
+        said = {each.pod.uid: advice for each in attempts if (advice := each.advice) is not None}
+        fit = None if said else self._exact(view, pods, placements)
+        if fit is not None:
+            return self._best(view, pods, placements, fit, least)
+        trial, version = GroupTrial(core, attempts, self.step, said), core.cluster_version
+        choice = yield from trial.steps(self._tried(trial, pods, placements, least))
+        is_as_it_was = core.cluster_version == version
+        return choice if is_as_it_was else self.renewed(choice, attempts)
+
+    def _made_again(self, choice: Choice, attempts: Sequence[Attempt]) -> Choice:
+        core, framework = self._core, attempts[0].framework
+        pods = [attempt.pod for attempt in attempts]
+        core.catch_up()
+        placements, status = framework.run_placement_generate_plugins(pods, core.snapshot)
+        numbers = placements.numbers.tolist()
+        number = next((each for each in numbers if placements.name(each) == choice.name), None)
+        failure = None if status.is_success else _refused(status)
+        if failure is None and number is None:
+            gone = GONE.format(choice.name)
+            failure = Failure(gone, is_rejection=True, unschedulable_plugins=_makers(framework))
+        if failure is not None or number is None:
+            return replace(choice, failure=failure, is_renewed=True)
+        return replace(choice, rows=placements.rows(number), hosts=(), is_renewed=True)
 
     # --- how many members fit -------------------------------------------------------------------
 
-    def _kinds(
-        self, framework: Framework, pods: Sequence[PodInfo], placements: Placements
-    ) -> tuple[list[_Kind], bool]:
-        """The members by kind, and whether what is said of their number is exact."""
-        of_kind: dict[int, list[PodInfo]] = {}
-        for pod in pods:
-            of_kind.setdefault(id(pod.kind), []).append(pod)
-        of_class: dict[int, tuple[Feasibility, list[PodInfo]]] = {}
-        is_exact = True
-        snapshot, nominated = self._core.snapshot, self._core.queue.nominator
-        for equal in of_kind.values():
-            found = framework.filtering.find_nodes_that_fit(equal[0], snapshot, nominated)
+    def _exact(self, view: _View, pods: Sequence[PodInfo], placements: Placements) -> Rows | None:
+        """How many members each placement can take, if columns tell."""
+        found: Feasibility | None = None
+        for equal in _by_kind(pods):
             # Nominated pods take room that columns do not show.
-            is_exact &= nominated.before(equal[0], snapshot) is None
-            is_exact &= found.is_row_local and all(map(framework.decides_alike, equal))
-            of_class.setdefault(id(found.pod_class), (found, []))[1].extend(equal)
-        kinds = []
-        for found, equal in of_class.values():
-            kind, is_sure = self._kind(framework, found, equal, placements)
-            kinds.append(kind)
-            is_exact &= is_sure
-        return kinds, is_exact and len(kinds) == 1
+            if view.nominated.before(equal[0], view.snapshot) is not None:
+                return None
+            before, found = found, view.look(equal[0])
+            is_same = before is None or before.pod_class is found.pod_class
+            is_alone = found.is_row_local and all(map(view.framework.decides_alike, equal))
+            if not (is_same and is_alone):
+                return None
+        if found is None:
+            return None
+        fit, is_exact = view.fit(found, pods, placements)
+        return fit if is_exact else None
 
-    def _kind(
-        self,
-        framework: Framework,
-        found: Feasibility,
-        equal: Sequence[PodInfo],
-        placements: Placements,
-    ) -> tuple[_Kind, bool]:
-        pod, count, snapshot = equal[0], len(equal), self._core.snapshot
-        if found.verdicts is None or found.looks_at_few or not framework.plugins.judges_alike:
-            # The columns of the class are not filled, or a filter may see what they do not show.
-            return _Kind(pod, count, np.full(len(placements.numbers), count)), False
-        room, is_exact = room_for(found.pod_class, pod.shape, snapshot, count)
-        fit = placements.sums(room[np.newaxis].astype(np.float64))[0]
-        return _Kind(pod, count, np.minimum(fit, count).astype(np.intp)), is_exact
+    def _at_most(
+        self, view: _View, pods: Sequence[PodInfo], placements: Placements
+    ) -> Steps[tuple[list[PodInfo], Rows]]:
+        """One member of each class, and how many of it each placement can take at most.
+
+        The shape of the second is (classes, placements).
+        """
+        of_class: dict[int, tuple[Feasibility, list[PodInfo]]] = {}
+        for equal in _by_kind(pods):
+            found = view.look(equal[0])
+            is_new = id(found.pod_class) not in of_class
+            self.step.spend(cost_of_look(equal[0].shape) if is_new else 1)
+            of_class.setdefault(id(found.pod_class), (found, []))[1].extend(equal)
+            yield
+        fit = []
+        for found, equal in of_class.values():
+            self.step.spend(LOOKED)
+            fit.append(view.fit(found, equal, placements)[0])
+            yield
+        return [equal[0] for _, equal in of_class.values()], np.array(fit)
 
     # --- which placement ------------------------------------------------------------------------
 
-    def _scores(
-        self,
-        framework: Framework,
-        pods: Sequence[PodInfo],
-        kinds: Sequence[_Kind],
-        placements: Placements,
-        chosen: Rows,
-    ) -> NDArray[np.float64]:
-        """The scores of some placements, as if as many members were there as fit at most."""
-        placed = np.array([kind.fit[chosen] for kind in kinds])
-        candidates = Candidates(placements.only(chosen), [kind.pod for kind in kinds], placed)
-        return framework.run_placement_score_plugins(pods, candidates, self._core.snapshot)
+    def _best(
+        self, view: _View, pods: Sequence[PodInfo], placements: Placements, fit: Rows, least: int
+    ) -> Choice:
+        """The best of the placements that hold a group of one class."""
+        enough = np.flatnonzero(fit >= least)
+        if not len(enough):
+            return _at(placements, int(fit.argmax()))
+        candidates = Candidates(placements.only(enough), pods[:1], fit[np.newaxis, enough])
+        at = int(enough[self._pick(view.scores(pods, candidates))])
+        return _at(placements, at, holds=True)
 
-    def _best(self, scores: NDArray[np.float64]) -> int:
+    def _pick(self, scores: NDArray[np.float64]) -> int:
         return self._core.algorithm.pick_placement(np.flatnonzero(scores == scores.max()))
 
     def _tried(
-        self,
-        framework: Framework,
-        pods: Sequence[PodInfo],
-        said: Said,
-        kinds: Sequence[_Kind],
-        placements: Placements,
-        chosen: Rows,
-    ) -> Choice:
+        self, trial: GroupTrial, pods: Sequence[PodInfo], placements: Placements, least: int
+    ) -> Steps[Choice]:
         """The best of the placements in which a trial places the group."""
-        promise = self._scores(framework, pods, kinds, placements, chosen)
-        whole: list[_Trial] = []
-        most, tried = None, 0
-        for at in chosen[np.argsort(-promise, kind="stable")].tolist():
-            if whole and tried > MAX_TRIED:
+        view = _View(trial.framework, trial.world, trial.nominated)
+        kinds, fit = yield from self._at_most(view, pods, placements)
+        most_there = fit.sum(axis=0)
+        enough = np.flatnonzero(most_there >= least)
+        if not len(enough):
+            return _at(placements, int(most_there.argmax()))
+        candidates = Candidates(placements.only(enough), kinds, fit[:, enough])
+        promise = view.scores(pods, candidates)
+        whole: list[tuple[int, Tried]] = []
+        most = _at(placements, int(most_there.argmax())), -1
+        for tries, at in enumerate(enough[np.argsort(-promise, kind="stable")].tolist()):
+            if whole and tries * len(pods) > MAX_TRIED:
                 break
-            trial = self._trial(framework, pods, said, placements, at)
-            tried += len(pods)
-            if trial.has_failed:
+            rows = placements.rows(placements.numbers.item(at))
+            tried = yield from trial.place(rows, all_of_them=True)
+            if tried.status.code is Code.ERROR:
+                # It fails again where the placement is chosen, and is told then.
                 return _at(placements, at)
-            if trial.is_whole:
-                whole.append(trial)
-            if most is None or trial.placed > most.placed:
-                most = trial
-        if most is not None and not whole:
-            return _at(placements, most.at, most.hosts)
-        best = whole[0]
+            if tried.status.is_success:
+                whole.append((at, tried))
+            if tried.placed > most[1]:
+                most = _at(placements, at, tried.hosts), tried.placed
+        return self._best_of(whole, view, pods, placements) if whole else most[0]
+
+    def _best_of(
+        self,
+        whole: Sequence[tuple[int, Tried]],
+        view: _View,
+        pods: Sequence[PodInfo],
+        placements: Placements,
+    ) -> Choice:
+        """The best of the placements in which a trial has placed the group."""
+        chosen = 0
         if len(whole) > 1:
             # Each pod is a kind of its own here: only some of those that are equal may fit.
-            placed = np.array([[host is not None for host in trial.hosts] for trial in whole]).T
-            at = np.array([trial.at for trial in whole])
-            candidates = Candidates(placements.only(at), pods, placed.astype(np.intp))
-            scores = framework.run_placement_score_plugins(pods, candidates, self._core.snapshot)
-            best = whole[self._best(scores)]
-        return _at(placements, best.at, best.hosts)
-
-    # --- trials ---------------------------------------------------------------------------------
-
-    def _trial(
-        self,
-        framework: Framework,
-        pods: Sequence[PodInfo],
-        said: Said,
-        placements: Placements,
-        at: int,
-    ) -> _Trial:
-        """Place the members in one placement, and give everything back."""
-        core, trial = self._core, _Trial(at, [])
-        rows = placements.rows(placements.numbers.item(at))
-        taken: list[tuple[CycleState, PodInfo]] = []
-        framework.calls.begin_cycle(sampled=False)
-        try:
-            for pod in pods:
-                core.waiting.deciding = pod.uid
-                found = self._found(framework, pod, said[pod.uid], rows)
-                trial.hosts.append(self._take(framework, pod, found, taken, trial))
-                if trial.has_failed:
-                    break
-        except PluginError:
-            # It fails again where the placement is chosen, and is told then.
-            trial.has_failed = True
-        finally:
-            core.waiting.deciding = ""
-            while taken:
-                self._give_back(framework, *taken.pop())
-            core.catch_up()
-        return trial
-
-    def _found(
-        self, framework: Framework, pod: PodInfo, advice: Advice | None, rows: Rows | None
-    ) -> ScheduleResult | None:
-        """The node for a member, of those that extenders let pass."""
-        core = self._core
-        core.catch_up()
-        about = framework, pod, core.snapshot, core.queue.nominator
-        if advice is None:
-            found = core.algorithm.schedule_pod(*about, rows)
-        else:
-            found = core.algorithm.schedule_advised(*about, advice, rows)
-        return found if isinstance(found, ScheduleResult) else None
-
-    def _take(
-        self,
-        framework: Framework,
-        pod: PodInfo,
-        found: ScheduleResult | None,
-        taken: list[tuple[CycleState, PodInfo]],
-        trial: _Trial,
-    ) -> Rows | None:
-        """Take the node for a member; gives its row."""
-        core = self._core
-        if found is None:
-            return None
-        placed, state = pod.on_node(found.suggested_host), found.state
-        core.cache.assume_pod(placed)
-        taken.append((state, placed))
-        self._failures.tell_states(core.states.reserved, placed)
-        status = framework.run_reserve_plugins(state, placed, placed.node_name)
-        if status.is_success:
-            status, _ = framework.run_permit_plugins(state, placed, placed.node_name)
-        if status.is_success or status.code is Code.WAIT:
-            trial.is_whole |= status.is_success
-            return np.array([found.row], np.intp)
-        self._give_back(framework, *taken.pop())
-        trial.has_failed = not status.is_rejection
-        return None
-
-    def _give_back(self, framework: Framework, state: CycleState, pod: PodInfo) -> None:
-        core = self._core
-        failures, writes = framework.run_unreserve_plugins(state, pod, pod.node_name)
-        for problem in failures:
-            core.report("Unreserve failed", pod.key, problem)
-        core.out.extend(writes)
-        self._failures.tell_states(core.states.unreserved, pod)
-        core.cache.forget_pod(pod)
+            placed = np.array([[host is not None for host in each.hosts] for _, each in whole]).T
+            there = placements.only(np.array([at for at, _ in whole]))
+            candidates = Candidates(there, pods, placed.astype(np.intp))
+            chosen = self._pick(view.scores(pods, candidates))
+        at, tried = whole[chosen]
+        return _at(placements, at, tried.hosts, holds=True)
 
 
-def _at(placements: Placements, at: int, hosts: Sequence[Rows | None] = ()) -> Choice:
-    number = placements.numbers.item(at)
-    count = len(placements.numbers)
-    return Choice(count, placements.name(number), placements.rows(number), hosts)
+def _by_kind(pods: Sequence[PodInfo]) -> Iterable[list[PodInfo]]:
+    """The members that are equal, together."""
+    of_kind: dict[int, list[PodInfo]] = {}
+    for pod in pods:
+        of_kind.setdefault(id(pod.kind), []).append(pod)
+    return of_kind.values()
+
+
+def _at(
+    placements: Placements,
+    at: int,
+    hosts: Sequence[Rows | None] = (),
+    *,
+    holds: bool = False,
+) -> Choice:
+    number, count = placements.numbers.item(at), len(placements.numbers)
+    name, rows = placements.name(number), placements.rows(number)
+    return Choice(count, name, rows, hosts, holds=holds)
+
+
+def _makers(framework: Framework) -> frozenset[str]:
+    return frozenset(each.name for each in framework.plugins.placement_generate)
 
 
 def _least(known: GroupMembers) -> int:

@@ -23,6 +23,7 @@ SMALL: dict[str, tuple[int, ...]] = {
     "a group is let go": (600, 400),
     "a pod group of unlike members": (800,),
     "a pod group that needs victims": (40,),
+    "a pod group in one of many racks": (240, 2),
     "victims of a whole pod group": (4, 80),
     "a budget for each app": (800,),
     "budgets that no label files": (1_600, 1_200),

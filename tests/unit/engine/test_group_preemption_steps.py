@@ -154,6 +154,27 @@ def test_no_pod_leaves_when_room_comes() -> None:
         assert len(driven.bound()) == 3
 
 
+@pytest.mark.parametrize("node", ["n", "m"])
+def test_a_group_is_tried_again_if_others_take_the_room(node: str) -> None:
+    """Pods of another scheduler, more important ones; no event is to come that wakes the group."""
+
+    def make() -> Stepping:
+        driven = full(nodes=("n", "m"))
+        for number in range(3, 6):
+            driven.lose(number)
+        return driven
+
+    def happens(driven: Stepping) -> None:
+        for number in range(3):
+            driven.runs(f"x{number}", node, priority=100)
+
+    for driven in interrupted(make, happens):
+        driven.at_last()
+
+        assert len(driven.bound()) == 3
+        assert len(driven.evicted()) == 3
+
+
 def test_no_pod_leaves_for_a_group_that_is_deleted() -> None:
     """Its pods wait for another one."""
     for driven in interrupted(
