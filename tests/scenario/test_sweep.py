@@ -3,7 +3,7 @@
 import json
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
@@ -44,9 +44,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def sweep(*arguments: str | Path, status: int = 0) -> str:
+def sweep(*arguments: str | int | Path, status: int = 0) -> str:
     """What `stowage sweep` prints, errors included."""
-    done = stowage("sweep", *arguments)
+    done = stowage("sweep", *map(str, arguments))
     assert done.exit_code == status, done.output
     return done.output
 
@@ -88,7 +88,8 @@ def test_a_sweep_that_was_cut_off_goes_on(recorded: Path, tmp_path: Path) -> Non
     """What is there is not replayed again; a damaged file is; the table is the same."""
     grid, out = tmp_path / "grid.yaml", tmp_path / "out"
     grid.write_text(GRID)
-    sweep(recorded, "--grid", grid, "-d", out)
+    once = (recorded, "--grid", grid, "--jobs", 1, "-d", out)
+    sweep(*once)
     table = (out / "results.parquet").read_bytes()
     runs = sorted((out / "runs").iterdir())
     times = {run: run.stat().st_mtime_ns for run in runs}
@@ -97,14 +98,14 @@ def test_a_sweep_that_was_cut_off_goes_on(recorded: Path, tmp_path: Path) -> Non
     before = runs[2].read_text()
     runs[2].write_text(before.replace('"placed":25', '"placed":24'))
 
-    sweep(recorded, "--grid", grid, "-d", out)
+    sweep(*once)
 
     assert [run for run in runs[3:] if run.stat().st_mtime_ns != times[run]] == []
     assert all(run.stat().st_mtime_ns != times[run] for run in runs[:2])
     again = pq.read_table(out / "results.parquet").to_pylist()
     assert 24 in [row["placed"] for row in again], "the third was read, not replayed"
     runs[2].write_text(before)
-    sweep(recorded, "--grid", grid, "-d", out)
+    sweep(*once)
     assert (out / "results.parquet").read_bytes() == table
 
 
@@ -116,7 +117,8 @@ def test_a_configuration_that_is_wrong_fails_alone(recorded: Path, tmp_path: Pat
     (configs / "wrong.yaml").write_text(head + "percentageOfNodesToScore: 300\n")
     (configs / "right.yaml").write_text(head + "profiles: [{schedulerName: stowage}]\n")
 
-    said = sweep(recorded, "--configs", configs, "-d", tmp_path / "out", "-o", "json", status=1)
+    out = ("--jobs", 1, "-d", tmp_path / "out", "-o", "json")
+    said = sweep(recorded, "--configs", configs, *out, status=1)
 
     answer, *_ = said.splitlines()
     told = json.loads(answer)
@@ -167,16 +169,24 @@ def _tasks(recorded: Path) -> list[Task]:
     return [task_of(recorded), *(task_of(recorded, what_if=parse_what_if(w)) for w in wishes)]
 
 
-def test_processes_and_dask_give_the_same_table(recorded: Path, tmp_path: Path) -> None:
-    """Byte for byte, from two processes each."""
+@pytest.fixture(scope="module")
+def dask_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where a Dask of two processes listens; one that dies is started again."""
     from distributed import LocalCluster  # noqa: PLC0415 - two seconds, for two tests
 
-    tasks = _tasks(recorded)
     with LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
-        local_directory=str(tmp_path),
+        local_directory=str(tmp_path_factory.mktemp("dask")),
     ) as cluster:  # fmt: skip
-        there = _collect(tasks, dask(cluster.scheduler_address))
+        yield cluster.scheduler_address
+
+
+def test_processes_and_dask_give_the_same_table(
+    recorded: Path, tmp_path: Path, dask_address: str
+) -> None:
+    """Byte for byte, from two processes each."""
+    tasks = _tasks(recorded)
+    there = _collect(tasks, dask(dask_address))
     here = _collect(tasks, processes(2))
 
     tables = []
@@ -221,21 +231,17 @@ def _deadly(workers: Workers, mark: Path) -> Workers:
 
 @pytest.mark.parametrize("where", ["processes", "dask"])
 def test_a_worker_that_dies_loses_and_doubles_nothing(
-    recorded: Path, tmp_path: Path, where: str
+    recorded: Path, tmp_path: Path, where: str, request: pytest.FixtureRequest
 ) -> None:
     """Its run is carried out by another one; each result is taken once."""
     tasks = _tasks(recorded)
     mark = tmp_path / "died"
     if where == "processes":
-        found = _collect(tasks, _deadly(processes(2), mark))
+        workers = processes(2)
     else:
-        from distributed import LocalCluster  # noqa: PLC0415 - two seconds, for two tests
+        workers = dask(request.getfixturevalue("dask_address"))
 
-        with LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
-            local_directory=str(tmp_path),
-        ) as cluster:  # fmt: skip
-            found = _collect(tasks, _deadly(dask(cluster.scheduler_address), mark))
+    found = _collect(tasks, _deadly(workers, mark))
 
     assert mark.exists()
     assert found == sorted(map(carry_out, tasks), key=lambda result: result.task)
@@ -253,4 +259,4 @@ def test_workers_that_always_die_end_the_sweep(
     monkeypatch.setattr(executors, "carry_out", _always_die)
 
     with pytest.raises(InputError, match="5 runs are left: out of memory"):
-        _collect(_tasks(recorded), processes(2))
+        _collect(_tasks(recorded), processes(1))
