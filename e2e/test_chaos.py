@@ -41,3 +41,4 @@ def test_no_promise_is_broken_whatever_goes_wrong() -> None:
     assert report.lost == 0
     assert len(report.injections) == len(FAULTS)
     assert report.bindings > 50
+    assert report.whole_gangs > 5

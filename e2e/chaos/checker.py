@@ -341,6 +341,7 @@ def checked(
     first.check(events)
     checker = Checker(users, windows, rewinds, lost=first.lost)
     checker.check(events)
+    checker.lost = first.lost
     return checker
 
 
@@ -406,6 +407,11 @@ AUDIT_RULES: Final = (
         "level": "RequestResponse",
         "verbs": list(_WRITES),
         "resources": [{"group": "", "resources": ["nodes", "persistentvolumes"]}],
+    },
+    {
+        "level": "RequestResponse",
+        "verbs": ["create"],
+        "resources": [{"group": "scheduling.k8s.io", "resources": ["podgroups"]}],
     },
     {
         "level": "RequestResponse",

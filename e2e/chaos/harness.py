@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from e2e.chaos.checker import Violation, Window, checked
 from e2e.chaos.faults import CATALOGUE, DiskFull, Fault, mount_small, unmount
+from e2e.chaos.gang_judge import judge_gangs
 from e2e.chaos.recordings import PROMISE as IDENTICAL, Replayed, replay_all
 from e2e.chaos.replicas import Kind, Replica
 from e2e.chaos.world import Size, World
@@ -78,6 +79,8 @@ class Report:
     bindings: int = 0
     evictions: int = 0
     repeated_evictions: int = 0
+    whole_gangs: int = 0
+    """Gangs of which enough members were bound at some moment."""
     restarts: int = 0
     most_requests: int = 0
     """In one second, connections included, by one replica that asked in vain."""
@@ -252,7 +255,9 @@ class Harness:
         users = [replica.user for replica in world.replicas]
         events = list(read_audit_log(audit_log))
         checker = checked(events, users, self._windows, world.rewinds, world.censuses)
-        report.violations += checker.violations
+        gangs = judge_gangs(events, users, self._windows, world.rewinds, checker.lost)
+        report.violations += [*checker.violations, *gangs.violations]
+        report.whole_gangs = gangs.whole
         report.bindings = sum(checker.bindings[user] for user in users)
         report.evictions = checker.evictions
         report.repeated_evictions = checker.repeated

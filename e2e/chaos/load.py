@@ -6,7 +6,8 @@ Each second it looks at what is there and mends it, so it minds no fault, not ev
 is set back. From a seed, every pod can run at any time, but for those labelled ``MAY_WAIT``.
 
 Some pods belong to groups of four that the plugin `together` holds in Permit until all have a node,
-some name the profile of a team, some claim devices, and PodDisruptionBudgets cover most of them.
+some to gangs of the API, some name the profile of a team, some claim devices, and
+PodDisruptionBudgets cover most of them.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from typing import Any, Final
 import aiohttp
 
 from e2e.chaos.devices import MOST as MOST_WITH_DEVICES, Devices
+from e2e.chaos.gangs import GANG, Gangs
 from e2e.support.api import Api, ApiRefusedError
 from e2e.support.objects import Json, make_node, make_pod
 
@@ -77,6 +79,7 @@ class Load:
         self._task: asyncio.Task[None] | None = None
         nodes = [f"stable-{index:02}" for index in range(_STABLE_NODES)]
         self.devices = Devices(api, self._draw, NAMESPACE, nodes)
+        self._gangs = Gangs(api, self._draw, NAMESPACE, MAY_WAIT)
         self.foreign_share = 0.0
         self.problems: Counter[str] = Counter()
 
@@ -91,6 +94,7 @@ class Load:
         await self._api.create_all(_NODES, self._stable_nodes())
         await self._api.create_all(_BUDGETS, map(_budget, ("plain", "spread", "low", "group")))
         await self.devices.prepare()
+        await self._gangs.prepare()
 
     async def start(self) -> None:
         self._task = asyncio.create_task(self._run())
@@ -108,7 +112,7 @@ class Load:
         """Deletes some pods and creates others under their names at once."""
         pods = await self.pods()
         for pod in self._draw.sample(pods, min(count, len(pods))):
-            if pod["metadata"]["labels"].keys() & {"claim", "device", MAY_WAIT, GROUP}:
+            if pod["metadata"]["labels"].keys() & {"claim", "device", MAY_WAIT, GROUP, GANG}:
                 continue
             name = pod["metadata"]["name"]
             await self._try(self._delete(f"{PODS}/{name}"))
@@ -140,7 +144,7 @@ class Load:
             pods, nodes = await self.pods(), await self._api.list_items(_NODES)
         names = {node["metadata"]["name"] for node in nodes}
         work = [*self._leave(pods, names), *self._come(pods), *self._change_nodes(names)]
-        work += self._groups(pods)
+        work += [*self._groups(pods), self._gangs.tick(pods)]
         if self._ticks % 5 == 0:
             work.append(self._allow_disruptions())
         if self._ticks % 2:
@@ -163,7 +167,7 @@ class Load:
             path = f"{PODS}/{pod['metadata']['name']}"
             if "deletionTimestamp" in pod["metadata"] or pod["spec"]["nodeName"] not in nodes:
                 yield self._delete(path)
-            elif surplus > 0 and MAY_WAIT not in pod["metadata"]["labels"]:
+            elif surplus > 0 and not pod["metadata"]["labels"].keys() & {MAY_WAIT, GANG}:
                 surplus -= 1
                 yield self._delete(path)
 

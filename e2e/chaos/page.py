@@ -39,7 +39,8 @@ def write(report: Report, command: str) -> None:
 def _summary(report: Report) -> str:
     return (
         f"{len(report.injections)} injections in {report.seconds / 60:.0f} minutes, "
-        f"{report.bindings:,} bindings, {report.evictions} evictions "
+        f"{report.bindings:,} bindings, {report.whole_gangs} whole gangs, "
+        f"{report.evictions} evictions "
         f"({report.repeated_evictions} asked for again because the answer was lost), "
         f"{report.restarts} restarts of replicas. In vain a replica asked or connected at "
         f"most {report.most_requests} times in a second. {'; '.join(report.resources)}."

@@ -19,6 +19,7 @@ from e2e.chaos.load import TEAM
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane
 from e2e.support.kubeconfig import write_kubeconfig
+from e2e.support.pod_groups import SCHEDULER_GATES
 from e2e.support.processes import Program
 from e2e.support.proxy import FaultProxy
 from e2e.support.rights import rules
@@ -145,6 +146,7 @@ class Replica:
                 leader_elect=True,
                 configuration={"leaderElection": election, "profiles": [_HOLDING, _TEAM]},
                 arguments=[
+                    *SCHEDULER_GATES,
                     f"--record={self.recordings}",
                     "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics",
                 ],
@@ -155,6 +157,7 @@ class Replica:
             profiles = [{"schedulerName": "stowage"}, _TEAM]
             self.program = self.control_plane.start_kube_scheduler(
                 {"leaderElection": election, "profiles": profiles},
+                SCHEDULER_GATES,
                 kubeconfig=self.kubeconfig,
                 name=self.name,
                 wait=False,

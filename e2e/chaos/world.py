@@ -20,12 +20,18 @@ from e2e.support.devices import devices_of, readers_of
 from e2e.support.go_programs import CHECKOUT
 from e2e.support.objects import Json
 from e2e.support.plugins import announce
+from e2e.support.pod_groups import API_SERVER_ARGUMENTS
 from e2e.support.waiting import wait_for
 
 Result = TypeVar("Result")
 
 _UNBOUND = "spec.nodeName%3D,spec.schedulerName%3D"
-_NOT_ADMITTING = ("ServiceAccount", "TaintNodesByCondition", "StorageObjectInUseProtection")
+_NOT_ADMITTING = (
+    "ServiceAccount",
+    "TaintNodesByCondition",
+    "StorageObjectInUseProtection",
+    "PodGroupProtection",
+)
 """Nobody would take back what these add, or make what they wait for."""
 _RECENT = 400
 """Requests of a replica among which its last renewal of the lease is."""
@@ -80,6 +86,7 @@ class World:
             api_server_arguments=(
                 f"--disable-admission-plugins={','.join(_NOT_ADMITTING)}",
                 "--audit-log-maxsize=1000",
+                *API_SERVER_ARGUMENTS,
             ),
         )
         self.control_plane = self._stack.enter_context(ControlPlane(options))

@@ -11,6 +11,8 @@ from e2e.support.waiting import wait_for
 API = "scheduling.k8s.io/v1alpha2"
 SCHEDULER_GATES = ("--feature-gates=GenericWorkload=true,GangScheduling=true",)
 """Arguments for a daemon that schedules groups."""
+API_SERVER_ARGUMENTS = ("--feature-gates=GenericWorkload=true", f"--runtime-config={API}=true")
+"""Arguments for an API server that keeps groups."""
 
 OPTIONS = Options(
     controller_manager=True,
