@@ -103,7 +103,7 @@ def row_file(path: Path, header: Header) -> RowFile:
             return RowFile(path, lambda outcome: lines.write(rows.line(outcome)), lines.close)
         from scheduler.daemon.recording.parquet import ParquetFile  # noqa: PLC0415 - an extra brings it
 
-        table = ParquetFile(path, rows)
+        table = ParquetFile(path, rows.time_of)
         return RowFile(path, table.write, table.close)
     except OSError as problem:
         raise _unwritable(path, problem) from problem

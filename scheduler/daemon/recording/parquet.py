@@ -1,5 +1,7 @@
 """Rows of outcomes as Parquet, for duckdb and pandas. Imported only where pyarrow is wanted."""
 
+from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -7,7 +9,6 @@ import msgspec
 import pyarrow as pa
 from pyarrow.parquet import ParquetWriter
 
-from scheduler.daemon.recording.decisions import Rows
 from scheduler.kernel.engine.outcome import AttemptOutcome
 
 GROUP_ROWS: Final = 20_000
@@ -44,15 +45,15 @@ SCHEMA: Final = pa.schema(
 class ParquetFile:
     """What `RowFile` writes with. All of it raises OSError where that cannot be done."""
 
-    def __init__(self, path: Path, rows: Rows) -> None:
-        self._rows = rows
+    def __init__(self, path: Path, time_of: Callable[[AttemptOutcome], datetime]) -> None:
+        self._time_of = time_of
         self._kept: list[dict[str, Any]] = []
         self._writer = ParquetWriter(path, SCHEMA, compression="zstd")
 
     def write(self, outcome: AttemptOutcome) -> None:
         """One more row."""
         row = msgspec.to_builtins(outcome)
-        row["time"] = self._rows.time_of(outcome)
+        row["time"] = self._time_of(outcome)
         row["reasons"] = list(row["reasons"].items())
         self._kept.append(row)
         if len(self._kept) >= GROUP_ROWS:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 import msgspec
+from msgspec.structs import asdict
 
 from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.attempt import Attempt, Choice
@@ -134,11 +135,7 @@ def outcome_of(
         result=result,
         node=None if attempt is None else attempt.pod.node_name or None,
         nominated_node=failure.nominated_node_name or None,
-        nodes=None if choice is None else choice.nodes,
-        feasible=None if choice is None else choice.feasible,
-        score=None if choice is None else choice.score,
-        runner_up=None if choice is None else choice.runner_up,
-        runner_up_score=None if choice is None else choice.runner_up_score,
+        **({} if choice is None else asdict(choice)),
         reasons=failure.reasons,
         plugins=tuple(sorted(plugins)) if plugins else (),
         message=failure.message,
