@@ -9,32 +9,26 @@ Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/alloca
 (v0.36.3).
 """
 
-from bisect import bisect
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from hashlib import blake2b
+from collections.abc import Callable, Hashable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.devices import MAX_ALTERNATIVES, AllocationResult, ResourceClaim
-from scheduler.kernel.devices.constraints import MISSING
 from scheduler.kernel.devices.judging import Judging
+from scheduler.kernel.devices.layout_keys import DevicesOfLayouts
 from scheduler.kernel.devices.places import Area, Layout, Places
 from scheduler.kernel.devices.plan import Plan
-from scheduler.kernel.devices.pools import Mask, Rows
+from scheduler.kernel.devices.pools import Rows
 from scheduler.kernel.devices.results import Taken, allocation_of
 from scheduler.kernel.devices.search import (
-    SKIPPED,
-    UNKNOWN,
-    USABLE,
     AllocationError,
     OutOfStepsError,
     Pick,
     Search,
     SelectorFailedError,
 )
-from scheduler.kernel.devices.selectors import Codes
 
 ALLOCATABLE: Final = 0
 NOT_ALLOCATABLE: Final = 1
@@ -51,8 +45,6 @@ MAX_STEPS: Final = 20_000
 """Devices that one search may try; upstream's searches end after `filterTimeout`."""
 _STEPS_PER_CALL: Final = 100_000
 _MAX_CLASSES: Final = 20_000
-_MAX_KEY: Final = 256
-_DIGEST: Final = 32
 _FEW: Final = 64
 """Rows that are quicker looked at one by one."""
 _BUDGET: Final = 2_000_000
@@ -201,7 +193,7 @@ class Allocator:
         self._outcomes.clear()
         self._area_changes = -1
 
-    def _classes_of(  # noqa: C901, PLR0912, PLR0915 - one pass over the requests, with columns that all steps share
+    def _classes_of(
         self, layouts: Sequence[Layout], areas: Sequence[Area] | None, nodes: Rows | None
     ) -> list[int]:
         """By layout, the number of the class that it falls into.
@@ -211,69 +203,10 @@ class Allocator:
             areas: what each of the nodes sees beside; None when the layouts are those of areas.
             nodes: the rows of the nodes, if they are nodes.
         """
-        rows, owner = _joined(layouts)
-        here = None
-        if any(layout.here is not None for layout in layouts):
-            here = np.concatenate([_mask(layout) for layout in layouts])
-        judging = self._judging
-        availabilities = np.zeros(len(rows), np.intp)
-        consumption = self._table.columns.consumption.of(rows)
-        if consumption.any():
-            availabilities = np.concatenate([judging.availabilities(one) for one in layouts])
-        short = judging.short(rows, availabilities)
-        codes = judging.codes(rows, here, short, _BUDGET)
-        flags = [
-            (layout.is_incomplete and self.plan.has_all, layout.is_invalid) for layout in layouts
-        ]
-        kept = (
-            np.flatnonzero(np.logical_or.reduce([c != SKIPPED for c in codes]))
-            if codes
-            else rows[:0]
-        )
+        devices = DevicesOfLayouts(self.plan, self._table, self._judging, layouts, _BUDGET)
         if nodes is not None:
-            unknown = [owner[c == UNKNOWN] for c in codes]
-            self._pending.update(nodes[np.concatenate(unknown)].tolist() if unknown else ())
-        rows, owner = rows[kept], owner[kept]
-        codes = [c[kept] for c in codes]
-        beside = areas is not None and any(area.layout.views for area in areas)
-        if not beside and self._only_counts(codes, consumption[kept]):
-            counts = np.bincount(owner, minlength=len(layouts)).tolist()
-            keys: list[Hashable] = list(zip(counts, flags, strict=True))
-        else:
-            alone = areas is not None and not beside
-            columns: dict[str, NDArray[np.integer]] = {f"ask {i}": c for i, c in enumerate(codes)}
-            for name, column in zip(self.plan.attributes, judging.value_columns(rows), strict=True):
-                if alone:
-                    columns[f"alike {name}"] = _alike(column.numbers, owner)
-                else:
-                    columns[f"value {name} {column.numbering}"] = column.numbers
-            columns |= self._shared_columns(rows)
-            if consumption[kept].any():
-                columns["pool"] = np.concatenate([layout.pool_of for layout in layouts])[kept]
-                consumed, rests = self._table.columns.consumption, judging.usage.rests
-                columns[f"consumption {consumed.numbering}"] = consumption[kept]
-                columns[f"available {rests.numbering}"] = availabilities[kept]
-            if beside and areas is not None:
-                columns["slot"] = np.concatenate(list(map(_slots, layouts, areas)))[kept]
-            keys = _keys(columns, owner, flags)
-        return [self._classes.setdefault(key, len(self._classes)) for key in keys]
-
-    def _only_counts(self, codes: Sequence[Codes], consumption: Rows) -> bool:
-        """Whether nothing tells the devices apart, so that their number says all."""
-        if not self.plan.only_counts or (self.plan.asks[0].count > 1 and consumption.any()):
-            return False
-        return bool((codes[0] == USABLE).all())
-
-    def _shared_columns(self, rows: Rows) -> dict[str, Rows]:
-        """What tells devices apart that are shared: their capacities, and what is consumed."""
-        sizes, state = self._table.columns.sizes, self._judging.usage.state
-        multiple = self._table.columns.multiple[rows]
-        if not multiple.any():
-            return {}
-        return {
-            f"capacities {sizes.numbering}": np.where(multiple, sizes.of(rows) + 1, 0),
-            f"state {state.numbering}": np.where(multiple, state.of(rows), 0),
-        }
+            self._pending.update(nodes[devices.unknown].tolist())
+        return [self._classes.setdefault(key, len(self._classes)) for key in devices.keys(areas)]
 
     # --- answers --------------------------------------------------------------------------------
 
@@ -346,56 +279,3 @@ class Allocator:
         return self._judging.selectors.error(
             problem.ask.selectors, rows[problem.candidate], claim.key
         )
-
-
-def _joined(layouts: Sequence[Layout]) -> tuple[Rows, Rows]:
-    """The rows of all layouts, and by row the place of its layout."""
-    if not layouts:
-        return np.zeros(0, np.intp), np.zeros(0, np.intp)
-    sizes = [len(layout.rows) for layout in layouts]
-    rows = np.concatenate([layout.rows for layout in layouts])
-    return rows, np.repeat(np.arange(len(layouts)), sizes)
-
-
-def _mask(layout: Layout) -> Mask:
-    return np.ones(len(layout.rows), np.bool_) if layout.here is None else layout.here
-
-
-def _slots(layout: Layout, area: Area) -> Rows:
-    """By device of a layout, how many pools of an area are tried before it."""
-    keys = [view.key for view in area.layout.views]
-    return np.array([bisect(keys, view.key) for view in layout.views], np.intp)[layout.pool_of]
-
-
-def _alike(values: Rows, owner: Rows) -> Rows:
-    """Values numbered by where each comes first among the devices of its node.
-
-    What constraints compare is only whether values are equal: nodes whose devices have different
-    values, but equal where others' are equal, are alike.
-    """
-    if not len(values):
-        return values
-    spread = values + 1
-    pairs = owner * (int(spread.max()) + 1) + spread
-    _, firsts, inverse = np.unique(pairs, return_index=True, return_inverse=True)
-    starts = np.searchsorted(owner, owner)
-    return np.where(values == MISSING, MISSING, firsts[inverse] - starts)
-
-
-def _keys(
-    columns: Mapping[str, NDArray[np.integer]], owner: Rows, flags: Sequence[Hashable]
-) -> list[Hashable]:
-    """By layout, what tells it from others: all columns of its devices."""
-    names = tuple(columns)
-    matrix = np.column_stack([column.astype(np.int32) for column in columns.values()])
-    data, width = matrix.tobytes(), matrix.shape[1] * matrix.itemsize
-    ends = (np.searchsorted(owner, np.arange(len(flags) + 1)) * width).tolist()
-    return [
-        (names, _short(data[start:end]), flag)
-        for start, end, flag in zip(ends[:-1], ends[1:], flags, strict=True)
-    ]
-
-
-def _short(data: bytes) -> bytes:
-    """The data, or a digest: what is remembered must not depend on how much pods ask for."""
-    return data if len(data) <= _MAX_KEY else blake2b(data, digest_size=_DIGEST).digest()

@@ -1,0 +1,181 @@
+"""What tells apart the devices that nodes see, for the claims of a pod.
+
+Nodes of equal keys are of one class: one search answers for all of them.
+"""
+
+from bisect import bisect
+from collections.abc import Hashable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.kernel.devices.constraints import MISSING
+from scheduler.kernel.devices.judging import Judging
+from scheduler.kernel.devices.places import Area, Layout
+from scheduler.kernel.devices.plan import Plan
+from scheduler.kernel.devices.pools import Mask, Rows
+from scheduler.kernel.devices.search import SKIPPED, UNKNOWN, USABLE
+from scheduler.kernel.devices.selectors import Codes
+from scheduler.kernel.devices.table import DeviceTable
+
+_MAX_KEY: Final = 256
+_DIGEST: Final = 32
+_Columns = dict[str, NDArray[np.integer]]
+
+
+class DevicesOfLayouts:
+    """The devices of several layouts that some request may take, judged.
+
+    Attributes:
+        unknown: places of the layouts with devices on which the verdict is not known yet.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        table: DeviceTable,
+        judging: Judging,
+        layouts: Sequence[Layout],
+        budget: int,
+    ) -> None:
+        """Judge them.
+
+        Args:
+            plan: the requests.
+            table: the devices.
+            judging: judges.
+            layouts: devices that some nodes see.
+            budget: what one expression may cost, in units of CEL's cost.
+        """
+        self._plan, self._table, self._judging, self._layouts = plan, table, judging, layouts
+        rows, owner = _joined(layouts)
+        here = None
+        if any(layout.here is not None for layout in layouts):
+            here = np.concatenate([_mask(layout) for layout in layouts])
+        availabilities = np.zeros(len(rows), np.intp)
+        consumption = table.columns.consumption.of(rows)
+        if consumption.any():
+            availabilities = np.concatenate([judging.availabilities(one) for one in layouts])
+        codes = judging.codes(rows, here, judging.short(rows, availabilities), budget)
+        kept = rows[:0]
+        if codes:
+            kept = np.flatnonzero(np.logical_or.reduce([c != SKIPPED for c in codes]))
+        self.unknown = np.concatenate([owner[:0], *(owner[c == UNKNOWN] for c in codes)])
+        self._kept = kept
+        self._rows, self._owner = rows[kept], owner[kept]
+        self._codes: list[Codes] = [c[kept] for c in codes]
+        self._consumption, self._availabilities = consumption[kept], availabilities[kept]
+
+    def keys(self, areas: Sequence[Area] | None) -> list[Hashable]:
+        """By layout, what tells it from others.
+
+        Args:
+            areas: what each of the nodes sees beside; None when the layouts are those of areas.
+        """
+        flags = [
+            (layout.is_incomplete and self._plan.has_all, layout.is_invalid)
+            for layout in self._layouts
+        ]
+        if areas is not None and not any(area.layout.views for area in areas):
+            areas, is_alone = None, True
+        else:
+            is_alone = False
+        if areas is None and self._only_counts():
+            counts = np.bincount(self._owner, minlength=len(self._layouts)).tolist()
+            return list(zip(counts, flags, strict=True))
+        columns = self._columns(is_alone=is_alone)
+        if areas is not None:
+            slots = np.concatenate(list(map(_slots, self._layouts, areas)))
+            columns["slot"] = slots[self._kept]
+        return _keys(columns, self._owner, flags)
+
+    def _columns(self, *, is_alone: bool) -> _Columns:
+        """What a search reads of the devices; `is_alone` if the nodes see no others."""
+        columns: _Columns = {f"ask {i}": c for i, c in enumerate(self._codes)}
+        values = self._judging.value_columns(self._rows)
+        for name, column in zip(self._plan.attributes, values, strict=True):
+            if is_alone:
+                columns[f"alike {name}"] = _alike(column.numbers, self._owner)
+            else:
+                columns[f"value {name} {column.numbering}"] = column.numbers
+        columns |= self._shared_columns()
+        if self._consumption.any():
+            pools = np.concatenate([layout.pool_of for layout in self._layouts])
+            columns["pool"] = pools[self._kept]
+            consumed, rests = self._table.columns.consumption, self._judging.usage.rests
+            columns[f"consumption {consumed.numbering}"] = self._consumption
+            columns[f"available {rests.numbering}"] = self._availabilities
+        return columns
+
+    def _only_counts(self) -> bool:
+        """Whether nothing tells the devices apart, so that their number says all."""
+        plan = self._plan
+        if not plan.only_counts or (plan.asks[0].count > 1 and self._consumption.any()):
+            return False
+        return bool((self._codes[0] == USABLE).all())
+
+    def _shared_columns(self) -> _Columns:
+        """What tells devices apart that are shared: their capacities, and what is consumed."""
+        rows, sizes = self._rows, self._table.columns.sizes
+        state, multiple = self._judging.usage.state, self._table.columns.multiple[rows]
+        if not multiple.any():
+            return {}
+        return {
+            f"capacities {sizes.numbering}": np.where(multiple, sizes.of(rows) + 1, 0),
+            f"state {state.numbering}": np.where(multiple, state.of(rows), 0),
+        }
+
+
+def _joined(layouts: Sequence[Layout]) -> tuple[Rows, Rows]:
+    """The rows of all layouts, and by row the place of its layout."""
+    if not layouts:
+        return np.zeros(0, np.intp), np.zeros(0, np.intp)
+    sizes = [len(layout.rows) for layout in layouts]
+    rows = np.concatenate([layout.rows for layout in layouts])
+    return rows, np.repeat(np.arange(len(layouts)), sizes)
+
+
+def _mask(layout: Layout) -> Mask:
+    return np.ones(len(layout.rows), np.bool_) if layout.here is None else layout.here
+
+
+def _slots(layout: Layout, area: Area) -> Rows:
+    """By device of a layout, how many pools of an area are tried before it."""
+    keys = [view.key for view in area.layout.views]
+    return np.array([bisect(keys, view.key) for view in layout.views], np.intp)[layout.pool_of]
+
+
+def _alike(values: Rows, owner: Rows) -> Rows:
+    """Values numbered by where each comes first among the devices of its node.
+
+    What constraints compare is only whether values are equal: nodes whose devices have different
+    values, but equal where others' are equal, are alike.
+    """
+    if not len(values):
+        return values
+    spread = values + 1
+    pairs = owner * (int(spread.max()) + 1) + spread
+    _, firsts, inverse = np.unique(pairs, return_index=True, return_inverse=True)
+    starts = np.searchsorted(owner, owner)
+    return np.where(values == MISSING, MISSING, firsts[inverse] - starts)
+
+
+def _keys(
+    columns: Mapping[str, NDArray[np.integer]], owner: Rows, flags: Sequence[Hashable]
+) -> list[Hashable]:
+    """By layout, what tells it from others: all columns of its devices."""
+    names = tuple(columns)
+    matrix = np.column_stack([column.astype(np.int32) for column in columns.values()])
+    data, width = matrix.tobytes(), matrix.shape[1] * matrix.itemsize
+    ends = (np.searchsorted(owner, np.arange(len(flags) + 1)) * width).tolist()
+    return [
+        (names, _short(data[start:end]), flag)
+        for start, end, flag in zip(ends[:-1], ends[1:], flags, strict=True)
+    ]
+
+
+def _short(data: bytes) -> bytes:
+    """The data, or a digest: what is remembered must not depend on how much pods ask for."""
+    return data if len(data) <= _MAX_KEY else blake2b(data, digest_size=_DIGEST).digest()
