@@ -68,8 +68,8 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin, EnqueueExtensions):
     ) -> tuple[Placements, Status]:
         known = self._handle.shared(PodGroups).of_pod(pods[0])
         if known is None or known.group is None:
-            place = f"{pods[0].namespace}/{pods[0].group_name}"
-            return ALL_NODES, error(f"failed to get pod group {place}")
+            why = f'podgroup.scheduling.k8s.io "{pods[0].group_name}" not found'
+            return ALL_NODES, error(why)
         key = known.group.topology_key
         if key is None:
             return ALL_NODES, SUCCESS
