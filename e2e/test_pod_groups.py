@@ -23,7 +23,16 @@ from e2e.support.stowage import start_stowage
 from e2e.support.waiting import wait_for
 
 END = "2126-01-01T00:00:00Z"
-"""When the pod in the way of a gang is said to end."""
+"""When the pod in the way of a gang says that it ends."""
+KEEPS_ROOM: Json = {
+    "profiles": [
+        {
+            "schedulerName": "stowage",
+            "plugins": {"multiPoint": {"enabled": [{"name": "KeepRoom"}]}},
+            "pluginConfig": [{"name": "KeepRoom", "args": {"afterSeconds": 2}}],
+        }
+    ]
+}
 OFF = "pod groups wait for the feature gates GenericWorkload and GangScheduling"
 LET_DOWN = (
     "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, one or "
@@ -56,12 +65,19 @@ def cluster_with_groups(
 
 @contextmanager
 def running(
-    cluster: Cluster, directory: Path, *arguments: str, rights: bool = True
+    cluster: Cluster,
+    directory: Path,
+    *arguments: str,
+    rights: bool = True,
+    configuration: Json | None = None,
 ) -> Iterator[Program]:
     """A daemon, with the deployed rights or with all."""
     kubeconfig = scheduler_kubeconfig(cluster) if rights else cluster.kubeconfig
     daemon = start_stowage(
-        kubeconfig, directory, arguments=[*arguments, "--serve-without-authorization"]
+        kubeconfig,
+        directory,
+        configuration=configuration,
+        arguments=[*arguments, "--serve-without-authorization"],
     )
     try:
         yield daemon
@@ -170,6 +186,49 @@ def test_a_gang_runs_whole_or_waits(cluster_with_groups: Cluster, tmp_path: Path
     assert total(metrics, attempts, result="unschedulable") >= 1
     assert 'kubernetes_feature_enabled{name="GangScheduling",stage="ALPHA"} 1.0' in metrics
     cluster.delete_pods("gang")
+
+
+def test_room_is_kept_for_a_gang_that_waits_long(
+    cluster_with_groups: Cluster, tmp_path: Path
+) -> None:
+    """A pod that ends before uses it, another one waits until the gang has started."""
+    cluster, namespace = cluster_with_groups, "kept"
+    create_group(cluster, namespace, 3)
+    with running(cluster, tmp_path, *SCHEDULER_GATES, configuration=KEEPS_ROOM) as daemon:
+        blocker = stating("blocker", "3", expected_end=END)
+        cluster.create_pods([blocker])
+        cluster.wait_until_bound("busy")
+        cluster.create_pods(members(namespace, "a", "b", "c"))
+        kept = (
+            f"pod group is unschedulable, room is kept on 1 node for 3 pods, expected start {END}"
+        )
+        waits = ("False", "Unschedulable", kept)
+        wait_for(lambda: group_condition(cluster, namespace) == waits, "room to be kept")
+
+        cluster.create_pods(
+            [stating("plain", "500m"), stating("brief", "500m", expected_duration="1m")]
+        )
+        wait_for(lambda: "nodeName" in cluster.pod("busy", "brief")["spec"], "backfill")
+        wait_for(lambda: message(cluster, "busy", "plain"), "the other pod to wait")
+        answer = json.loads(fetch(f"{daemon.url}/debug/explain?pod=busy/plain"))
+        assert answer["pods"][0]["kept"] == [
+            {"waiter": f"pod group {namespace}/train", "pods": 3, "nodes": 1, "until": END}
+        ]
+
+        cluster.delete_pods("busy", ["blocker"])
+        cluster.wait_until_bound(namespace)
+        cluster.wait_until_bound("busy")
+
+    cluster.delete_pods(namespace)
+    cluster.delete_pods("busy")
+
+
+def stating(name: str, cpu: str, **said: str) -> Json:
+    """A pod that says when it ends."""
+    pod = make_pod(name, namespace="busy", requests={"cpu": cpu})
+    annotations = {f"stowage.dev/{key.replace('_', '-')}": text for key, text in said.items()}
+    pod["metadata"]["annotations"] = annotations
+    return pod
 
 
 @pytest.mark.parametrize("api", FOREIGN)

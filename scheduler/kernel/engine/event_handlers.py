@@ -123,8 +123,10 @@ class PodEventHandlers:
         else:
             waiting = core.queue.get(uid)
             if waiting is not None:
+                # Its status may not show a nomination yet.
+                is_nominated = core.queue.nominator.node_of(uid) is not None
                 self._timed(UNSCHEDULED_POD_DELETE, core.queue.delete, waiting)
-                if waiting.pod.status.nominated_node_name:
+                if is_nominated or waiting.pod.status.nominated_node_name:
                     self._free_nomination(waiting)
 
     def read(self, attempt_id: int, pod: PodInfo | None) -> None:
