@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from scheduler.api.devices import ResourceClaim, ResourceClaimStatus
 from scheduler.api.pods import PodInfo, PodKind
+from scheduler.kernel.answers.orders import without
 from scheduler.kernel.devices.claim_catalog import CLAIM, ClaimCatalog
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.algorithm import ScheduleResult, SchedulingAlgorithm
@@ -64,7 +65,8 @@ class Ahead:
         self.looks = 0
         self.running: Sequence[PodInfo] = ()
         self._services = engine.services
-        self._nominated = core.queue.nominator
+        # Places that are kept for the pods are theirs, whichever of them takes which.
+        self._nominated = without(core.queue.nominator, {pod.uid: pod for pod in pods})
         self._framework = framework.beside()
         self._algorithm = SchedulingAlgorithm(
             Random(0),  # noqa: S311 - breaks ties, keeps no secret

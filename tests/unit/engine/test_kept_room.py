@@ -6,15 +6,18 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from typing_extensions import override
 
+from scheduler.api.objects import OwnerReference
 from scheduler.api.pods import PodInfo
 from scheduler.config.load import load
 from scheduler.config.types import KubeSchedulerConfiguration
+from scheduler.kernel.answers.estimate import estimate
 from scheduler.kernel.ends.times import text_of
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import Configure, Decide, ObjectGone, ObjectSet, Tick
 from scheduler.kernel.engine.instructions import Instruction, PatchGroupStatus, PatchStatus
 from scheduler.kernel.engine.profiles import EngineProfiles
 from scheduler.kernel.framework.runtime import Framework
+from scheduler.kernel.framework.steps import finished
 from scheduler.kernel.preemption.kept_room import KeptRoom, Room
 from scheduler.tools.offline.cluster import DEFAULT_PROFILE, Profiles
 from tests.support.builders import make_pod_info
@@ -77,10 +80,10 @@ class TimedCluster(GroupedCluster):
                 self._show(each.uid, nominated_node_name=each.nominated_node_name)
         return told
 
-    def run(self, seconds: int | None, group: str = "", *, states: bool = True) -> PodInfo:
+    def run(self, seconds: int | None, *, states: bool = True, **fields: Any) -> PodInfo:
         """A pod that will run for so long, and says so."""
         said = f"{seconds}s" if states and seconds is not None else ""
-        pod = self.add(group, preemption_policy="Never", expected_duration=said)
+        pod = self.add(preemption_policy="Never", expected_duration=said, **fields)
         if seconds is not None:
             self.seconds[pod.uid] = seconds
         return pod
@@ -153,6 +156,7 @@ class TimedCluster(GroupedCluster):
             priority=known.spec.priority,
             preemption_policy=known.spec.preemption_policy,
             expected_duration=said.expected_duration,
+            owner_references=known.pod.metadata.owner_references,
             **{
                 "nominated_node_name": known.pod.status.nominated_node_name,
                 "start_time": known.pod.status.start_time,
@@ -204,6 +208,40 @@ def test_the_condition_says_when_and_members_say_where() -> None:
     assert cluster.nominated == {uid for uid in cluster.pods if uid.startswith("a-")}
     told = [cluster.engine.core.queue.place_of(uid) for uid in cluster.nominated]
     assert all(each and f", expected start {when}" in each.queued.last_failure for each in told)
+
+
+def test_the_estimate_of_a_gang_counts_the_room_that_is_kept_for_it() -> None:
+    """It is the time that its condition tells."""
+    cluster = waiting_gang(90, 90, 90)
+    core, room = cluster.engine.core, cluster.room
+    assert room is not None
+    pod = cluster.pods[next(iter(room.places))]
+
+    found = finished(estimate(cluster.engine, core.frameworks[DEFAULT_PROFILE], pod, cluster.now))
+
+    assert found is not None
+    assert found.time == text_of(room.until)
+
+
+def test_a_pod_that_says_nothing_is_let_through_if_runs_before_it_were_short() -> None:
+    """All pods of its Job that ran until now took five seconds."""
+    job = OwnerReference(kind="Job", name="brief", uid="j", controller=True)
+    cluster = TimedCluster(2, 2)
+    for _ in range(3):
+        pod = cluster.run(5, states=False, owner_references=(job,))
+    cluster.pass_seconds(8)
+    assert pod.uid not in cluster.pods
+    for _ in range(3):
+        cluster.run(90)
+    cluster.start_gang("a", 4)
+    cluster.pass_seconds(AFTER + 2)
+    assert cluster.room is not None
+
+    learned = cluster.run(5, states=False, owner_references=(job,))
+    other = cluster.run(5, states=False)
+    cluster.pass_seconds(2)
+
+    assert (cluster.is_running(learned), cluster.is_running(other)) == (True, False)
 
 
 @pytest.mark.parametrize(
