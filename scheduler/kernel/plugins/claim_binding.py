@@ -165,7 +165,7 @@ class ClaimBinding:
             self._metrics.claim_creates["failure"].inc()
             raise
         self._metrics.claim_creates["success"].inc()
-        return writes.as_claim(answer)
+        return self._claim_in(answer)
 
     async def _write(
         self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo
@@ -181,7 +181,7 @@ class ClaimBinding:
             await self._handle.api.until(lambda: False, _never_listening, _PAUSE_SECONDS)
             told = f"get updated claim {claim.key} after conflict"
             answer = await self._request("GET", writes.path_of(claim), None, told)
-            claim = _same_claim(claim, writes.as_claim(answer))
+            claim = _same_claim(claim, self._claim_in(answer))
         raise AssertionError("unreachable")
 
     async def _write_once(
@@ -195,10 +195,10 @@ class ClaimBinding:
                 answer = await self._request(
                     "PATCH", writes.path_of(claim), body, f"add finalizer to claim {claim.key}"
                 )
-                claim = writes.as_claim(answer)
+                claim = self._claim_in(answer)
         body = writes.reserving(claim, pod, allocation, self._handle.wall())
         answer = await self._request("PATCH", writes.path_of(claim, "/status"), body, told)
-        written = writes.as_claim(answer)
+        written = self._claim_in(answer)
         if allocation is None:
             _check_as_decided(written, None)
             _check_still_allocated(claim, written)
@@ -209,6 +209,15 @@ class ClaimBinding:
             return await self._handle.api.request(method, path, body)
         except SchedulerError as problem:
             raise ClaimWriteError(f"{told}: {problem}") from problem
+
+    def _claim_in(self, answer: Any) -> ResourceClaim:
+        """The claim that was answered; mostly the engine was told of it with the answer."""
+        written = answer["metadata"]
+        claim = self._catalog.claims.get(f"{written['namespace']}/{written['name']}")
+        version = written.get("uid"), written.get("resourceVersion")
+        if claim is None or (claim.metadata.uid, claim.metadata.resource_version) != version:
+            return writes.as_claim(answer)
+        return claim
 
     # --- waiting ----------------------------------------------------------------------------------
 

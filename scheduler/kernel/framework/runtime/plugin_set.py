@@ -329,8 +329,15 @@ class ProfilePlugins:
         plugins = [p for p in self.by_name.values() if hasattr(p, "READS") and is_row_local(p)]
         if not all(SignPlugin in type(p).__mro__ for p in plugins):
             return None
-        bound = self.calls.bound
-        return [bound(plugin, "Sign", plugin.sign, answers.fragment) for plugin in plugins]
+        return [
+            self.calls.bound(
+                plugin,
+                "Sign",
+                plugin.sign,
+                None if plugin.NAME in self._trusted else answers.fragment,
+            )
+            for plugin in plugins
+        ]
 
 
 def everything_about(kind: ObjectKind) -> ClusterEventWithHint:
