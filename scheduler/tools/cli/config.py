@@ -51,9 +51,9 @@ def config(
     FILE is YAML or JSON, "-" is standard input; without it the default configuration is
     printed. Defaults are filled in; kube-scheduler 1.36 can be started with the output.
 
-    Everything that is wrong is listed, each with its line and path, and the exit status is 2.
-    So it is for what is right and not done in this version, unless --allow-unsupported says
-    that it may be missing. What has no effect and does no harm is named on standard error.
+    Every mistake is listed with its line and path, and the exit status is 2. A feature that this
+    version lacks is a mistake as well, unless --allow-unsupported is given. A field without an
+    effect is named on standard error.
     """
     try:
         plugins = out_of_tree_plugins()

@@ -38,7 +38,7 @@ _PENDING: Final = 3
     "pods",
     multiple=True,
     metavar="[NAMESPACE/]NAME",
-    help="The same as to name it as an argument.",
+    help="The same as naming the pod as an argument.",
 )
 @click.option(
     "--node",
@@ -107,8 +107,8 @@ def explain(  # noqa: PLR0913 - one argument per option
     """Say for pods on which nodes they fit, and why not on the others.
 
     The pods named, or all that wait, are judged one by one with the engine that schedules. Nothing
-    is changed. What there is to know comes from the cluster of the kubeconfig, which takes no more
-    than rights to read, or from files. A pod that has a node is judged as if it had none.
+    is changed. The facts come from the cluster of the kubeconfig (rights to read are enough), or
+    from files. A pod that has a node is judged as if it had none.
 
     \b
       stowage explain shop/web-0

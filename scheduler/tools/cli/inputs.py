@@ -91,7 +91,7 @@ feature_gates_option: Final = click.option(
     type=_FeatureGates(),
     default="",
     metavar="NAME=BOOL,...",
-    help=f"As of the scheduler that is meant; {', '.join(sorted(SWITCHES))} has an effect.",
+    help=f"Those of the scheduler in question; with an effect: {', '.join(sorted(SWITCHES))}.",
 )
 """Gives a command the settings of feature gates, each as `Name=true` or `Name=false`."""
 

@@ -29,7 +29,7 @@ _COMMANDS: Final = {
         "scheduler.tools.cli.simulate", "simulate", "Show where waiting pods would go, from files."
     ),
     "what-if": _Command(
-        "scheduler.tools.cli.what_if", "what_if", "Say who would move where if something changed."
+        "scheduler.tools.cli.what_if", "what_if", "Say which pods would move if something changed."
     ),
     "capacity": _Command(
         "scheduler.tools.cli.capacity", "capacity", "Say how many more pods of a kind fit."
@@ -55,7 +55,7 @@ _COMMANDS: Final = {
     "sweep": _Command(
         "scheduler.tools.cli.sweep",
         "sweep",
-        "Replay recordings under many configurations, and rank these.",
+        "Replay recordings under many configurations, and rank them.",
     ),
     "config": _Command(
         "scheduler.tools.cli.config", "config", "Check a configuration and print what is in effect."
@@ -63,12 +63,12 @@ _COMMANDS: Final = {
     "operator": _Command(
         "scheduler.tools.cli.operator",
         "operator",
-        "Look after whole instances, and profiles of teams, as custom resources.",
+        "Run instances, and profiles of teams, from custom resources.",
     ),
     "plugin": _Command(
         "scheduler.tools.cli.plugin",
         "plugin",
-        "Write a package to begin a plugin of your own with.",
+        "Write a package for a plugin of your own.",
     ),
     "help": _Command("scheduler.tools.cli.help", "show_help", "Say what a command takes."),
     "version": _Command(

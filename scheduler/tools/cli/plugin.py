@@ -31,7 +31,7 @@ _FILES: Final = {
 
 @click.group()
 def plugin() -> None:
-    """Begin a plugin of your own."""
+    """Write a package for a plugin of your own."""
 
 
 @plugin.command()

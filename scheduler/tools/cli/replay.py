@@ -99,7 +99,7 @@ def replay(  # noqa: PLR0913 - one argument per option
     output: Output,
     table: Path | None,
 ) -> None:
-    """Tell a fresh engine what a recorded one was told, and see that it answers the same.
+    """Replay a recording in a fresh engine, and check that it decides the same.
 
     Name the directory of `stowage run --record DIR`, all files of one recording, or one of
     /debug/recording. Prints "identical" and ends with status 0, or says where the first answer

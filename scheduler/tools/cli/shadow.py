@@ -59,7 +59,7 @@ from scheduler.tools.offline.cluster import Profiles
 @click.option(
     "--serve-without-authorization",
     is_flag=True,
-    help="The port answers everybody who reaches it; else it takes rights to create reviews.",
+    help="Answer every caller of the port; without it, rights to create reviews are needed.",
 )
 def shadow(  # noqa: PLR0913 - one argument per option
     *,

@@ -103,7 +103,7 @@ def sweep(  # noqa: PLR0913 - one argument per option
     out: Path,
     output: Output,
 ) -> None:
-    """Replay recordings under many configurations, and rank these by waiting and nodes in use.
+    """Replay recordings under many configurations, and rank them by waiting and nodes in use.
 
     A RECORDING is a directory of `stowage run --record DIR`, or a file. The recorded configuration
     is replayed beside the others. DIR gets results.parquet, with a row for each run and workload,

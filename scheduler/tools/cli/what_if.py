@@ -135,7 +135,7 @@ def what_if(  # noqa: PLR0913 - one argument per option
     output: Output,
     fail_on_homeless: bool,
 ) -> None:
-    """Say who would move where, and who would be left without a node, if something changed.
+    """Say which pods would move, and which would be left without a node, if something changed.
 
     All changes together are made to a copy of the cluster, in the order of the options below; then
     all pods that wait are scheduled there, as the daemon would, preemption included. Pods of a
