@@ -176,7 +176,7 @@ class Trial(Driving):
             self._note(instruction.uid, host=instruction.node)
         elif isinstance(instruction, PatchStatus) and instruction.condition is not None:
             condition, text = instruction.condition, instruction.condition.message
-            if instruction.uid in self._members:
+            if instruction.uid in self._members and text.startswith("0/"):
                 text = _POST_FILTER.sub("", text)
             self._note(instruction.uid, reason=condition.reason, message=text)
         elif isinstance(instruction, PatchGroupStatus):
