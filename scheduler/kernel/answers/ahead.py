@@ -11,7 +11,9 @@ from itertools import islice
 from random import Random
 from typing import Final, TypeAlias, TypeVar
 
+import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from scheduler.api.devices import ResourceClaim, ResourceClaimStatus
 from scheduler.api.pods import PodInfo, PodKind
@@ -25,6 +27,7 @@ from scheduler.kernel.framework.runtime.shared_states import SharedStates
 from scheduler.kernel.snapshot import PodAdded, PodRemoved
 
 _T = TypeVar("_T")
+Indices: TypeAlias = NDArray[np.intp]
 
 Steps: TypeAlias = Generator[None, None, _T]
 """Short steps to an answer; others may run in between."""
@@ -48,6 +51,7 @@ class Ahead:
         framework: Framework,
         pods: Sequence[PodInfo],
         needed: int,
+        domains: Sequence[Indices | None] = (None,),
     ) -> None:
         """Copy the cluster as it is now.
 
@@ -56,6 +60,8 @@ class Ahead:
             framework: the profile that decides.
             pods: those that wait, in the order in which they are placed.
             needed: for how many of them there must be a place.
+            domains: the rows of each part of the cluster of which one must have all places; None
+                for all nodes.
 
         Raises:
             PluginError: what plugins know cannot be forked.
@@ -75,6 +81,7 @@ class Ahead:
         kinds: dict[PodKind, PodKind] = {}
         self._pods = [_of_own_kind(pod, kinds) for pod in pods]
         self._needed = needed
+        self._domains = domains
         self._gone: set[int] = set()
         self._world = core.snapshot.copy()
         # For these plugins it is the cluster: what they keep about it holds as it changes.
@@ -96,15 +103,17 @@ class Ahead:
             PluginError: a plugin failed.
         """
         yield from self._let_go(set(gone))
-        placed: list[PodInfo] = []
-        fits = yield from self._place(placed)
-        self._world.update(PodRemoved(pod) for pod in placed)
-        if self._own is not None:
-            for pod in reversed(placed):
-                self._states.unreserved(pod)
-        if fits:
-            self.places = frozenset(pod.node_name for pod in placed)
-        return fits
+        for rows in self._domains:
+            placed: list[PodInfo] = []
+            fits = yield from self._place(placed, rows)
+            self._world.update(PodRemoved(pod) for pod in placed)
+            if self._own is not None:
+                for pod in reversed(placed):
+                    self._states.unreserved(pod)
+            if fits:
+                self.places = frozenset(pod.node_name for pod in placed)
+                return True
+        return False
 
     def _let_go(self, wanted: set[int]) -> Steps[None]:
         """Have just these of the running pods be gone."""
@@ -118,15 +127,15 @@ class Ahead:
             yield
         self._gone = wanted
 
-    def _place(self, placed: list[PodInfo]) -> Steps[bool]:
-        """Place one pod after the other, until there are enough or cannot be."""
+    def _place(self, placed: list[PodInfo], rows: Indices | None) -> Steps[bool]:
+        """Place one pod after the other on these rows, until there are enough or cannot be."""
         failed: PodKind | None = None
         for number, pod in enumerate(self._pods):
             if len(placed) + len(self._pods) - number < self._needed:
                 return False
             if pod.kind is failed and not (pod.pod.volumes or pod.spec.resource_claims):
                 continue
-            node_name = self._look(pod)
+            node_name = self._look(pod, rows)
             if node_name:
                 there = pod.on_node(node_name)
                 self._world.update([PodAdded(there)])
@@ -140,11 +149,13 @@ class Ahead:
             yield
         return False
 
-    def _look(self, pod: PodInfo) -> str:
+    def _look(self, pod: PodInfo, rows: Indices | None) -> str:
         """The node for a pod; empty for none."""
         self.looks += 1
         with self._services.on_fork(self._world, self._states):
-            found = self._algorithm.schedule_pod(self._framework, pod, self._world, self._nominated)
+            found = self._algorithm.schedule_pod(
+                self._framework, pod, self._world, self._nominated, rows
+            )
         return found.suggested_host if isinstance(found, ScheduleResult) else ""
 
 

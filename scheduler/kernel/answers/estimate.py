@@ -16,14 +16,16 @@ from msgspec.structs import replace
 from scheduler.api.objects import controller_of
 from scheduler.api.pod_shape import DEVICES
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.answers.ahead import Ahead, Steps
+from scheduler.kernel.answers.ahead import Ahead, Indices, Steps
 from scheduler.kernel.answers.judgement import Judgement
 from scheduler.kernel.answers.waiting_model import Estimate, PodEnd
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.ends import EndSource, ExpectedEnd, expected_end, never_ends
 from scheduler.kernel.ends.times import text_of
 from scheduler.kernel.engine import Engine
+from scheduler.kernel.framework.placements import Placements
 from scheduler.kernel.framework.runtime import Framework, PluginError
+from scheduler.kernel.framework.status import Status
 
 MOST_LOOKS: Final = 8192
 """So often a node is looked for at most before what is known must do."""
@@ -37,7 +39,7 @@ _NAMES_TOLD: Final = 3
 _NOTHING_KNOWN: Final = "When it fits is not known: no running pod has a known end."
 _NOT_ESTIMATED: Final = "When the group fits is not estimated: its members {}."
 _HAVE_OWN: Final = "have volumes or devices of resource claims"
-_ARE_TOGETHER: Final = "have to be in one domain of its topology"
+_NO_DOMAIN: Final = "When the group fits is not known: {}."
 
 
 class _Wanted(msgspec.Struct, frozen=True):
@@ -108,13 +110,17 @@ def estimate(
     wanted = _wanted(engine, framework, pod)
     if wanted is None or engine.core.extenders.about_nodes(pod):
         return None
-    if wanted.is_together:
-        return Estimate(_NOT_ESTIMATED.format(_ARE_TOGETHER))
     if len(wanted.pods) > 1 and _have_own_things(engine, wanted.pods):
         return Estimate(_NOT_ESTIMATED.format(_HAVE_OWN))
     engine.core.catch_up()
     try:
-        ahead = Ahead(engine, framework, wanted.pods, wanted.needed)
+        domains: Sequence[Indices | None] = [None]
+        if wanted.is_together:
+            found, status = _domains(engine, framework, wanted.pods)
+            if not status.is_success:
+                return Estimate(_NO_DOMAIN.format(status.message))
+            domains = found.parts()
+        ahead = Ahead(engine, framework, wanted.pods, wanted.needed, domains)
         yield
         ending, unknown = yield from _ending(engine, ahead, wanted, now)
         ahead.running = [each.pod for each in ending]
@@ -224,7 +230,15 @@ def _wanted(engine: Engine, framework: Framework, pod: PodInfo) -> _Wanted | Non
     if any(each.spec.scheduler_name != pod.spec.scheduler_name for each in members):
         return None
     members.sort(key=lambda each: -each.priority)
-    return _Wanted(members, needed, (pod.namespace, pod.group_name), is_together)
+    return _Wanted(members, max(1, needed), (pod.namespace, pod.group_name), is_together)
+
+
+def _domains(
+    engine: Engine, framework: Framework, pods: Sequence[PodInfo]
+) -> tuple[Placements, Status]:
+    """The domains in one of which all members have to be."""
+    with framework.calls.unmeasured():
+        return framework.run_placement_generate_plugins(pods, engine.core.snapshot)
 
 
 def _have_own_things(engine: Engine, pods: Sequence[PodInfo]) -> bool:

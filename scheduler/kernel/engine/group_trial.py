@@ -64,6 +64,8 @@ class GroupTrial:
         world: the cluster.
         framework: the group's, beside the decisions.
         nominated: the nominations.
+        parts: the rows of the parts of the cluster in one of which a run places the group; None for
+            all nodes.
         places: by the UID of each member that had one in the last run that succeeded, its node.
     """
 
@@ -102,6 +104,7 @@ class GroupTrial:
         self.framework = attempts[0].framework.beside()
         self._states = core.states.fork()
         self._members = [each.queued.pod_info for each in attempts]
+        self.parts: Sequence[NDArray[np.intp] | None] = (None,)
         self.places: Mapping[str, str] = {}
         self._is_nominated = is_nominated
         self.nominated = _nominations(core.queue.nominator, self._members if is_nominated else ())
@@ -121,6 +124,11 @@ class GroupTrial:
                     return found
             yield
 
+    @property
+    def looks(self) -> int:
+        """So often a node is looked for in a run at most."""
+        return len(self._members) * len(self.parts)
+
     def remove(self, pods: Sequence[PodInfo]) -> None:
         """See `World`. What plugins share hears nothing of it: the pods are there still."""
         self._step.spend(len(pods))
@@ -133,7 +141,11 @@ class GroupTrial:
 
     def run(self) -> Steps[Status]:
         """See `World`; each step tries one member."""
-        tried = yield from self.place()
+        tried = Tried([], unschedulable(GROUP_FAILS))
+        for rows in self.parts:
+            tried = yield from self.place(rows)
+            if not tried.status.is_rejection:
+                break
         if tried.status.is_success:
             names = self.world.table.names
             self.places = {

@@ -89,7 +89,7 @@ class RoomKeeper:
     def _keep(self, step: GroupStep, group: PodGroup, members: Sequence[Member]) -> Steps[str]:
         framework = members[0].attempt.framework
         plugin = None if self._kept is None else _keeper_of(framework)
-        if plugin is None or (group.topology_key is not None and framework.tries_placements):
+        if plugin is None:
             return ""
         try:
             room = yield from self._room_for(plugin, step, group, members)
@@ -123,6 +123,11 @@ class RoomKeeper:
         if not attempts or any(core.extenders.asked(each.pod, Verb.FILTER) for each in attempts):
             return None
         trial = GroupTrial(core, attempts, step, is_nominated=False)
+        if trial.framework.tries_placements:
+            found, status = trial.framework.run_placement_generate_plugins(waiting, core.snapshot)
+            if not status.is_success:
+                return None
+            trial.parts = found.parts()
         pods = [each.queued.pod_info for each in attempts]
         search = plugin.search(pods, core.snapshot, trial)
         start = yield from on_copy(trial, attempts, search)

@@ -38,6 +38,10 @@ class Placements(msgspec.Struct, frozen=True, eq=False):
         """The rows of a placement; None where they are all nodes."""
         return None if self.of_row is None else np.flatnonzero(self.of_row == number)
 
+    def parts(self) -> list[NDArray[np.intp] | None]:
+        """The rows of each placement, in the order of `numbers`; None where they are all nodes."""
+        return [self.rows(number) for number in self.numbers.tolist()]
+
     def name(self, number: int) -> str:
         """The name of a placement."""
         return self.names[number] or ""

@@ -40,6 +40,11 @@ class GroupWorld(World, Protocol):
 
     places: Mapping[str, str]
 
+    @property
+    def looks(self) -> int:
+        """So often a node is looked for in a run at most."""
+        ...
+
 
 class GroupStart(msgspec.Struct, frozen=True):
     """When and where a group could start.
@@ -127,7 +132,7 @@ def _search(
         too_few, enough = gone, min(len(leaving), size)
         yield from _move(world, leaving, gone, enough)
         gone, size = enough, 2 * size
-        looks_left -= members
+        looks_left -= world.looks
         status = yield from world.run()
         if status.is_success:
             found = dict(world.places)
@@ -140,7 +145,7 @@ def _search(
         middle = (too_few + enough) // 2
         yield from _move(world, leaving, gone, middle)
         gone = middle
-        looks_left -= members
+        looks_left -= world.looks
         status = yield from world.run()
         if status.is_success:
             enough, found = middle, dict(world.places)

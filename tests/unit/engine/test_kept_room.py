@@ -1,12 +1,14 @@
 """Room kept for gangs: in time, for those that wait, and used by pods that end before."""
 
+from collections.abc import Collection
 from typing import Any, Final
 
 import pytest
 from hypothesis import given, settings, strategies as st
 from typing_extensions import override
 
-from scheduler.api.objects import OwnerReference
+from scheduler.api.objects import ObjectMeta, OwnerReference
+from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo
 from scheduler.config.load import load
 from scheduler.config.types import KubeSchedulerConfiguration
@@ -20,7 +22,7 @@ from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.steps import finished
 from scheduler.kernel.preemption.kept_room import KeptRoom, Room
 from scheduler.tools.offline.cluster import DEFAULT_PROFILE, Profiles
-from tests.support.builders import make_pod_info
+from tests.support.builders import make_node, make_pod_info
 from tests.unit.engine.test_gang_histories import GATES, GroupedCluster, gang
 
 AFTER: Final = 20
@@ -41,8 +43,8 @@ kind: KubeSchedulerConfiguration
 """
 
 
-def configured(text: str) -> KubeSchedulerConfiguration:
-    return load(text, default_scheduler_name=DEFAULT_PROFILE, feature_gates=GATES)
+def configured(text: str, gates: Collection[str] = GATES) -> KubeSchedulerConfiguration:
+    return load(text, default_scheduler_name=DEFAULT_PROFILE, feature_gates=gates)
 
 
 class TimedCluster(GroupedCluster):
@@ -53,8 +55,10 @@ class TimedCluster(GroupedCluster):
         conditions: what was written last of each group.
     """
 
-    def __init__(self, *places: int, configuration: str = KEEPS) -> None:
-        self.configuration = configuration
+    def __init__(
+        self, *places: int, configuration: str = KEEPS, gates: Collection[str] = GATES
+    ) -> None:
+        self.configuration, self.gates = configuration, gates
         self.seconds: dict[str, int] = {}
         self.conditions: dict[str, str] = {}
         super().__init__()
@@ -63,7 +67,7 @@ class TimedCluster(GroupedCluster):
 
     @override
     def _new_engine(self) -> Engine:
-        self.profiles = Profiles(configured(self.configuration))
+        self.profiles = Profiles(configured(self.configuration, self.gates))
         return self.profiles.engine(self.serial, epoch=0.0)
 
     def built(self, configuration: str) -> dict[str, Framework]:
@@ -319,6 +323,32 @@ def test_no_room_is_kept_for_a_gang_that_no_empty_cluster_holds() -> None:
 
     assert cluster.room is None
     assert cluster.is_running(small)
+
+
+def test_room_for_a_gang_with_a_topology_is_in_one_domain() -> None:
+    """The first four places that come free are in two racks; in one there are four later."""
+    gates = (*GATES, "TopologyAwareWorkloadScheduling")
+    cluster = TimedCluster(2, 2, 4, gates=gates)
+    for number, (rack, places) in enumerate((("a", "2"), ("b", "2"), ("c", "4"))):
+        labels, cpu = {"rack": rack}, {"cpu": places}
+        node = make_node(f"n{number}", labels=labels, allocatable=cpu)
+        cluster.handle(ObjectSet("nodes", node))
+    for seconds in (60, 60, 60, 60, 300, 300, 300, 300):
+        cluster.run(seconds)
+    cluster.pass_seconds(2)
+    cluster.groups["a"] = PodGroup(
+        ObjectMeta(name="a", namespace="default", uid="group-a"), 4, topology_key="rack"
+    )
+    cluster.handle(ObjectSet("podgroups", cluster.groups["a"]))
+    for _ in range(4):
+        cluster.add("a", preemption_policy="Never")
+    cluster.pass_seconds(AFTER + 2)
+    room = cluster.room
+
+    assert room is not None
+    assert set(room.places.values()) == {"n2"}
+    cluster.pass_seconds(330)
+    assert cluster.placed("a") == 4
 
 
 def test_room_is_kept_where_no_end_is_known() -> None:
