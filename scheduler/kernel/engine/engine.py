@@ -20,7 +20,6 @@ from scheduler.kernel.engine.engine_state import TRACE_LINES, EngineState, Event
 from scheduler.kernel.engine.event_handlers import (
     NamespaceEventHandlers,
     NodeEventHandlers,
-    OtherEventHandlers,
     PodEventHandlers,
 )
 from scheduler.kernel.engine.events import (
@@ -48,6 +47,7 @@ from scheduler.kernel.engine.events import (
 from scheduler.kernel.engine.failure import reference
 from scheduler.kernel.engine.held import Settled, WaitingPods
 from scheduler.kernel.engine.instructions import Configured, Instruction, RecordEvent
+from scheduler.kernel.engine.other_event_handlers import OtherEventHandlers
 from scheduler.kernel.engine.outcome import TakeOutcome
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 from scheduler.kernel.engine.profiles import (

@@ -1,10 +1,10 @@
-"""From what the API server says to cache, queue and attempts.
+"""From what the API server says of pods, nodes and namespaces to cache, queue and attempts.
 
 Source: kubernetes pkg/scheduler/eventhandlers.go v1.36.
 """
 
 from collections.abc import Callable, Collection
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from scheduler.api.objects import Namespace, Node, ObjectMeta
 from scheduler.api.pods import PodInfo
@@ -29,7 +29,6 @@ from scheduler.kernel.framework.events import (
     UNSCHEDULED_POD_ADD,
     UNSCHEDULED_POD_DELETE,
     UNSCHEDULED_POD_UPDATE,
-    ActionType,
     ClusterEvent,
     ObjectKind,
 )
@@ -37,7 +36,6 @@ from scheduler.kernel.framework.property_changes import (
     node_scheduling_properties_change,
     pod_scheduling_properties_change,
 )
-from scheduler.kernel.framework.runtime.shared_states import place_of
 
 T = TypeVar("T")
 
@@ -250,10 +248,10 @@ class PodEventHandlers:
 
 def _is_older(pod: PodInfo, other: PodInfo) -> bool:
     """Whether a version of a pod comes before another."""
-    return _is_older_version(pod.pod.metadata, other.pod.metadata)
+    return is_older_version(pod.pod.metadata, other.pod.metadata)
 
 
-def _is_older_version(meta: ObjectMeta, other: ObjectMeta) -> bool:
+def is_older_version(meta: ObjectMeta, other: ObjectMeta) -> bool:
     """Whether a version of an object comes before another of the same object.
 
     Source: KEP-5504, resource versions are numbers that grow; others are never older.
@@ -261,10 +259,6 @@ def _is_older_version(meta: ObjectMeta, other: ObjectMeta) -> bool:
     version, read = meta.resource_version, other.resource_version
     is_same = meta.uid == other.uid and version.isdecimal() and read.isdecimal()
     return is_same and int(version) < int(read)
-
-
-def _is_same_version(meta: ObjectMeta, other: ObjectMeta) -> bool:
-    return (meta.uid, meta.resource_version) == (other.uid, other.resource_version)
 
 
 class NodeEventHandlers:
@@ -349,57 +343,3 @@ def _same_labels(old: Node, new: Node) -> bool:
         old.metadata.labels == new.metadata.labels
         and old.metadata.annotations == new.metadata.annotations
     )
-
-
-class OtherEventHandlers:
-    """Objects that only plugins read.
-
-    Their changes go to the shared states and listers of plugins, and may wake pods.
-    """
-
-    def __init__(self, core: EngineState, kind: ObjectKind) -> None:
-        self._core = core
-        self._kind = kind
-        self._read: dict[tuple[str, str], Any] = {}
-        """Objects that were read, until the watch has come as far: what it brings late is over."""
-
-    def set(self, new: Any) -> None:
-        """An object is new, or is now like this."""
-        place = place_of(new)
-        read = self._read.pop(place, None)
-        if read is not None:
-            if _is_older_version(new.metadata, read.metadata):
-                self._read[place] = read
-                return
-            if _is_same_version(new.metadata, read.metadata):
-                return
-        old = self._known(place)
-        self._tell(ActionType.ADD if old is None else ActionType.UPDATE, old, new)
-
-    def read(self, new: Any) -> None:
-        """Take over an object from the answer to a write, unless the watch is ahead of it.
-
-        One that the watch does not show is left alone: it may be gone by now.
-        """
-        place = place_of(new)
-        old = self._known(place)
-        if old is not None and _is_older_version(old.metadata, new.metadata):
-            self._tell(ActionType.UPDATE, old, new)
-            self._read[place] = new
-
-    def gone(self, event: ObjectGone) -> None:
-        """An object is gone."""
-        place = event.namespace, event.name
-        self._read.pop(place, None)
-        old = self._known(place)
-        if old is not None:
-            self._tell(ActionType.DELETE, old, None)
-
-    def _known(self, place: tuple[str, str]) -> Any | None:
-        namespace, name = place
-        return self._core.states.lister(self._kind).get(name, namespace)
-
-    def _tell(self, action: ActionType, old: Any, new: Any) -> None:
-        tell_states(self._core, self._kind, old, new)
-        event = ClusterEvent(self._kind.event_resource, action)
-        self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)

@@ -1,0 +1,71 @@
+"""From what the API server says of objects that only plugins read to these plugins.
+
+Source: kubernetes pkg/scheduler/eventhandlers.go v1.36.
+"""
+
+from typing import Any
+
+from scheduler.api.objects import ObjectMeta
+from scheduler.kernel.engine.engine_state import EngineState
+from scheduler.kernel.engine.event_handlers import is_older_version, tell_states
+from scheduler.kernel.engine.events import ObjectGone
+from scheduler.kernel.framework.events import ActionType, ClusterEvent, ObjectKind
+from scheduler.kernel.framework.runtime.shared_states import place_of
+
+
+class OtherEventHandlers:
+    """Objects that only plugins read.
+
+    Their changes go to the shared states and listers of plugins, and may wake pods.
+    """
+
+    def __init__(self, core: EngineState, kind: ObjectKind) -> None:
+        self._core = core
+        self._kind = kind
+        self._read: dict[tuple[str, str], Any] = {}
+        """Objects that were read, until the watch has come as far: what it brings late is over."""
+
+    def set(self, new: Any) -> None:
+        """An object is new, or is now like this."""
+        place = place_of(new)
+        read = self._read.pop(place, None)
+        if read is not None:
+            if is_older_version(new.metadata, read.metadata):
+                self._read[place] = read
+                return
+            if _is_same_version(new.metadata, read.metadata):
+                return
+        old = self._known(place)
+        self._tell(ActionType.ADD if old is None else ActionType.UPDATE, old, new)
+
+    def read(self, new: Any) -> None:
+        """Take over an object from the answer to a write, unless the watch is ahead of it.
+
+        One that the watch does not show is left alone: it may be gone by now.
+        """
+        place = place_of(new)
+        old = self._known(place)
+        if old is not None and is_older_version(old.metadata, new.metadata):
+            self._tell(ActionType.UPDATE, old, new)
+            self._read[place] = new
+
+    def gone(self, event: ObjectGone) -> None:
+        """An object is gone."""
+        place = event.namespace, event.name
+        self._read.pop(place, None)
+        old = self._known(place)
+        if old is not None:
+            self._tell(ActionType.DELETE, old, None)
+
+    def _known(self, place: tuple[str, str]) -> Any | None:
+        namespace, name = place
+        return self._core.states.lister(self._kind).get(name, namespace)
+
+    def _tell(self, action: ActionType, old: Any, new: Any) -> None:
+        tell_states(self._core, self._kind, old, new)
+        event = ClusterEvent(self._kind.event_resource, action)
+        self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)
+
+
+def _is_same_version(meta: ObjectMeta, other: ObjectMeta) -> bool:
+    return (meta.uid, meta.resource_version) == (other.uid, other.resource_version)
