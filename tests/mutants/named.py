@@ -88,8 +88,8 @@ FAULTS: Final = (
     NamedFault(
         "A profile without the default plugins binds members of pod groups one by one.",
         "daemon/bootstrap/frameworks",
-        "if plugin.NAME not in named}",
-        "if plugin.NAME in named}",
+        "if each.NAME not in named}",
+        "if each.NAME in named}",
         "tests/scenario/test_placing.py::test_a_member_of_a_pod_group_waits_and_says_why",
     ),
     NamedFault(
@@ -194,7 +194,7 @@ FAULTS: Final = (
     ),
     NamedFault(
         "a changed Service wakes no pod",
-        "kernel/engine/event_handlers",
+        "kernel/engine/other_event_handlers",
         "        event = ClusterEvent(self._kind.event_resource, action)\n"
         "        self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)\n",
         "",
@@ -538,32 +538,32 @@ FAULTS: Final = (
     ),
     NamedFault(
         "nodes count as alike although devices that many see come between theirs",
-        "kernel/devices/allocator",
-        'columns["slot"] = np.concatenate(list(map(_slots, layouts, areas)))[kept]\n',
-        "pass\n",
+        "kernel/devices/layout_keys",
+        '            columns["slot"] = slots[self._kept]\n',
+        "            pass\n",
         "tests/unit/devices/test_shares.py"
         "::test_nodes_with_equal_devices_differ_by_what_comes_between_their_pools",
     ),
     NamedFault(
         "nodes count as alike although more of their shared devices is consumed",
-        "kernel/devices/allocator",
-        "            columns |= self._shared_columns(rows)\n",
+        "kernel/devices/layout_keys",
+        "        columns |= self._shared_columns()\n",
         "",
         "tests/unit/devices/test_shares.py"
         "::test_nodes_with_equal_devices_differ_by_what_is_consumed",
     ),
     NamedFault(
         "what the watch brings late undoes the answer to a write: a device is given twice",
-        "kernel/engine/event_handlers",
+        "kernel/engine/other_event_handlers",
         "            self._read[place] = new\n",
         "            pass\n",
         _CLAIMS + "test_an_answer_counts_before_the_watch_and_is_not_undone_by_it",
     ),
     NamedFault(
         "an answer brings a claim back that is gone",
-        "kernel/engine/event_handlers",
-        "        if old is not None and _is_older_version(old.metadata, new.metadata):\n",
-        "        if old is None or _is_older_version(old.metadata, new.metadata):\n",
+        "kernel/engine/other_event_handlers",
+        "        if old is not None and is_older_version(old.metadata, new.metadata):\n",
+        "        if old is None or is_older_version(old.metadata, new.metadata):\n",
         _CLAIMS + "test_an_answer_about_a_claim_that_is_gone_brings_it_not_back",
     ),
     NamedFault(
