@@ -100,7 +100,7 @@ cover: $(VENV)/dev.stamp ## Show which branches no test reaches
 	$(BIN)/coverage report
 
 .PHONY: e2e
-e2e: $(VENV)/dev.stamp ## Test against a real API server (HARNESS=kubeconfig, kind, own, or nodes with real nodes; else the first of three)
+e2e: $(VENV)/dev.stamp ## Test against a real API server (HARNESS=kubeconfig, kind, own, nodes or ecosystem; else the first of three)
 	$(BIN)/python -m $(if $(filter nodes,$(HARNESS)),e2e.nodes,pytest e2e $(addprefix --harness=,$(HARNESS)))
 
 .PHONY: chaos

@@ -1,8 +1,9 @@
 """Which cluster the tests run against, the daemon under test, and what a failure shows.
 
 The cluster is that of the harness named by `--harness`: `kubeconfig` (the cluster of KUBECONFIG),
-`kind` (docker and kind), `own` (a control plane built from Go modules), or `nodes` (that one and
-real nodes, `python -m e2e.nodes`). Without a name it is the first of the first three that is there.
+`kind` (docker and kind), `own` (a control plane built from Go modules), `nodes` (that one and real
+nodes, `python -m e2e.nodes`), or `ecosystem` (that one and job controllers of others). Without a
+name it is the first of the first three that is there.
 With a named one every test is wanted: one that is skipped has failed.
 """
 
@@ -30,10 +31,10 @@ StartStowage = Callable[..., Program]
 ASKED_ELSEWHERE = pytest.StashKey[list[AuditEvent]]()
 """In the session's configuration: what daemons asked of clusters that are gone by the end."""
 
-HARNESSES = ("kubeconfig", "kind", "own", "nodes")
+HARNESSES = ("kubeconfig", "kind", "own", "nodes", "ecosystem")
 
-_NODES = Path(__file__).parent / "nodes"
-"""Tests that need real nodes, and bring them."""
+_APART = {name: Path(__file__).parent / name for name in ("nodes", "ecosystem")}
+"""Tests with a harness of their own: real nodes, and controllers that take minutes to build."""
 
 _IN_A_BROWSER = "test_console.py"
 
@@ -53,7 +54,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Keeps tests of real nodes and all others apart: only the former run inside namespaces.
+    """Keeps tests with a harness of their own and all others apart.
 
     `BROWSER=none` says that this machine can have no Chromium; what needs it is left out.
     """
@@ -61,8 +62,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return True
     if config.getoption("--harness") is None or collection_path.is_dir():
         return None
-    is_of_nodes = collection_path.is_relative_to(_NODES)
-    return True if is_of_nodes != (config.getoption("--harness") == "nodes") else None
+    return True if _home(collection_path) != _asked(config) else None
+
+
+def _home(path: Path) -> str:
+    """The harness of its own that a file needs, or nothing."""
+    return next((name for name, each in _APART.items() if path.is_relative_to(each)), "")
+
+
+def _asked(config: pytest.Config) -> str:
+    named = str(config.getoption("--harness"))
+    return named if named in _APART else ""
 
 
 def _harness(config: pytest.Config) -> str:
@@ -176,8 +186,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the test of what the whole run asked for at its end."""
     items.sort(key=lambda item: item.path.name == "test_rights.py")
     for item in items:
-        if item.path.is_relative_to(_NODES) and not item.config.getoption("--harness"):
-            item.add_marker(pytest.mark.skip(reason="on real nodes: make e2e HARNESS=nodes"))
+        home = _home(item.path)
+        if home and not item.config.getoption("--harness"):
+            item.add_marker(pytest.mark.skip(reason=f"asked for: make e2e HARNESS={home}"))
 
 
 @pytest.hookimpl(wrapper=True)

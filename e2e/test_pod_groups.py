@@ -14,6 +14,7 @@ from e2e.conftest import control_plane_of_file
 from e2e.support.api import ApiRefusedError
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import Options
+from e2e.support.go_programs import CHECKOUT
 from e2e.support.objects import Json, make_node, make_pod
 from e2e.support.pod_groups import SCHEDULER_GATES
 from e2e.support.processes import Program
@@ -265,6 +266,35 @@ def test_a_gang_of_another_api_is_a_gang(
 
     assert "status" not in cluster.run(cluster.api.get(f"{groups}/train"))
     cluster.delete_pods(namespace)
+
+
+def test_a_label_makes_a_pod_a_member(cluster_with_groups: Cluster, tmp_path: Path) -> None:
+    """With the policy of docs/groups.md, for controllers that drop the field."""
+    cluster = cluster_with_groups
+    create_group(cluster, "labelled", 2)
+    cluster.create_of_files(CHECKOUT / "examples" / "groups" / "label.yaml")
+    pods = [make_pod(f"member-{i}", namespace="labelled") for i in range(2)]
+    for pod in pods:
+        pod["metadata"]["labels"] = {"pod-group": "train"}
+
+    def is_in_force() -> bool:
+        tried = cluster.api.post("/api/v1/namespaces/labelled/pods?dryRun=All", pods[0])
+        return "schedulingGroup" in cluster.run(tried)["spec"]
+
+    wait_for(is_in_force, "the policy to be in force", 60)
+    with running(cluster, tmp_path, *SCHEDULER_GATES) as daemon:
+        cluster.create_pods(pods[:1])
+        wait_for(lambda: gated(daemon) == 1, "the gang to lack a pod", 60)
+        cluster.create_pods([*pods[1:], make_pod("single", namespace="labelled")])
+        cluster.wait_until_bound("labelled")
+
+    groups = {
+        pod["metadata"]["name"]: pod["spec"].get("schedulingGroup")
+        for pod in cluster.pods("labelled")
+    }
+    group = {"podGroupName": "train"}
+    assert groups == {"member-0": group, "member-1": group, "single": None}
+    cluster.delete_pods("labelled")
 
 
 def define(cluster: Cluster, api: str, version: str) -> None:

@@ -1,5 +1,6 @@
 """A cluster as tests see it, whoever runs it: create nodes and pods, wait, look, clean up."""
 
+import subprocess
 from collections.abc import Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any, Self, TypeVar
 from e2e.support.api import Api, ApiRefusedError, Call
 from e2e.support.audit import AuditEvent, read_audit_log
 from e2e.support.controlplane import ControlPlane
+from e2e.support.go_programs import CONTROL_PLANE, build
 from e2e.support.heartbeats import Heartbeats
 from e2e.support.kubeconfig import write_kubeconfig
 from e2e.support.loops import LoopThread
@@ -108,6 +110,30 @@ class Cluster:
         if self.has_controllers:
             account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
             wait_for(lambda: self._exists(account), f"the default service account of {name}")
+
+    def create_of_files(self, *files: Path) -> None:
+        """Creates the objects of manifests, as a reader of the docs would.
+
+        Raises:
+            RuntimeError: one of them was refused.
+        """
+        kubectl = build(CONTROL_PLANE).with_name("kubectl")
+        names = [word for file in files for word in ("-f", str(file))]
+        done = subprocess.run(
+            [
+                str(kubectl),
+                f"--kubeconfig={self.kubeconfig}",
+                # What another cluster on the same port had is none of this one's business.
+                f"--cache-dir={self.directory / 'kubectl'}",
+                "create",
+                *names,
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise RuntimeError(done.stderr)
 
     def pod(self, namespace: str, name: str) -> Json:
         return self.run(self.api.get(f"{_pods_path(namespace)}/{name}"))

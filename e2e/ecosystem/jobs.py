@@ -1,0 +1,46 @@
+"""What happens to pods of jobs where no kubelet runs them: they end when a test says so."""
+
+from collections.abc import Iterable
+
+from e2e.ecosystem.conftest import NAMESPACE
+from e2e.support.cluster import Cluster
+from e2e.support.objects import Json
+
+SECONDS = 120
+"""How long a test waits for controllers on a busy machine."""
+
+
+def pods_with(cluster: Cluster, key: str, value: str) -> list[Json]:
+    """Return the pods with a label that have not ended."""
+    return [
+        pod
+        for pod in cluster.pods(NAMESPACE)
+        if pod["metadata"]["labels"].get(key) == value
+        and pod["status"].get("phase") not in ("Succeeded", "Failed")
+        and "deletionTimestamp" not in pod["metadata"]
+    ]
+
+
+def bound(pods: Iterable[Json]) -> int:
+    """Return how many of the pods have a node."""
+    return sum("nodeName" in pod["spec"] for pod in pods)
+
+
+def groups_of(pods: Iterable[Json]) -> set[str]:
+    """Return the pod groups that the pods name."""
+    return {pod["spec"].get("schedulingGroup", {}).get("podGroupName", "") for pod in pods}
+
+
+def let_go(cluster: Cluster) -> None:
+    """Let pods go that were told to end, as a kubelet does."""
+    ending = [pod for pod in cluster.pods(NAMESPACE) if "deletionTimestamp" in pod["metadata"]]
+    if ending:
+        cluster.delete_pods(NAMESPACE, [pod["metadata"]["name"] for pod in ending])
+
+
+def end(cluster: Cluster, pods: Iterable[Json], phase: str) -> None:
+    """Write the phase of pods, as a kubelet does."""
+    for pod in pods:
+        name = pod["metadata"]["name"]
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods/{name}/status"
+        cluster.run(cluster.api.patch(path, {"status": {"phase": phase}}))

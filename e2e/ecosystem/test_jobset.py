@@ -1,0 +1,66 @@
+"""Promise: a JobSet whose pods are a gang runs whole, also when JobSet starts it again."""
+
+import pytest
+
+from e2e.ecosystem.conftest import EXAMPLES, NAMESPACE, StartController
+from e2e.ecosystem.jobs import SECONDS, bound, end, groups_of, let_go, pods_with
+from e2e.support.cluster import Cluster
+from e2e.support.job_controllers import JOBSET
+from e2e.support.objects import Json, make_node, make_pod
+from e2e.support.pod_groups import wait_for_condition
+from e2e.support.waiting import wait_for
+
+ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
+
+
+@pytest.mark.usefixtures("stowage")
+def test_a_jobset_runs_as_a_gang_and_is_started_again_whole(
+    cluster: Cluster, start_controller: StartController
+) -> None:
+    """The manifests of docs/groups.md, on two nodes of which one pod takes room at first."""
+    start_controller(JOBSET)
+    cluster.create_nodes([make_node(name, allocatable={"cpu": "2"}) for name in ("a", "b")])
+    cluster.create_pods([make_pod("in-the-way", namespace="other", requests={"cpu": "1"})])
+    cluster.wait_until_bound("other", timeout_seconds=SECONDS)
+    cluster.create_of_files(EXAMPLES / "label.yaml", EXAMPLES / "jobset.yaml")
+
+    first = _members(cluster, attempt=0)
+    wait_for_condition(cluster, NAMESPACE, "train", "False", SECONDS)
+    assert groups_of(first) == {"train"}
+    assert bound(_members(cluster, attempt=0)) == 0
+
+    cluster.delete_pods("other")
+    cluster.wait_until_bound(NAMESPACE, timeout_seconds=SECONDS)
+    assert bound(_members(cluster, attempt=0)) == 4
+
+    # Half of the room is closed, so that the next attempt waits, and waits whole.
+    cluster.run(cluster.api.patch("/api/v1/nodes/b", {"spec": {"unschedulable": True}}))
+    end(cluster, _members(cluster, attempt=0)[:1], "Failed")
+    second = _members(cluster, attempt=1)
+    wait_for(lambda: _tried(cluster) == 4, "all members to be tried", SECONDS, 0.2)
+    assert groups_of(second) == {"train"}
+    assert bound(_members(cluster, attempt=1)) == 0
+
+    cluster.run(cluster.api.patch("/api/v1/nodes/b", {"spec": {"unschedulable": False}}))
+    cluster.wait_until_bound(NAMESPACE, timeout_seconds=SECONDS)
+    assert bound(_members(cluster, attempt=1)) == 4
+
+
+def _tried(cluster: Cluster) -> int:
+    """How many pods of the second start say why they wait: the group's condition keeps True."""
+    return sum(
+        condition["type"] == "PodScheduled" and condition["status"] == "False"
+        for pod in pods_with(cluster, ATTEMPT, "1")
+        for condition in pod["status"].get("conditions", ())
+    )
+
+
+def _members(cluster: Cluster, attempt: int) -> list[Json]:
+    """Return the pods of a start of the JobSet, once all four are there."""
+
+    def four() -> list[Json]:
+        let_go(cluster)
+        found = pods_with(cluster, ATTEMPT, str(attempt))
+        return found if len(found) == 4 else []
+
+    return wait_for(four, f"the pods of start {attempt}", SECONDS, 0.2)
