@@ -172,10 +172,14 @@ def explained(  # noqa: PLR0913, PLR0917 - what a pod is judged on, and what is 
 def smallest_changes(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
     """Give changes kind by kind; mixed changes of the pod only if no single kind would do.
 
-    A pod that needs a resource rarely does without it, so such a change is the pod's last one.
+    A pod that needs a resource rarely does without it. So such a change is the pod's last one, and
+    mixed ones are looked for beside it.
     """
     of_the_pod = [change for kind in _OF_THE_POD for change in _of_kind(kind, every, trials)]
-    yield from sorted(of_the_pod or _of_kind(several, every, trials), key=_gives_up_a_resource)
+    if all(map(_gives_up_a_resource, of_the_pod)):
+        mixed = _of_kind(several, every, trials)
+        of_the_pod += [change for change in mixed if change not in of_the_pod]
+    yield from sorted(of_the_pod, key=_gives_up_a_resource)
     for kind in _OF_CLAIMS:
         yield from _of_kind(kind, every, trials, MOST_CLAIM_TRIALS)
     for kind in _OF_THE_CLUSTER:

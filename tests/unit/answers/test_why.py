@@ -7,6 +7,7 @@ from msgspec import UNSET
 
 from scheduler.api.objects import Taint
 from scheduler.api.pods import PodInfo
+from scheduler.kernel.answers.edits import LowerRequest
 from scheduler.kernel.answers.model import PodAnswer
 from scheduler.kernel.answers.trials import Trials, TrialsSpentError
 from scheduler.kernel.answers.why import MOST_TRIALS, Depth, Whys, explained
@@ -136,6 +137,26 @@ def test_a_resource_is_given_up_last() -> None:
         ("dropRule", "labelled"),
         ("lowerRequest", "plain"),
     ]
+
+
+def test_less_of_several_resources_comes_before_none_of_one() -> None:
+    """A node without the resource is no place for a pod that needs it."""
+    snapshot = make_snapshot(
+        [
+            make_node("plain", allocatable={"cpu": 8, "pods": 9}),
+            make_node("small", allocatable={"cpu": 2, "example.com/gpu": 1, "pods": 9}),
+        ]
+    )
+    pod = make_pod_info("p", requests={"cpu": 4, "example.com/gpu": 2})
+
+    changes = added(Whys(), snapshot, pod=pod).changes
+
+    assert isinstance(changes, tuple)
+    lowered = [
+        ([(edit.resource, edit.at_most) for edit in change.edits if isinstance(edit, LowerRequest)])
+        for change in changes
+    ]
+    assert lowered[:2] == [[("cpu", "2"), ("example.com/gpu", "1")], [("example.com/gpu", "0")]]
 
 
 def test_trials_end() -> None:

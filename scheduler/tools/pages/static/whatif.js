@@ -118,7 +118,7 @@ function verdictOf(found, homeless) {
 // What nodes say, without what preemption says of them; names that are quoted are left out, so that
 // pods which lack different things of one kind are one row. A pod's page has all of it.
 function shortReason(pod) {
-  return pod.message.replace(/(\. no new claims to deallocate,|\. still not schedulable,|\.) preemption: .*$/, "").replace(/"[^"]*"/g, '"…"');
+  return pod.message.replace(/((\. no new claims to deallocate,|\. still not schedulable,|\.) preemption: .*|\. not found)$/, "").replace(/"[^"]*"/g, '"…"');
 }
 
 function leftCard(homeless, waiting, isLive, moment) {
