@@ -17,6 +17,7 @@ import msgspec
 from prometheus_client import CollectorRegistry
 from typing_extensions import override
 
+from bench.decisions.explain_devices import devices_in_use
 from scheduler.api.disruption_budgets import DisruptionBudget, disruption_budget
 from scheduler.api.objects import (
     Namespace,
@@ -63,7 +64,7 @@ from scheduler.observability.dumps import json_slices
 from scheduler.observability.exposition import exposition
 from scheduler.observability.instruments import Instruments
 from scheduler.tools.offline.cluster import Profiles
-from scheduler.tools.offline.reading import ClusterObjects
+from scheduler.tools.offline.reading import ClusterObjects, objects_from_documents
 
 T = TypeVar("T")
 
@@ -471,21 +472,36 @@ def cache_is_shown(nodes: int, pods: int) -> Steps:
 def pod_is_explained(nodes: int, waiting: int) -> Steps:
     """`/debug/explain` with every node and with what would help, step by step."""
     driven = _waiting(waiting, nodes)
-    clock = SystemClock()
     demands = {f"example.com/{n}": "v" for n in range(12)}
     asked = pod("asked", cpu="1000", nodeSelector=demands, **keeps_away(unlike("x")))
     driven.tell((ObjectSet("pods", asked), Decide()))
-    explainer = LiveExplainer(driven.engine, {asked.key: asked}, lambda: True, clock)
-    for query in (DebugQuery(asked.key, changes=True), DebugQuery(asked.key, all_nodes=True)):
-        answering = explainer.explain(query)
-        is_over = False
-        while not is_over:
-            start = thread_time_ns()
-            try:
-                answering.send(None)
-            except StopIteration:
-                is_over = True
-            yield (thread_time_ns() - start) / 1e6
+    yield from _explained(driven.engine, asked, DebugQuery(asked.key, changes=True))
+    yield from _explained(driven.engine, asked, DebugQuery(asked.key, all_nodes=True))
+
+
+def devices_are_explained(nodes: int) -> Steps:
+    """`/debug/explain` with what would help a pod that finds no devices, step by step."""
+    profiles = Profiles(None)
+    bodies = ((f"o{i}", each) for i, each in enumerate(devices_in_use(nodes)))
+    cluster = profiles.load(objects_from_documents(bodies))
+    [asked] = cluster.waiting
+    cluster.engine.handle(ObjectSet("pods", asked), 0.0)
+    cluster.engine.handle(Decide(), 0.0)
+    yield from _explained(cluster.engine, asked, DebugQuery(asked.key, changes=True))
+
+
+def _explained(engine: Engine, asked: PodInfo, query: DebugQuery) -> Steps:
+    answering = LiveExplainer(engine, {asked.key: asked}, lambda: True, SystemClock()).explain(
+        query
+    )
+    is_over = False
+    while not is_over:
+        start = thread_time_ns()
+        try:
+            answering.send(None)
+        except StopIteration:
+            is_over = True
+        yield (thread_time_ns() - start) / 1e6
 
 
 def metrics_are_scraped(profiles: int) -> Steps:
@@ -573,6 +589,7 @@ CASES: Final[dict[str, tuple[Case, tuple[int, ...]]]] = {
     "/debug/queue": (queue_is_shown, (10_000,)),
     "/debug/cache": (cache_is_shown, (5_000, 150_000)),
     "/debug/explain": (pod_is_explained, (50_000, 1_000)),
+    "/debug/explain of a pod with devices": (devices_are_explained, (5_000,)),
     "/debug/recording": (recording_is_fetched, (20_000, 150_000)),
     "/metrics": (metrics_are_scraped, (100,)),
     "/metrics/resources": (resources_are_scraped, (150_000,)),

@@ -31,7 +31,7 @@ _Object = dict[str, Any]
 def main(nodes: int, questions: int) -> None:
     """Time questions about a pod whose claim finds no devices."""
     profiles = Profiles(None)
-    found = objects_from_documents((f"o{i}", each) for i, each in enumerate(_objects(nodes)))
+    found = objects_from_documents((f"o{i}", each) for i, each in enumerate(devices_in_use(nodes)))
     cluster = profiles.load(found)
     [pod] = cluster.waiting
     explainer = Explainer(cluster.engine, profiles.framework_of)
@@ -47,7 +47,7 @@ def main(nodes: int, questions: int) -> None:
         click.echo(f"{depth.name.lower()}: median {median(times):.0f} ms, most {max(times):.0f} ms")
 
 
-def _objects(nodes: int) -> Iterator[_Object]:
+def devices_in_use(nodes: int) -> Iterator[_Object]:
     selectors = [{"cel": {"expression": f'device.driver == "{_DRIVER}"'}}]
     yield _made("DeviceClass", "gpu", {"selectors": selectors})
     for node in (f"node-{number}" for number in range(nodes)):

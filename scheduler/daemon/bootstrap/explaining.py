@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from typing import TypeVar
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from scheduler.api.pods import PodInfo
 from scheduler.clock import Clock
 from scheduler.daemon.serving.endpoints import DebugQuery
-from scheduler.kernel.answers.ahead import Steps
 from scheduler.kernel.answers.estimate import (
     estimate,
     may_be_estimated,
@@ -20,10 +21,12 @@ from scheduler.kernel.answers.estimate import (
 from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.answers.judgement import Judgement
 from scheduler.kernel.answers.scheduling_state import scheduling_state_of
-from scheduler.kernel.answers.waiting_model import Estimate
-from scheduler.kernel.answers.why import Depth
+from scheduler.kernel.answers.why import Depth, changes_in_steps
 from scheduler.kernel.engine import Engine
-from scheduler.kernel.framework.runtime import Framework
+from scheduler.kernel.framework.runtime import Framework, PluginError
+from scheduler.kernel.framework.steps import Steps
+
+_T = TypeVar("_T")
 
 
 class LiveExplainer:
@@ -60,8 +63,8 @@ class LiveExplainer:
             if pod is None:
                 return None
             attempt = self._engine.attempts.of(pod.uid)
-            depth = Depth.CHANGES if question.changes else Depth.CHECKS
-            judgement = self._explainer.judge(pod if attempt is None else attempt.pod, depth)
+            asked = pod if attempt is None else attempt.pod
+            judgement = self._explainer.judge(asked, Depth.CHECKS)
             self._explainer.forget()
             scheduling_state = scheduling_state_of(
                 pod, self._engine, times_of(self._clock), leading=self._is_leading()
@@ -70,11 +73,24 @@ class LiveExplainer:
                 judgement, summary=replace(judgement.summary, scheduling_state=scheduling_state)
             )
             await asyncio.sleep(0)
+            if question.changes and told.summary.checks is not UNSET:
+                told = await self._with_changes(told, asked)
             if question.estimate and attempt is None:
                 told = await self._with_estimate(told, pod)
             if question.nodes or question.all_nodes:
                 return b'{"pods":[%b]}\n' % told.json(question.nodes)
             return b'{"pods":[%b]}\n' % told.short_json()
+
+    async def _with_changes(self, judged: Judgement, pod: PodInfo) -> Judgement:
+        """The answer with what would help; in many short steps."""
+        try:
+            found = await _step_by_step(
+                changes_in_steps(self._engine, self._framework_of(pod), pod)
+            )
+        except PluginError:
+            return judged
+        summary = replace(judged.summary, changes=found.changes, guesses=found.guesses)
+        return replace(judged, summary=summary)
 
     async def _with_estimate(self, judged: Judgement, pod: PodInfo) -> Judgement:
         """The answer with the time when the pod fits, or ends; in many short steps."""
@@ -93,13 +109,13 @@ class LiveExplainer:
         return next(iter(frameworks.values())) if own is None else own
 
 
-async def _step_by_step(steps: Steps[Estimate | None]) -> Estimate | None:
+async def _step_by_step(steps: Steps[_T]) -> _T:
     """Make steps, with room for others in between."""
     while True:
         try:
             next(steps)
         except StopIteration as end:
-            found: Estimate | None = end.value
+            found: _T = end.value
             return found
         await asyncio.sleep(0)
 

@@ -6,10 +6,10 @@ plugins look at counts, and members of a group are placed one after the other, a
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from random import Random
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
 import numpy as np
 from msgspec.structs import replace
@@ -24,13 +24,10 @@ from scheduler.kernel.engine.algorithm import ScheduleResult, SchedulingAlgorith
 from scheduler.kernel.framework.events import POD_KIND
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
+from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.snapshot import PodAdded, PodRemoved
 
-_T = TypeVar("_T")
 Indices: TypeAlias = NDArray[np.intp]
-
-Steps: TypeAlias = Generator[None, None, _T]
-"""Short steps to an answer; others may run in between."""
 
 MOST_AT_ONCE: Final = 128
 """So many pods come or go within one step."""

@@ -38,7 +38,7 @@ _ANY_PRIORITY: Final = 2**31
 """More than any pod has."""
 
 
-def uncordon(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
+def uncordon(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
     """A cordoned node that nothing else is against."""
     rows = every.rejected_by_none_but(NodeUnschedulable.NAME, TaintToleration.NAME)
     rows = np.intersect1d(rows, every.rejected_by(NodeUnschedulable.NAME))
@@ -51,9 +51,10 @@ def uncordon(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
         if found:
             yield change_of([Uncordon(node.metadata.name)], found)
             return
+        yield None
 
 
-def set_labels(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
+def set_labels(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
     """The fewest labels that a node lacks to be what the pod wants."""
     rows = every.rejected_by_none_but(NodeAffinity.NAME)
     for row, edits in fewest_labels(trials.pod, every.snapshot, rows, _NODES_TRIED):
@@ -66,9 +67,10 @@ def set_labels(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
             needed = trials.needed(edits, fits)
             yield change_of(needed, trials.nodes_with(_labelled(node, needed)))
             return
+        yield None
 
 
-def evict(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
+def evict(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
     """The pods that would have to go from one node, whatever their priority."""
     found = every.found
     if every.outright or found.attempt is None or found.verdicts is None:
@@ -95,6 +97,7 @@ def evict(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
         return len(rows_without(some)) > 0
 
     tried = Candidates(every.snapshot, dry_run.run(rows, len(rows)))
+    yield None
     fewest = sorted(tried, key=lambda c: (len(c.victims), c.victims[0].priority, c.node_name))
     for candidate in fewest[:_NODES_TRIED]:
         if len(candidate.victims) <= _MOST_VICTIMS and fits(candidate.victims):
@@ -103,9 +106,10 @@ def evict(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
             edits = [EvictPod(v.key, candidate.node_name, v.priority) for v in needed]
             yield trials.change(edits, rows_without(needed))
             return
+        yield None
 
 
-def add_nodes(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
+def add_nodes(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
     """A node like the smallest one that would do if it were empty."""
     rows = _clearable(every, every.snapshot.table.live_rows())
     rows = np.intersect1d(rows, rows_if_free(every, trials))
@@ -115,6 +119,7 @@ def add_nodes(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
         if found:
             yield change_of([AddNodes(node.metadata.name, 1)], found)
             return
+        yield None
 
 
 def nodes_for_all(trials: Trials, like: str, pods: int) -> int | None:

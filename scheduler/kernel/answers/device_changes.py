@@ -20,6 +20,7 @@ from scheduler.kernel.answers.trials import Rows, Trials
 from scheduler.kernel.devices.decision import DeviceDecision
 from scheduler.kernel.devices.obstacles import pods_of
 from scheduler.kernel.framework.obstacles import DeviceObstacle
+from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.plugins.dynamic_resources import DynamicResources
 from scheduler.kernel.plugins.node_resources_fit import NodeResourcesFit
 from scheduler.kernel.snapshot import Snapshot
@@ -33,19 +34,17 @@ _MOST_ATOMS: Final = 8
 _NAME: Final = DynamicResources.NAME
 
 
-def lower_counts(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
+def lower_counts(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
     """The most devices of one request that the pod can have."""
     written = _written(every, trials)
     for obstacle in _requests(trials) if written is not None else ():
         if written is not None and obstacle.claim in written.templates:
-            change = _lower_count(obstacle, written, trials)
-            if change is not None:
-                yield change
+            yield (yield from _lower_count(obstacle, written, trials))
 
 
 def _lower_count(
     obstacle: DeviceObstacle, written: Written, trials: Trials
-) -> SuggestedChange | None:
+) -> Steps[SuggestedChange | None]:
     wanted = obstacle.wanted or 0
     where = obstacle.claim, written.templates[obstacle.claim], obstacle.request
 
@@ -57,9 +56,11 @@ def _lower_count(
     for count in (obstacle.most, 1):
         if low < count < high:
             low, high = (count, high) if len(rows_with(count)) else (low, count)
+            yield
     while 0 < low < high - 1 and low < obstacle.most:
         middle = (low + high) // 2
         low, high = (middle, high) if len(rows_with(middle)) else (low, middle)
+        yield
     return trials.change([LowerCount(*where, wanted, low)], rows_with(low)) if low else None
 
 
@@ -76,7 +77,7 @@ def lower_extended_resources(every: EveryCheck, trials: Trials) -> Iterator[Sugg
                 yield trials.change([lower], trials.rows(applied(trials.pod.spec, [lower])))
 
 
-def loosen_selectors(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
+def loosen_selectors(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
     """A selector with a value that devices have, of each the one that asks for most."""
     written = _written(every, trials)
     if written is None or trials.supposed is None:
@@ -85,12 +86,12 @@ def loosen_selectors(every: EveryCheck, trials: Trials) -> Iterator[SuggestedCha
     for edits in selectors_loosened(written, columns):
         for edit in edits:
             rows = _rows_with(trials, written, [edit])
+            yield trials.change([edit], rows) if len(rows) else None
             if len(rows):
-                yield trials.change([edit], rows)
                 break
 
 
-def change_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
+def change_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
     """The fewest selectors and constraints to change, and taints to tolerate."""
     written = _written(every, trials)
     if written is None:
@@ -100,11 +101,11 @@ def change_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange
     def try_edits(some: Sequence[ClaimEdit]) -> Rows:
         return _rows_with(trials, written, some)
 
-    for edits, rows in trials.smallest_sets(atoms, try_edits, lambda: ()):
-        yield trials.change(edits, rows)
+    for found in trials.smallest_sets(atoms, try_edits, lambda: ()):
+        yield None if found is None else trials.change(*found)
 
 
-def free_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
+def free_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
     """The fewest claims of others to free on one node, with the pods that use them."""
     supposed = trials.supposed
     decision = _decision(every)
@@ -136,6 +137,7 @@ def free_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
             name = world.table.names[node.row]
             edits = [FreeClaim(c.key, pods_of(c), name, _devices_of(c)) for c in needed]
             best = trials.change(edits, rows_without(needed))
+        yield None
     if best is not None:
         yield best
 

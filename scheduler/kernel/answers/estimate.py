@@ -6,7 +6,7 @@ has binary digits, and a bounded number in the end. Other waiting pods are left 
 may take the room first.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from scheduler.api.objects import controller_of
 from scheduler.api.pod_shape import DEVICES
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.answers.ahead import Ahead, Indices, Steps
+from scheduler.kernel.answers.ahead import Ahead, Indices
 from scheduler.kernel.answers.judgement import Judgement
 from scheduler.kernel.answers.waiting_model import Estimate, PodEnd
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
@@ -26,6 +26,7 @@ from scheduler.kernel.engine import Engine
 from scheduler.kernel.framework.placements import Placements
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.status import Status
+from scheduler.kernel.framework.steps import Steps
 
 MOST_LOOKS: Final = 8192
 """So often a node is looked for at most before what is known must do."""
@@ -68,16 +69,6 @@ class _Ending(msgspec.Struct, frozen=True):
 
     pod: PodInfo
     end: ExpectedEnd
-
-
-def finished(steps: Generator[None, None, Estimate | None]) -> Estimate | None:
-    """Make all steps at once."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            found: Estimate | None = end.value
-            return found
 
 
 def pod_end(engine: Engine, pod: PodInfo, now: float) -> PodEnd | None:

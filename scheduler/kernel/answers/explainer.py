@@ -17,7 +17,6 @@ from scheduler.kernel.answers.devices import devices_taken
 from scheduler.kernel.answers.edits import AddNodes
 from scheduler.kernel.answers.estimate import (
     estimate,
-    finished,
     may_be_estimated,
     pod_end,
     with_end,
@@ -54,6 +53,7 @@ from scheduler.kernel.framework.interface import Reason
 from scheduler.kernel.framework.runtime import Feasibility, Framework, PluginError, Verdicts
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
 from scheduler.kernel.framework.status import Code, Status
+from scheduler.kernel.framework.steps import finished
 from scheduler.kernel.plugins.default_preemption import MESSAGE_PREFIX
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.kernel.volumes.catalog import VolumeCatalog

@@ -75,18 +75,18 @@ def add_tolerations(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChan
             yield trials.change(needed, trials.rows(applied(spec, needed)))
 
 
-def drop_rules(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
+def drop_rules(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
     """The fewest demands of the pod without which it would fit."""
     if not len(every.rejected_by_none_but(*RULED)):
         return
     spec = trials.pod.spec
     rules = [rule for rule in rules_of(trials.pod) if rule.plugin in every.names][:_MOST_RULES]
-    for drops, rows in trials.smallest_sets(
+    for found in trials.smallest_sets(
         [rule.drop for rule in rules],
         lambda some: trials.rows(applied(spec, some)),
         lambda: likely_sets(rules, trials),
     ):
-        yield trials.change(drops, rows)
+        yield None if found is None else trials.change(*found)
 
 
 def several(

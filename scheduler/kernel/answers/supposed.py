@@ -13,9 +13,16 @@ from scheduler.kernel.framework.runtime.shared_states import SharedStates
 from scheduler.kernel.snapshot import Snapshot
 
 
-def supposed_devices(engine: Engine) -> "SupposedDevices | None":
-    """What may be supposed of an engine's devices; None where no plugin reads them."""
-    states = engine.core.states
+def supposed_devices(
+    engine: Engine, states: SharedStates | None = None
+) -> "SupposedDevices | None":
+    """What may be supposed of devices; None where no plugin reads them.
+
+    Args:
+        engine: knows them.
+        states: a copy of what it knows; None for itself.
+    """
+    states = engine.core.states if states is None else states
     catalog = states.known(ClaimCatalog)
     return None if catalog is None else SupposedDevices(catalog, engine.services, states)
 

@@ -117,8 +117,8 @@ class Trials:
         atoms: Sequence[_T],
         try_set: Callable[[Sequence[_T]], Rows],
         likely: Callable[[], Iterable[Sequence[_T]]],
-    ) -> Iterator[tuple[Sequence[_T], Rows]]:
-        """The sets of as few atoms as possible after which there are rows.
+    ) -> Iterator[tuple[Sequence[_T], Rows] | None]:
+        """The sets of as few atoms as possible after which there are rows; None between two tries.
 
         All sets of a size are tried while there are trials left for that; then likely ones only, in
         the order given, each without what is not needed.
@@ -131,9 +131,9 @@ class Trials:
             found = 0
             for chosen in combinations(atoms, size):
                 rows = try_set(chosen)
-                if len(rows) and found < _SETS_TOLD:
-                    found += 1
-                    yield chosen, rows
+                is_told = len(rows) and found < _SETS_TOLD
+                found += bool(is_told)
+                yield (chosen, rows) if is_told else None
             if found:
                 return
         for several in likely():

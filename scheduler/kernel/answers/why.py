@@ -3,7 +3,8 @@
 Judged beside the decisions, on the snapshot as it is: nothing is changed, remembered or counted.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from enum import Enum
 from typing import Final, TypeAlias
 from weakref import ref
@@ -30,18 +31,22 @@ from scheduler.kernel.answers.model import Guess, PodAnswer, SuggestedChange
 from scheduler.kernel.answers.requests import amount_of
 from scheduler.kernel.answers.smallest import add_tolerations, drop_rules, lower_requests, several
 from scheduler.kernel.answers.spelling import guesses
-from scheduler.kernel.answers.supposed import SupposedDevices
+from scheduler.kernel.answers.supposed import SupposedDevices, supposed_devices
 from scheduler.kernel.answers.trials import Trials, TrialsSpentError
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.cluster_copy import ClusterCopy
 from scheduler.kernel.framework.runtime import Feasibility, Framework, PluginError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
-from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.framework.steps import Steps, finished
+from scheduler.kernel.snapshot import PodRemoved, Snapshot
 
 MOST_TRIALS: Final = 128
 """So often the pod is judged as it might be for one kind of change, whatever it is made of."""
 _MOST_KNOWN: Final = 256
 """Answers kept for pods that are alike."""
 
-_Kind: TypeAlias = Callable[[EveryCheck, Trials], Iterator[SuggestedChange]]
+_Kind: TypeAlias = Callable[[EveryCheck, Trials], Iterator[SuggestedChange | None]]
+"""Changes of one kind; None where others may run before the search goes on."""
 _OF_THE_POD: Final[tuple[_Kind, ...]] = (lower_requests, add_tolerations, drop_rules)
 _OF_CLAIMS: Final[tuple[_Kind, ...]] = (
     lower_counts,
@@ -165,25 +170,61 @@ def explained(  # noqa: PLR0913, PLR0917 - what a pod is judged on, and what is 
     if depth is not Depth.CHANGES:
         return answer
     trials = Trials(framework, pod, snapshot, nominated, supposed, checks)
-    changes = tuple(smallest_changes(every, trials))
-    return replace(answer, changes=changes, guesses=tuple(_guesses(trials)))
+    return finished(_with_changes(answer, every, trials))
 
 
-def smallest_changes(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
+def changes_in_steps(engine: Engine, framework: Framework, pod: PodInfo) -> Steps[PodAnswer]:
+    """What would help a pod that fits nowhere, in many short steps, with decisions in between.
+
+    Args:
+        engine: knows the cluster; nothing of it is changed.
+        framework: the profile that decides about the pod.
+        pod: one that waits, or one with a node, as if it had none.
+
+    Returns:
+        An answer with changes and guesses, about the cluster as it was at the first step.
+
+    Raises:
+        PluginError: a plugin failed.
+    """
+    copy, seen = ClusterCopy(engine.core), engine.core.cache.get_pod(pod.uid)
+    if seen is not None and seen.node_name in copy.world.table.row_of:
+        copy.world.update([PodRemoved(seen)])
+    supposed = supposed_devices(engine, copy.states)
+    pod = pod.on_node("") if pod.node_name else pod
+    yield
+    return (yield from copy.steps(_changes_of(framework, pod, copy, supposed)))
+
+
+def _changes_of(
+    framework: Framework, pod: PodInfo, copy: ClusterCopy, supposed: SupposedDevices | None
+) -> Steps[PodAnswer]:
+    every = every_check(framework, pod, copy.world, copy.nominated)
+    checks = checks_of(every)
+    yield
+    trials = Trials(framework, pod, copy.world, copy.nominated, supposed, checks)
+    blank = PodAnswer(pod.key, framework.profile_name)
+    return (yield from _with_changes(blank, every, trials))
+
+
+def _with_changes(answer: PodAnswer, every: EveryCheck, trials: Trials) -> Steps[PodAnswer]:
+    changes = yield from smallest_changes(every, trials)
+    return replace(answer, changes=tuple(changes), guesses=tuple(_guesses(trials)))
+
+
+def smallest_changes(every: EveryCheck, trials: Trials) -> Steps[list[SuggestedChange]]:
     """Give changes kind by kind; mixed changes of the pod only if no single kind would do.
 
     A pod that needs a resource rarely does without it. So such a change is the pod's last one, and
     mixed ones are looked for beside it.
     """
-    of_the_pod = [change for kind in _OF_THE_POD for change in _of_kind(kind, every, trials)]
+    of_the_pod = yield from _of_kinds(_OF_THE_POD, every, trials)
     if all(map(_gives_up_a_resource, of_the_pod)):
-        mixed = _of_kind(several, every, trials)
+        mixed = yield from _of_kinds((several,), every, trials)
         of_the_pod += [change for change in mixed if change not in of_the_pod]
-    yield from sorted(of_the_pod, key=_gives_up_a_resource)
-    for kind in _OF_CLAIMS:
-        yield from _of_kind(kind, every, trials, MOST_CLAIM_TRIALS)
-    for kind in _OF_THE_CLUSTER:
-        yield from _of_kind(kind, every, trials)
+    of_claims = yield from _of_kinds(_OF_CLAIMS, every, trials, MOST_CLAIM_TRIALS)
+    of_the_cluster = yield from _of_kinds(_OF_THE_CLUSTER, every, trials)
+    return [*sorted(of_the_pod, key=_gives_up_a_resource), *of_claims, *of_the_cluster]
 
 
 def _gives_up_a_resource(change: SuggestedChange) -> bool:
@@ -191,14 +232,20 @@ def _gives_up_a_resource(change: SuggestedChange) -> bool:
     return any(not amount_of(edit) for edit in lowered)
 
 
-def _of_kind(
-    kind: _Kind, every: EveryCheck, trials: Trials, most: int = MOST_TRIALS
-) -> Iterator[SuggestedChange]:
-    trials.left = most
-    try:
-        yield from kind(every, trials)
-    except TrialsSpentError:
-        return
+def _of_kinds(
+    kinds: Iterable[_Kind], every: EveryCheck, trials: Trials, most: int = MOST_TRIALS
+) -> Steps[list[SuggestedChange]]:
+    """The changes of some kinds, of each as many as so many trials find."""
+    found: list[SuggestedChange] = []
+    for kind in kinds:
+        trials.left = most
+        with suppress(TrialsSpentError):
+            for change in kind(every, trials):
+                if change is not None:
+                    found.append(change)
+                yield
+        yield
+    return found
 
 
 def _guesses(trials: Trials) -> Iterator[Guess]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.attempt import Attempt
+from scheduler.kernel.engine.cluster_copy import ClusterCopy
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.group_step import COPIED, GroupStep, cost_of_look
 from scheduler.kernel.extender import Advice
@@ -93,36 +94,31 @@ class GroupTrial:
             PluginError: a shared state cannot be forked.
         """
         step.spend(COPIED)
-        core.catch_up()
         self._algorithm = core.algorithm
-        self._services = core.services
         self._step = step
         self._advice = advice
-        self.world = core.snapshot.copy()
+        self._copy = ClusterCopy(core)
+        self.world = self._copy.world
         # It is a cluster of its own: equal members share their columns in it.
         self.world.is_fork = False
         self.framework = attempts[0].framework.beside()
-        self._states = core.states.fork()
+        self._states = self._copy.states
         self._members = [each.queued.pod_info for each in attempts]
         self.parts: Sequence[NDArray[np.intp] | None] = (None,)
         self.places: Mapping[str, str] = {}
         self._is_nominated = is_nominated
-        self.nominated = _nominations(core.queue.nominator, self._members if is_nominated else ())
+        self.nominated = self._copy.nominated
+        for pod in self._members if is_nominated else ():
+            # It has lost its nomination to a place in this attempt.
+            if self.nominated.node_of(pod.uid) is None:
+                _nominate_again(self.nominated, pod)
 
     def steps(self, work: Steps[_T]) -> Steps[_T]:
         """Do work for which plugins see the trial in place of the cluster.
 
         Gives way where the step at hand is over, whatever happens to the cluster meanwhile.
         """
-        while True:
-            with self._services.on_fork(self.world, self._states):
-                try:
-                    while not self._step.is_over:
-                        next(work)
-                except StopIteration as end:
-                    found: _T = end.value
-                    return found
-            yield
+        return self._copy.steps(work, lambda: self._step.is_over)
 
     @property
     def looks(self) -> int:
@@ -234,19 +230,6 @@ class GroupTrial:
     def _fails_like(self, failing: PodInfo, pod: PodInfo) -> bool:
         """Whether a member fits nowhere because an equal one did, and none was placed since."""
         return pod.kind is failing.kind and self.framework.decides_alike(pod)
-
-
-def _nominations(known: NominatedPods, members: Sequence[PodInfo]) -> NominatedPods:
-    """A copy of all nominations, with those that members have lost to a place in this attempt."""
-    copy = NominatedPods()
-    copy.end_if_started = known.end_if_started
-    for node in known:
-        for pod in known.nominated_pods_for_node(node):
-            copy.nominate(pod, node, known.needed_at(pod.uid))
-    for pod in members:
-        if known.node_of(pod.uid) is None:
-            _nominate_again(copy, pod)
-    return copy
 
 
 def _nominate_again(nominated: NominatedPods, pod: PodInfo) -> None:

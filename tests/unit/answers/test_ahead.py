@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from scheduler.kernel.answers.estimate import estimate, finished
+from scheduler.kernel.answers.estimate import estimate
 from scheduler.kernel.answers.waiting_model import Estimate
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
+from scheduler.kernel.framework.steps import finished
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import objects_from_documents
 from tests.support.device_manifests import (

@@ -18,10 +18,11 @@ from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo
 from scheduler.config.load import default_configuration
 from scheduler.kernel.answers import ahead, estimate as module
-from scheduler.kernel.answers.estimate import estimate, finished
+from scheduler.kernel.answers.estimate import estimate
 from scheduler.kernel.answers.waiting_model import Estimate
 from scheduler.kernel.ends.times import text_of
 from scheduler.kernel.framework.events import POD_GROUP_KIND
+from scheduler.kernel.framework.steps import finished
 from scheduler.tools.offline.cluster import DEFAULT_PROFILE, ClusterState, Profiles
 from scheduler.tools.offline.reading import ClusterObjects
 from scheduler.tools.offline.simulate import simulate

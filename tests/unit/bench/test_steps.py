@@ -33,6 +33,7 @@ SMALL: dict[str, tuple[int, ...]] = {
     "/debug/queue": (400,),
     "/debug/cache": (400, 4_000),
     "/debug/explain": (400, 40),
+    "/debug/explain of a pod with devices": (40,),
     "/debug/recording": (1_000, 4_000),
     "/metrics": (40,),
     "/metrics/resources": (4_000,),

@@ -2,12 +2,20 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
+import msgspec
+
+from scheduler.api.pods import PodInfo
 from scheduler.config.load import default_configuration
 from scheduler.daemon.bootstrap.explaining import LiveExplainer
 from scheduler.daemon.serving.endpoints import DebugQuery
-from scheduler.kernel.engine.events import ObjectSet
+from scheduler.kernel.answers.explainer import Explainer
+from scheduler.kernel.answers.why import Depth
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine.events import ObjectGone, ObjectSet, Tick
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import ClusterObjects
 from tests.support.builders import make_node, make_pod_info
@@ -51,3 +59,68 @@ def test_a_daemon_estimates_when_a_pod_fits_if_it_is_asked_to() -> None:
     assert with_it["estimate"]["time"] == END
     assert [each["pod"] for each in with_it["estimate"]["ends"]] == ["default/running"]
     assert between > 3
+
+
+def _cluster() -> tuple[Engine, PodInfo]:
+    """A pod that fits nowhere, for several reasons."""
+    objects = ClusterObjects()
+    objects.nodes = [
+        make_node(f"n{number}", labels={"disk": "ssd"}, allocatable={"cpu": "4"})
+        for number in range(3)
+    ]
+    objects.nodes.append(make_node("closed", unschedulable=True, labels={"disk": "ssd"}))
+    objects.pods = [
+        make_pod_info(f"running{number}", node_name=f"n{number}", requests={"cpu": "3"})
+        for number in range(3)
+    ]
+    waiting = make_pod_info("waiting", requests={"cpu": "2"}, node_selector={"disk": "sdd"})
+    objects.pods.append(waiting)
+    return Profiles(default_configuration("stowage")).load(objects).engine, waiting
+
+
+def _asked(between: Callable[[Engine, int], None]) -> tuple[dict[str, Any], int]:
+    """The answer with changes, and how many steps it took; something happens between them."""
+    engine, waiting = _cluster()
+    explainer = LiveExplainer(engine, {waiting.key: waiting}, lambda: True, FakeClock())
+    answering = explainer.explain(DebugQuery(waiting.key, changes=True))
+    steps = 0
+    while True:
+        try:
+            answering.send(None)
+        except StopIteration as end:
+            engine.validate()
+            return json.loads(end.value)["pods"][0], steps
+        steps += 1
+        between(engine, steps)
+
+
+def test_changes_take_many_steps_and_are_those_of_one() -> None:
+    """As the command finds them in one go."""
+    engine, waiting = _cluster()
+    framework = next(iter(engine.core.frameworks.values()))
+    whole = Explainer(engine, lambda _: framework).explain(waiting, Depth.CHANGES)
+
+    told, steps = _asked(lambda engine, step: None)
+
+    assert steps > 8
+    assert told["changes"] == json.loads(msgspec.json.encode(whole.changes))
+    assert told["guesses"] == json.loads(msgspec.json.encode(whole.guesses))
+    assert {"several", "addNodes"} & {change["kind"] for change in told["changes"]}
+
+
+def test_changes_are_about_the_cluster_as_it_was() -> None:
+    """Meanwhile all nodes are replaced, one after the other, and pods come and go."""
+
+    def between(engine: Engine, step: int) -> None:
+        if 2 <= step < 5:
+            name = f"n{step - 2}"
+            engine.handle(ObjectGone("nodes", "", name, f"uid-{name}"), 1.0)
+            engine.handle(ObjectSet("nodes", make_node(f"new{step}")), 1.0)
+            engine.handle(ObjectSet("pods", make_pod_info(f"p{step}", node_name="closed")), 1.0)
+        engine.handle(Tick(), 1.0 + step)
+
+    calm, _ = _asked(lambda engine, step: None)
+    told, _ = _asked(between)
+
+    assert told["changes"] == calm["changes"]
+    assert told["guesses"] == calm["guesses"]

@@ -103,6 +103,15 @@ class NominatedPods:
         """The names of the nodes that pods are nominated to."""
         return iter(self._pods_by_node)
 
+    def copy(self) -> "NominatedPods":
+        """The same nominations, which change by themselves."""
+        copy = NominatedPods()
+        copy.end_if_started = self.end_if_started
+        for node in self:
+            for pod in self.nominated_pods_for_node(node):
+                copy.nominate(pod, node, self.needed_at(pod.uid))
+        return copy
+
     def nominated_pods_for_node(self, node_name: str) -> Collection[PodInfo]:
         """The pods nominated to a node, in order of their nomination."""
         return self._pods_by_node.get(node_name, _NO_PODS).values()
