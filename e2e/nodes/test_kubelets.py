@@ -14,6 +14,7 @@ from typing import Final
 import pytest
 import yaml
 
+from e2e.nodes.devices import CLAIM, devices, dra_driver, given_devices
 from e2e.nodes.lab import Lab, is_ready
 from e2e.nodes.node import Node
 from e2e.nodes.test_manifests import labelled, running
@@ -25,7 +26,6 @@ BOX: Final = "box:1"
 _HOSTNAME: Final = "kubernetes.io/hostname"
 _STATIC: Final = "/var/lib/kubelet/manifests"
 _DEVICE: Final = "e2e.stowage.dev/device"
-_DRIVER: Final = "dra.e2e.stowage.dev"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -309,9 +309,7 @@ def test_a_device_plugin(lab: Lab) -> None:
 
 def test_claims(lab: Lab) -> None:
     """Pods of a template run with a device each; the next waits, and runs when one of them goes."""
-    claims = [{"name": "device", "resourceClaimTemplateName": "one"}]
-    uses = {"claims": [{"name": "device"}]}
-    ours = replicated("ours", resources=uses, resourceClaims=claims)
+    ours = replicated("ours", **CLAIM)
     ours["spec"]["replicas"] = 2
     with dra_driver(lab.node("node-2"), lab), lab.applied_text(text(*devices(), ours)):
         wait_for(lambda: len(alive(lab, "app=ours")) == 2, "two pods", 60)
@@ -319,7 +317,7 @@ def test_claims(lab: Lab) -> None:
         assert {each["spec"]["nodeName"] for each in alive(lab, "app=ours")} == {"node-2"}
         assert sorted(given_devices(lab)) == ["device-0", "device-1"]
 
-        with lab.applied_text(text(pod("next", resources=uses, resourceClaims=claims))):
+        with lab.applied_text(text(pod("next", **CLAIM))):
             wait_for(lambda: "cannot allocate all claims" in message(lab, "next"), "it to wait", 60)
             lab.kubectl("scale", "deployment/ours", "--replicas=1")
             ready(lab, "next")
@@ -390,48 +388,6 @@ def kubelet_off(node: Node) -> Iterator[None]:
     finally:
         if "kubelet" not in node.programs:
             node.start_kubelet()
-
-
-@contextmanager
-def dra_driver(node: Node, lab: Lab) -> Iterator[None]:
-    """A driver with two devices on a node; it stays until kubelet has given back every claim."""
-    node.start_dra_driver(_DRIVER, 2)
-    try:
-        yield
-        wait_for(lambda: not lab.get("resourceclaims")["items"], "the claims to go", 60)
-    finally:
-        node.programs.pop("dra-driver").stop()
-        lab.kubectl("delete", "resourceslices", f"--field-selector=spec.driver={_DRIVER}")
-
-
-def devices() -> list[Json]:
-    """The class of the driver's devices, and a template of claims for one."""
-    version = "resource.k8s.io/v1"
-    selector = {"cel": {"expression": f'device.driver == "{_DRIVER}"'}}
-    request = {"name": "any", "exactly": {"deviceClassName": "e2e"}}
-    return [
-        {
-            "apiVersion": version,
-            "kind": "DeviceClass",
-            "metadata": {"name": "e2e"},
-            "spec": {"selectors": [selector]},
-        },
-        {
-            "apiVersion": version,
-            "kind": "ResourceClaimTemplate",
-            "metadata": {"name": "one", "namespace": "default"},
-            "spec": {"spec": {"devices": {"requests": [request]}}},
-        },
-    ]
-
-
-def given_devices(lab: Lab) -> list[str]:
-    """The devices that claims have, one entry for each that has it."""
-    return [
-        result["device"]
-        for claim in lab.get("resourceclaims")["items"]
-        for result in claim["status"].get("allocation", {}).get("devices", {}).get("results", ())
-    ]
 
 
 def bind(lab: Lab, name: str, node: str) -> None:

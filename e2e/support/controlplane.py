@@ -86,6 +86,7 @@ class ControlPlane:
         self.server = ""
         self.api_server: Program | None = None
         self._etcd: Program | None = None
+        self._controller_manager: Program | None = None
         self._etcd_ports: tuple[int, int] = (0, 0)
         self._port = 0
         self.kubeconfig = self.directory / "admin.kubeconfig"
@@ -183,8 +184,11 @@ class ControlPlane:
         """Goes back to a backup: API server and etcd end, and start again with the older state.
 
         Gives a moment at which neither was there: what was answered later, was answered anew.
+        A controller manager is started anew as well, since it would go on with what never happened.
         """
         assert self._etcd is not None, "there is an etcd between start and stop"
+        if self._controller_manager is not None:
+            self.stop_program(self._controller_manager)
         self.kill_api_server()
         self._etcd.kill()
         self.programs.remove(self._etcd)
@@ -193,6 +197,8 @@ class ControlPlane:
         moment = time.time()
         self._start_etcd(build(CONTROL_PLANE))
         self.start_api_server()
+        if self._controller_manager is not None:
+            self._start_controller_manager(build(CONTROL_PLANE))
         return moment
 
     # --- schedulers -------------------------------------------------------------------------------
@@ -379,7 +385,7 @@ class ControlPlane:
     def _start_controller_manager(self, binary: Path) -> None:
         kubeconfig = self.kubeconfig_for("system:kube-controller-manager")
         port = free_port()
-        controller_manager = self._run(
+        controller_manager = self._controller_manager = self._run(
             binary,
             "kube-controller-manager",
             f"--kubeconfig={kubeconfig}",
