@@ -23,7 +23,7 @@ from e2e.support.waiting import wait_for
 from e2e.test_explain import answers, ask
 
 CONTROLLERS = DEVICE_CONTROLLERS
-SECONDS = 90
+SECONDS = 180
 """For everything to be bound, or gone, after something went wrong."""
 
 

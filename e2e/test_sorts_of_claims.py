@@ -27,7 +27,7 @@ from e2e.support.stowage import start_stowage
 from e2e.support.waiting import wait_for
 
 CONTROLLERS = DEVICE_CONTROLLERS
-SECONDS = 90
+SECONDS = 180
 NODE = "node-00000"
 WORN = {"key": "example.com/worn", "effect": "NoSchedule"}
 NUMA = "numa.example.org/node"
