@@ -12,6 +12,7 @@ from e2e.support.devices import (
     CONTROLLERS as DEVICE_CONTROLLERS,
     Devices,
     devices_of,
+    gpu_class,
     make_device_pod,
     readers_of,
 )
@@ -200,6 +201,51 @@ def test_the_scheduler_is_killed_between_two_writes(
         cluster.wait_until_bound(namespace, timeout_seconds=SECONDS)
         held.let_go.set()
         check(cluster, devices, namespace)
+        check_nothing_is_left(cluster, devices, namespace)
+
+    assert watch.doubles == []
+
+
+@pytest.mark.parametrize(
+    "held_at",
+    [
+        pytest.param(("PUT|PATCH", r"/resourceclaims/[^/]+/status"), id="claim made"),
+        pytest.param(("PUT|PATCH", r"/pods/p/status"), id="claim allocated"),
+        pytest.param(("POST", r"/pods/p/binding"), id="pod told, not bound"),
+    ],
+)
+def test_the_scheduler_is_killed_with_a_claim_of_its_own(
+    cluster: Cluster,
+    namespace: str,
+    devices: Devices,
+    run_stowage: StartStowage,
+    tmp_path: Path,
+    held_at: tuple[str, str],
+) -> None:
+    """The next one has one claim for the extended resource in the end, whatever was written."""
+    offer(cluster, devices, 2, 1)
+    of_name = gpu_class()["spec"] | {"extendedResourceName": "example.com/accelerator"}
+    devices.create("deviceclasses", "by-name", of_name)
+    method, path = held_at
+    held = Hold()
+    pod = make_pod("p", namespace=namespace)
+    pod["spec"]["containers"][0]["resources"] = {"limits": {"example.com/accelerator": "1"}}
+    with FaultProxy(scheduler_kubeconfig(cluster)) as proxy, devices.watched() as watch:
+        proxy.add(held, method=method, path=path, times=1)
+        first = run_stowage(proxy.kubeconfig(tmp_path / "proxy.kubeconfig"), name="first")
+        cluster.create_pods([pod])
+        wait_for(held.arrived.is_set, "the request to be on its way", SECONDS)
+        first.kill()
+        run_stowage(name="second")
+        cluster.wait_until_bound(namespace, timeout_seconds=SECONDS)
+        held.let_go.set()
+
+        [claim] = devices.claims(namespace)
+        bound = cluster.pod(namespace, "p")
+        made = bound["status"]["extendedResourceClaimStatus"]["resourceClaimName"]
+        assert claim["metadata"]["name"] == made
+        assert readers_of(claim) == ["p"]
+        assert [pool for _, pool, _ in devices_of(claim)] == [bound["spec"]["nodeName"]]
         check_nothing_is_left(cluster, devices, namespace)
 
     assert watch.doubles == []

@@ -2,12 +2,14 @@
 
 Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go (EventsToRegister,
 isSchedulableAfterClaimChange, isSchedulableAfterPodChange) v1.36.3.
+Differs: a claim that goes with its devices wakes pods; upstream's wait for the flush then.
 """
 
 from collections.abc import Callable
 from typing import Final
 
 from scheduler.api.devices import ResourceClaim
+from scheduler.api.objects import controller_of
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.devices.pod_claims import ClaimProblem, claims_of
@@ -37,11 +39,23 @@ def events(catalog: Callable[[], ClaimCatalog]) -> tuple[ClusterEventWithHint, .
             return QueueingHint.SKIP
         return QueueingHint.SKIP if _claims(new, catalog()) is None else QueueingHint.QUEUE
 
+    def after_claim_deletion(pod: PodInfo, old: ResourceClaim, new: None) -> QueueingHint:
+        del new
+        owner = controller_of(old.metadata)
+        is_its = owner is not None and owner.uid == pod.uid
+        is_free = old.status.allocation is not None and _claims(pod, catalog()) is not None
+        return QueueingHint.QUEUE if is_its or is_free else QueueingHint.SKIP
+
     return (
         ClusterEventWithHint(ClusterEvent(EventResource.NODE, _NODE)),
         ClusterEventWithHint(
             ClusterEvent(EventResource.RESOURCE_CLAIM, _ADD_OR_UPDATE),
             after_claim_change,
+            reads_pod_shape_only=False,
+        ),
+        ClusterEventWithHint(
+            ClusterEvent(EventResource.RESOURCE_CLAIM, ActionType.DELETE),
+            after_claim_deletion,
             reads_pod_shape_only=False,
         ),
         ClusterEventWithHint(

@@ -1034,6 +1034,18 @@ def test_what_changes_of_claims_wake_a_pod(
     assert hint(pod_of("c", "missing"), old, new) is QueueingHint.SKIP
 
 
+def test_a_claim_that_goes_wakes_a_pod() -> None:
+    """Its own, as one for an extended resource that cannot be used, and any that had devices."""
+    world = World()
+    hint = hint_of(world, EventResource.RESOURCE_CLAIM, ActionType.DELETE)
+
+    assert hint(pod_of(), make_claim("x", on="a"), None) is QueueingHint.QUEUE
+    assert hint(pod_of(), make_claim("x"), None) is QueueingHint.SKIP
+    assert hint(pod_of(), make_claim("x", owner="p"), None) is QueueingHint.QUEUE
+    assert hint(pod_of(), make_claim("x", owner="q"), None) is QueueingHint.SKIP
+    assert hint(pod_of("missing"), make_claim("x", on="a"), None) is QueueingHint.SKIP
+
+
 def test_a_pod_whose_claims_are_named_is_woken() -> None:
     """By its own change only."""
     world = World()
