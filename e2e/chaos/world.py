@@ -12,7 +12,6 @@ from typing import Any, Self, TypeVar
 import aiohttp
 
 from e2e.chaos.checker import AUDIT_RULES, Census, Rewind
-from e2e.chaos.devices import CONTROLLERS, claim_names, lacks_claim
 from e2e.chaos.load import FOREIGN, MAY_WAIT, PODS, TEAM, Load
 from e2e.chaos.replicas import LEASE, LEASE_SECONDS, Kind, Replica, grant_rights
 from e2e.support.cluster import Cluster
@@ -84,8 +83,6 @@ class World:
         options = Options(
             directory=self.kept,
             audit_rules=AUDIT_RULES,
-            controller_manager=True,
-            controllers=",".join(CONTROLLERS),
             api_server_arguments=(
                 f"--disable-admission-plugins={','.join(_NOT_ADMITTING)}",
                 "--audit-log-maxsize=1000",
@@ -184,19 +181,18 @@ class World:
     # --- what is there ----------------------------------------------------------------------------
 
     def waiting(self) -> list[Json]:
-        """The pods that could run, whose claims are made, and have no node."""
+        """The pods that could run and have no node."""
         return [
             pod
             for scheduler in ("stowage", TEAM)
             for pod in self._unbound(scheduler)
-            if MAY_WAIT not in pod["metadata"]["labels"] and not lacks_claim(pod)
+            if MAY_WAIT not in pod["metadata"]["labels"]
         ]
 
     def count(self) -> None:
-        """Takes down which pods there are, and which claims have devices."""
+        """Takes down which pods and claims of devices there are."""
         at = time.time()
-        claims = [each for each in self._listed(self.load.devices.claims) if devices_of(each)]
-        there = [*self._listed(PODS), *claims]
+        there = [*self._listed(PODS), *self._listed(self.load.devices.claims)]
         self.censuses.append(Census(at, frozenset(each["metadata"]["uid"] for each in there)))
 
     def unserved(self) -> list[str]:
@@ -206,13 +202,10 @@ class World:
         return [
             pod["metadata"]["name"]
             for pod in pods
+            for entry in pod["spec"].get("resourceClaims", ())
             if pod["spec"].get("nodeName")
-            and not all(_serves(claims.get(name), pod) for name in claim_names(pod))
+            and not _serves(claims.get(entry["resourceClaimName"]), pod)
         ]
-
-    def left_claims(self) -> list[str]:
-        """The claims that no pod has."""
-        return self.run(self.load.devices.left(self._listed(PODS)))
 
     def wait_for_foreign(self) -> None:
         """Waits until the other scheduler has placed what is its to place."""
