@@ -108,5 +108,5 @@ class KeptRoomMachine(RuleBasedStateMachine):
 
 TestKeptRoomLaw = KeptRoomMachine.TestCase
 TestKeptRoomLaw.settings = settings(
-    max_examples=25, stateful_step_count=20, deadline=None, derandomize=True
+    max_examples=15, stateful_step_count=20, deadline=None, derandomize=True
 )
