@@ -77,7 +77,7 @@ def test_every_kind_can_be_stored_and_listed() -> None:
 
     async def story(_sandbox: Sandbox, client: Client) -> None:
         for kind in KINDS:
-            root = f"/apis/{kind.group}/v1" if kind.group else "/api/v1"
+            root = f"/apis/{kind.api_version}" if kind.group else "/api/v1"
             scope = "/namespaces/default" if kind.namespaced else ""
             given = {"metadata": metadata, **contents.get(kind.key, {})}
             name = given["metadata"]["name"]
