@@ -52,7 +52,7 @@ class Rewind:
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """Which pods and claims of devices the API server showed when it was asked."""
+    """Which pods, and claims with devices, the API server showed when it was asked."""
 
     at: float
     uids: frozenset[str]
@@ -242,9 +242,10 @@ class Checker:
     def _take_claim(self, at: float, event: AuditEvent) -> None:
         claim = _decoded(event.response_object)
         if event.verb == "delete":
-            # The answer is the claim, or a status that names it.
-            uid = claim.get("details", {}).get("uid") or claim.get("metadata", {}).get("uid", "")
-            self._world.devices.take_back(uid)
+            # The answer is a status that names the claim, or the claim, if something keeps it.
+            if not claim.get("metadata", {}).get("finalizers"):
+                meta = claim.get("details") or claim["metadata"]
+                self._world.devices.take_back(meta.get("uid", ""))
             return
         for double in self._world.devices.give(claim, at):
             self._violated(at, "no device in two claims", double)

@@ -1,22 +1,35 @@
-"""Devices of the load: what drivers publish, what pods claim, and what is given back.
+"""Devices of the load: what drivers publish, and what pods ask for.
 
-It also is the controller of claims: a claim goes when its pod is gone. Pools are renewed all the
-time, with the same devices, so that any claim can be had at any time.
+Claims are of four kinds: one of a pod's own, by its name; one that the controller of claims makes
+from a template; one that the scheduler makes for an extended resource; and a few that pods share.
+The controller manager takes back what no pod uses, and deletes what was made for a pod.
+Pools are renewed all the time, with the same devices, so that any claim can be had at any time.
 """
 
-from collections.abc import Collection
+import datetime as dt
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from random import Random
+from types import MappingProxyType
 from typing import Final
 
 from e2e.support.api import Api
-from e2e.support.devices import CLASS, DRIVER, RESOURCE, gpu_class
+from e2e.support.devices import CLASS, CONTROLLERS as OF_CLAIMS, DRIVER, RESOURCE, gpu_class
 from e2e.support.objects import Json
 
-MOST: Final = 12
-"""Pods with devices: on some node the largest claim always finds what it wants."""
+KINDS: Final = ("claim-by-name", "claim-from-template", "extended", "claim-shared")
+"""Pods that have devices, by their label."""
+BY_NAME, FROM_TEMPLATE, EXTENDED, SHARED = KINDS
+MOST: Final = 10
+"""Pods with devices of their own: on some node the largest claim always finds what it wants."""
+CONTROLLERS: Final = tuple(each for each in OF_CLAIMS if "node" not in each)
+"""Those whose work the load does not do itself: of nodes it takes care."""
+_SHARED: Final = ("shared-a", "shared-b")
 _EACH: Final = 4
 _NUMA: Final = "numa.example.org/node"
 _SLICES: Final = f"{RESOURCE}/resourceslices"
+_EXTENDED: Final = "example.com/accelerator"
+_CLAIM_SECONDS: Final = 5.0
+"""The pod of a claim comes right after it; a claim that is older and has none is not wanted."""
 
 
 class Devices:
@@ -27,18 +40,38 @@ class Devices:
         self._draw = draw
         self._nodes = list(nodes)
         self._generations = dict.fromkeys(nodes, 1)
-        self.claims = f"{RESOURCE}/namespaces/{namespace}/resourceclaims"
+        self._namespace = f"{RESOURCE}/namespaces/{namespace}"
+        self.claims = f"{self._namespace}/resourceclaims"
 
     async def prepare(self) -> None:
-        """Publishes the devices, and a class for them."""
-        await self._api.post(f"{RESOURCE}/deviceclasses", gpu_class())
+        """Publishes the devices, and makes classes, templates and the claims that pods share."""
+        classes = [gpu_class(), gpu_class() | {"metadata": {"name": "by-resource"}}]
+        classes[1]["spec"] |= {"extendedResourceName": _EXTENDED}
+        await self._api.create_all(f"{RESOURCE}/deviceclasses", classes)
         await self._api.create_all(_SLICES, map(self._slice, self._nodes))
+        templates = [
+            {"metadata": {"name": name}, "spec": {"spec": {"devices": wanted()}}}
+            for name, wanted in _WANTED.items()
+        ]
+        await self._api.create_all(f"{self._namespace}/resourceclaimtemplates", templates)
+        for name in _SHARED:
+            await self._make_claim(name, _one())
 
-    async def claim(self, name: str) -> Json:
-        """Makes a claim, and returns what is to be merged into the specification of its pod."""
-        spec = self._draw.choice((_one, _pair, _either))()
-        await self._api.post(self.claims, {"metadata": {"name": name}, "spec": {"devices": spec}})
-        return {"resourceClaims": [{"name": "device", "resourceClaimName": name}]}
+    async def give(self, kind: str, pod: Json) -> None:
+        """Makes one of the kinds of a pod that has none yet."""
+        name = pod["metadata"]["name"]
+        if kind == BY_NAME:
+            await self._make_claim(name, self._draw.choice(list(_WANTED.values()))())
+            self._claim(pod, resourceClaimName=name)
+        elif kind == FROM_TEMPLATE:
+            self._claim(pod, resourceClaimTemplateName=self._draw.choice(list(_WANTED)))
+        elif kind == SHARED:
+            self._claim(pod, resourceClaimName=self._draw.choice(_SHARED))
+            # All of them must find room on the node of the first.
+            del pod["spec"]["containers"][0]["resources"]
+        else:
+            count = self._draw.choice(("1", "1", "2"))
+            pod["spec"]["containers"][0]["resources"]["limits"] = {_EXTENDED: count}
 
     async def renew(self) -> None:
         """Publishes one pool anew, or for the first time where the server was set back."""
@@ -47,11 +80,32 @@ class Devices:
         path = f"{_SLICES}/{node}"
         await self._api.patch(path, {"spec": self._slice(node)["spec"]})
 
-    async def give_back(self, names: Collection[str]) -> None:
-        """Deletes these claims, whatever holds them."""
-        for name in names:
-            await self._api.patch(f"{self.claims}/{name}", {"metadata": {"finalizers": None}})
-            await self._api.delete(f"{self.claims}/{name}")
+    async def remove_unused(self, pods: Iterable[Json]) -> None:
+        """Deletes the claims by name whose pods are gone."""
+        used = {name for pod in pods for name in claim_names(pod)}
+        for claim in await self._api.list_items(self.claims):
+            meta = claim["metadata"]
+            is_made = "ownerReferences" in meta or meta["name"] in _SHARED
+            if not is_made and meta["name"] not in used and age(claim) > _CLAIM_SECONDS:
+                await self._api.delete(f"{self.claims}/{meta['name']}")
+
+    async def left(self, pods: Iterable[Json]) -> list[str]:
+        """Names the claims that have devices, or were made, for none of these pods."""
+        used = {name for pod in pods for name in claim_names(pod)}
+        return [
+            claim["metadata"]["name"]
+            for claim in await self._api.list_items(self.claims)
+            if claim["metadata"]["name"] not in used
+            and (claim["metadata"]["name"] not in _SHARED or claim.get("status"))
+        ]
+
+    async def _make_claim(self, name: str, devices: Json) -> None:
+        body = {"metadata": {"name": name}, "spec": {"devices": devices}}
+        await self._api.post(self.claims, body)
+
+    @staticmethod
+    def _claim(pod: Json, **source: str) -> None:
+        pod["spec"]["resourceClaims"] = [{"name": "device", **source}]
 
     def _slice(self, node: str) -> Json:
         devices = [
@@ -60,6 +114,28 @@ class Devices:
         pool = {"name": node, "generation": self._generations[node], "resourceSliceCount": 1}
         spec = {"driver": DRIVER, "nodeName": node, "pool": pool, "devices": devices}
         return {"metadata": {"name": node}, "spec": spec}
+
+
+def claim_names(pod: Json) -> Iterator[str]:
+    """Names the claims of a pod; one that is still to be made has no name yet, which is ``""``."""
+    status = pod.get("status", {})
+    made = {each["name"]: each for each in status.get("resourceClaimStatuses", ())}
+    for entry in pod["spec"].get("resourceClaims", ()):
+        name = entry.get("resourceClaimName")
+        yield name or made.get(entry["name"], {}).get("resourceClaimName", "")
+    if pod["metadata"]["labels"].get("kind") == EXTENDED:
+        yield status.get("extendedResourceClaimStatus", {}).get("resourceClaimName", "")
+
+
+def lacks_claim(pod: Json) -> bool:
+    """Tells whether the controller of claims has not made the claim yet that a pod waits for."""
+    return "resourceClaims" in pod["spec"] and "" in claim_names(pod)
+
+
+def age(made: Json) -> float:
+    """Seconds since an object was made."""
+    created = dt.datetime.fromisoformat(made["metadata"]["creationTimestamp"])
+    return (dt.datetime.now(dt.UTC) - created).total_seconds()
 
 
 def _one() -> Json:
@@ -77,3 +153,9 @@ def _either() -> Json:
         {"name": "one", "deviceClassName": CLASS},
     ]
     return {"requests": [{"name": "r", "firstAvailable": alternatives}]}
+
+
+_WANTED: Final[Mapping[str, Callable[[], Json]]] = MappingProxyType(
+    {"one": _one, "pair": _pair, "either": _either}
+)
+"""What a claim may want; templates have these names."""

@@ -27,6 +27,8 @@ RECOVERY_SECONDS: Final = 15.0
 IN_TIME: Final = "every pod bound within 15 s after the last fault"
 _PATIENCE_SECONDS: Final = 90.0
 """When a pod that is not bound by then counts as lost."""
+_CLAIMS_SECONDS: Final = 90.0
+"""The garbage collector may look at everything anew before it deletes what has no owner."""
 _POLL_SECONDS: Final = 0.1
 _COMBINED_SHARE: Final = 0.25
 _REQUESTS_PER_SECOND: Final = 200
@@ -241,8 +243,7 @@ class Harness:
         except WaitedTooLongError:
             self._violated(IN_TIME, "; ".join(map(_why, world.waiting()[:5])))
         world.pause(2)
-        for name in world.unserved():
-            self._violated("every pod on a node has its devices", name)
+        self._judge_claims(world)
         for replica in world.replicas:
             self._judge_use(replica, before[replica.name])
             self._judge_log(replica)
@@ -263,6 +264,25 @@ class Harness:
         report.repeated_evictions = checker.repeated
         for problem, count in world.load.problems.most_common(5):
             print(f"the load met, {count} times: {problem}", flush=True)
+
+    def _judge_claims(self, world: World) -> None:
+        """Pods have what they claimed, and nothing is kept for pods that are gone."""
+        for name in world.unserved():
+            self._violated("every pod on a node has its devices", name)
+        self._await_claims(world, "with their pods")
+        world.run(world.load.end_pods_with_devices())
+        self._await_claims(world, "in the end")
+
+    def _await_claims(self, world: World, when: str) -> None:
+        def are_gone() -> bool:
+            world.run(world.load.devices.remove_unused(world.run(world.load.pods())))
+            return not world.left_claims()
+
+        try:
+            wait_for(are_gone, "claims without pods to go", _CLAIMS_SECONDS, 0.5)
+        except WaitedTooLongError:
+            what = f"{when}: {', '.join(world.left_claims())}"
+            self._violated("no claim is left behind", what)
 
     def _judge_use(self, replica: Replica, before: Use) -> None:
         after = _use_of(replica)

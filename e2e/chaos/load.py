@@ -2,6 +2,7 @@
 
 It also is the kubelets (pods being deleted go), the pod collector (pods of nodes that are gone go)
 and the volume controller (a volume that was promised to a claim is bound to it) of the cluster.
+Claims of devices are looked after by the real controllers.
 Each second it looks at what is there and mends it, so it minds no fault, not even a cluster that
 is set back. From a seed, every pod can run at any time, but for those labelled ``MAY_WAIT``.
 
@@ -11,7 +12,6 @@ PodDisruptionBudgets cover most of them.
 """
 
 import asyncio
-import datetime as dt
 from collections import Counter
 from collections.abc import Coroutine, Iterator
 from random import Random
@@ -19,7 +19,15 @@ from typing import Any, Final
 
 import aiohttp
 
-from e2e.chaos.devices import MOST as MOST_WITH_DEVICES, Devices
+from e2e.chaos.devices import (
+    BY_NAME,
+    EXTENDED,
+    FROM_TEMPLATE,
+    KINDS as WITH_DEVICES,
+    MOST as MOST_WITH_DEVICES,
+    Devices,
+    age,
+)
 from e2e.chaos.gangs import GANG, Gangs
 from e2e.support.api import Api, ApiRefusedError
 from e2e.support.objects import Json, make_node, make_pod
@@ -112,17 +120,28 @@ class Load:
         """Deletes some pods and creates others under their names at once."""
         pods = await self.pods()
         for pod in self._draw.sample(pods, min(count, len(pods))):
-            if pod["metadata"]["labels"].keys() & {"claim", "device", MAY_WAIT, GROUP, GANG}:
+            labels = pod["metadata"]["labels"]
+            if labels.keys() & {"claim", MAY_WAIT, GROUP, GANG} or labels["kind"] == BY_NAME:
                 continue
-            name = pod["metadata"]["name"]
+            kind, name = labels["kind"], pod["metadata"]["name"]
             await self._try(self._delete(f"{PODS}/{name}"))
-            await self._try(self._api.post(PODS, self._plain(name)))
+            again = self._plain(name)
+            if kind in WITH_DEVICES:
+                await self.devices.give(kind, again)
+                again["metadata"]["labels"]["kind"] = kind
+            await self._try(self._api.post(PODS, again))
 
     async def recreate_nodes(self, count: int) -> None:
         """Deletes some nodes and creates others under their names at once."""
         for index in self._draw.sample(range(_STABLE_NODES), count):
             await self._try(self._api.delete(f"{_NODES}/stable-{index:02}"))
             await self._try(self._api.post(_NODES, _node(index)))
+
+    async def end_pods_with_devices(self) -> None:
+        """Deletes all of them; what they had must be free then."""
+        for pod in await self.pods():
+            if pod["metadata"]["labels"]["kind"] in WITH_DEVICES:
+                await self._delete(f"{PODS}/{pod['metadata']['name']}")
 
     async def probe(self) -> str:
         """Creates a pod that any node takes, and answers its UID."""
@@ -150,7 +169,7 @@ class Load:
         if self._ticks % 2:
             work.append(self._bind_volumes(pods))
         else:
-            work.append(self._give_back(pods))
+            work.append(self.devices.remove_unused(pods))
         if self._ticks % 3 == 1:
             work.append(self.devices.renew())
         pause = _TICK_SECONDS / (len(work) + 1)
@@ -235,7 +254,7 @@ class Load:
         claims = {each["metadata"]["uid"]: each for each in await self._api.list_items(_CLAIMS)}
         for claim in claims.values():
             # The pod of a claim comes right after it.
-            if claim["metadata"]["name"] not in used and _age(claim) > _CLAIM_SECONDS:
+            if claim["metadata"]["name"] not in used and age(claim) > _CLAIM_SECONDS:
                 await self._delete(f"{_CLAIMS}/{claim['metadata']['name']}")
         volumes = await self._api.list_items(_VOLUMES)
         for volume in volumes:
@@ -256,16 +275,6 @@ class Load:
             elif there[name].get("status", {}).get("phase") not in ("Available", "Bound"):
                 await self._set_phase(name, "Available")
 
-    async def _give_back(self, pods: list[Json]) -> None:
-        """What the controller of claims does once their pods are gone."""
-        used = {pod["metadata"]["labels"].get("device") for pod in pods}
-        unused = [
-            claim["metadata"]["name"]
-            for claim in await self._api.list_items(self.devices.claims)
-            if claim["metadata"]["name"] not in used and _age(claim) > _CLAIM_SECONDS
-        ]
-        await self.devices.give_back(unused)
-
     async def _set_phase(self, volume: str, phase: str) -> None:
         await self._api.patch(f"{_VOLUMES}/{volume}/status", {"status": {"phase": phase}})
 
@@ -282,11 +291,10 @@ class Load:
 
     async def _create(self, kinds: Counter[str]) -> None:
         kind = self._draw.choices(
-            ("plain", "spread", *_GROUPS, *map(str, _PORTS), "claim", "device"),
-            (64, 8, 4, 4, 4, 4, 4, 4, 6),
+            ("plain", "spread", *_GROUPS, *map(str, _PORTS), "claim", *WITH_DEVICES),
+            (60, 8, 4, 4, 4, 4, 4, 4, 3, 4, 2, 2),
         )[0]
-        most = MOST_WITH_DEVICES if kind == "device" else _MOST_OF_A_KIND
-        if kind not in ("plain", "spread") and kinds[kind] >= most:
+        if kind not in ("plain", "spread") and self._are_enough(kind, kinds):
             kind = "plain"
         kinds[kind] += 1
         name = self._name("pod")
@@ -312,9 +320,8 @@ class Load:
             await self._api.post(_CLAIMS, _claim(name))
             source = {"persistentVolumeClaim": {"claimName": name}}
             spec["volumes"] = [{"name": "data", **source}]
-        elif kind == "device":
-            pod["metadata"]["labels"]["device"] = name
-            spec.update(await self.devices.claim(name))
+        elif kind in WITH_DEVICES:
+            await self.devices.give(kind, pod)
         elif kind != "plain":
             spec["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": int(kind)}]
         elif self._draw.random() < self.foreign_share:
@@ -322,6 +329,13 @@ class Load:
         elif self._draw.random() < _TEAM_SHARE:
             spec["schedulerName"] = TEAM
         await self._api.post(PODS, pod)
+
+    @staticmethod
+    def _are_enough(kind: str, kinds: Counter[str]) -> bool:
+        own = (BY_NAME, FROM_TEMPLATE, EXTENDED)
+        if kind in own:
+            return sum(kinds[each] for each in own) >= MOST_WITH_DEVICES
+        return kinds[kind] >= _MOST_OF_A_KIND
 
     def _plain(self, name: str) -> Json:
         cpu = self._draw.choice(("50m", "100m", "200m", "400m"))
@@ -391,11 +405,6 @@ def _node(index: int) -> Json:
     return make_node(
         f"stable-{index:02}", zone=f"zone-{index % 3 + 1}", allocatable={"memory": "8Gi"}
     )
-
-
-def _age(made: Json) -> float:
-    created = dt.datetime.fromisoformat(made["metadata"]["creationTimestamp"])
-    return (dt.datetime.now(dt.UTC) - created).total_seconds()
 
 
 def _claim(name: str) -> Json:

@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar
 import aiohttp
 
 from e2e.chaos.checker import AUDIT_RULES, Census, Rewind
+from e2e.chaos.devices import CONTROLLERS, claim_names, lacks_claim
 from e2e.chaos.load import FOREIGN, MAY_WAIT, PODS, TEAM, Load
 from e2e.chaos.replicas import LEASE, LEASE_SECONDS, Kind, Replica, grant_rights
 from e2e.support.cluster import Cluster
@@ -83,6 +84,8 @@ class World:
         options = Options(
             directory=self.kept,
             audit_rules=AUDIT_RULES,
+            controller_manager=True,
+            controllers=",".join(CONTROLLERS),
             api_server_arguments=(
                 f"--disable-admission-plugins={','.join(_NOT_ADMITTING)}",
                 "--audit-log-maxsize=1000",
@@ -181,18 +184,19 @@ class World:
     # --- what is there ----------------------------------------------------------------------------
 
     def waiting(self) -> list[Json]:
-        """The pods that could run and have no node."""
+        """The pods that could run, whose claims are made, and have no node."""
         return [
             pod
             for scheduler in ("stowage", TEAM)
             for pod in self._unbound(scheduler)
-            if MAY_WAIT not in pod["metadata"]["labels"]
+            if MAY_WAIT not in pod["metadata"]["labels"] and not lacks_claim(pod)
         ]
 
     def count(self) -> None:
-        """Takes down which pods and claims of devices there are."""
+        """Takes down which pods there are, and which claims have devices."""
         at = time.time()
-        there = [*self._listed(PODS), *self._listed(self.load.devices.claims)]
+        claims = [each for each in self._listed(self.load.devices.claims) if devices_of(each)]
+        there = [*self._listed(PODS), *claims]
         self.censuses.append(Census(at, frozenset(each["metadata"]["uid"] for each in there)))
 
     def unserved(self) -> list[str]:
@@ -202,10 +206,13 @@ class World:
         return [
             pod["metadata"]["name"]
             for pod in pods
-            for entry in pod["spec"].get("resourceClaims", ())
             if pod["spec"].get("nodeName")
-            and not _serves(claims.get(entry["resourceClaimName"]), pod)
+            and not all(_serves(claims.get(name), pod) for name in claim_names(pod))
         ]
+
+    def left_claims(self) -> list[str]:
+        """The claims that no pod has."""
+        return self.run(self.load.devices.left(self._listed(PODS)))
 
     def wait_for_foreign(self) -> None:
         """Waits until the other scheduler has placed what is its to place."""

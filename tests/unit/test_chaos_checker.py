@@ -234,6 +234,17 @@ def test_a_device_that_was_given_back(how: str) -> None:
     assert log.broken() == []
 
 
+def test_a_deleted_claim_that_a_finalizer_keeps() -> None:
+    """It has its device until it is emptied."""
+    log = Log()
+    log.claim("one", "gpu-0")
+    metadata = {"name": "one", "uid": "uid-one", "finalizers": ["delete-protection"]}
+    log.add(ADMIN, "delete", "resourceclaims", "one", answered={"metadata": metadata})
+    log.claim("two", "gpu-0")
+
+    assert log.broken() == ["no device in two claims"]
+
+
 def test_a_claim_written_without_the_lease() -> None:
     log = Log()
     log.lease(B)
