@@ -302,11 +302,14 @@ def pod_group_that_needs_victims(members: int) -> Steps:
 def pod_group_in_a_rack(members: int, racks: int) -> Steps:
     """Gangs in one of many racks: each member alone on its node, and of each a shape of its own.
 
-    The first fits in any of the racks, and a node changes between its steps; the second in none.
+    The first fits in any of the racks, and a node without room changes its rack between its steps;
+    the second in none.
     """
     gates = ("GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling")
     objects = ClusterObjects()
-    objects.nodes.extend(node(n, rack=n % racks) for n in range(2 * members * racks))
+    objects.nodes.extend(
+        node(n, cpu=_CPUS if n else 0, rack=n % racks) for n in range(2 * members * racks)
+    )
     driven = Driven(objects, Profiles(default_configuration(PROFILE, gates)))
     alone = {
         "topologyKey": "kubernetes.io/hostname",
@@ -325,7 +328,7 @@ def pod_group_in_a_rack(members: int, racks: int) -> Steps:
                 break
             yield driven.step(Decide())
             if name == "fits":
-                driven.tell([ObjectSet("nodes", node(0, rack=changes % 2))])
+                driven.tell([ObjectSet("nodes", node(0, cpu=0, rack=changes % 2))])
     if driven.told(Bind) != members:
         raise AssertionError(f"{driven.told(Bind)} members of {members} were bound")
 
