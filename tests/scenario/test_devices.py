@@ -141,8 +141,8 @@ def test_two_replicas_give_no_device_twice() -> None:
         election = {
             "leaderElection": {
                 "leaderElect": True,
-                "leaseDuration": "1500ms",
-                "renewDeadline": "1s",
+                "leaseDuration": "4s",
+                "renewDeadline": "3s",
                 "retryPeriod": "200ms",
                 "resourceNamespace": "default",
             }

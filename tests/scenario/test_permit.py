@@ -36,8 +36,8 @@ from tests.scenario.world import World, play
 
 ELECTION = {
     "leaderElect": True,
-    "leaseDuration": "2s",
-    "renewDeadline": "1s",
+    "leaseDuration": "5s",
+    "renewDeadline": "4s",
     "retryPeriod": "200ms",
 }
 
