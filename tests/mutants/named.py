@@ -210,7 +210,7 @@ FAULTS: Final = (
     NamedFault(
         "an unexpected error in a cycle loses the pod",
         "kernel/engine/scheduling_failure",
-        "            self.handle_scheduling_failure(attempt, unexpected(problem))\n",
+        "            self.handle_scheduling_failure(attempt, failure)\n",
         "",
         _WAYS + "test_an_unexpected_error_does_not_lose_the_pod",
     ),

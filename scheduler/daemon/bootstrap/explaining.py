@@ -24,7 +24,7 @@ from scheduler.kernel.answers.scheduling_state import scheduling_state_of
 from scheduler.kernel.answers.why import Depth, changes_in_steps
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.framework.runtime import Framework, PluginError
-from scheduler.kernel.framework.steps import Steps
+from scheduler.kernel.framework.steps import Steps, Walk
 
 _T = TypeVar("_T")
 
@@ -111,13 +111,10 @@ class LiveExplainer:
 
 async def _step_by_step(steps: Steps[_T]) -> _T:
     """Make steps, with room for others in between."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            found: _T = end.value
-            return found
+    walk = Walk(steps)
+    for _ in walk:
         await asyncio.sleep(0)
+    return walk.answer
 
 
 def times_of(clock: Clock) -> Callable[[float], str]:

@@ -39,8 +39,8 @@ def _assign(needs: Sequence[Need], number: int, owners: dict[int, int]) -> bool:
     """By device, the one that its new owner gives away for it."""
     waiting: list[tuple[int, int | None]] = [(number, None)]
     while waiting:
-        who, gives = waiting.pop()
-        for device in needs[who].options:
+        taker, gives = waiting.pop()
+        for device in needs[taker].options:
             if device in came_from:
                 continue
             came_from[device] = gives

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.framework.steps import Steps
+from scheduler.kernel.framework.steps import Steps, Walk
 
 _T = TypeVar("_T")
 
@@ -42,13 +42,13 @@ class ClusterCopy:
 
         Gives way where the step at hand is over, whatever happens to the cluster meanwhile.
         """
+        walk = Walk(work)
+        steps = iter(walk)
         while True:
             with self.shown():
-                try:
-                    next(work)
-                    while not is_over():
-                        next(work)
-                except StopIteration as end:
-                    found: _T = end.value
-                    return found
+                for _ in steps:
+                    if is_over():
+                        break
+                else:
+                    return walk.answer
             yield

@@ -1,5 +1,6 @@
 """The engine's state, which its parts share."""
 
+import traceback
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -12,6 +13,7 @@ from scheduler.kernel.cache import Cache, Rebuilt, compare_rows
 from scheduler.kernel.ends import RunDurations
 from scheduler.kernel.engine.algorithm import SchedulingAlgorithm
 from scheduler.kernel.engine.events import Event
+from scheduler.kernel.engine.failure import Failure
 from scheduler.kernel.engine.held import WaitingPods
 from scheduler.kernel.engine.instructions import Instruction, LogError
 from scheduler.kernel.engine.outcome import TakeOutcome
@@ -150,6 +152,12 @@ class EngineState(msgspec.Struct):
         self.report("Snapshot rebuilt", "", rebuilt.problem)
         for change, problem in rebuilt.left_out:
             self.report(f"Left out of the snapshot: {type(change).__name__}", "", problem)
+
+    def unexpected(self, about: str, problem: Exception) -> Failure:
+        """Say that a step met an exception that no contract has; gives the failure for it."""
+        trace = traceback.format_exc(-TRACE_LINES)
+        self.report("Unexpected error", about, problem, trace=trace)
+        return Failure(f"{type(problem).__name__}: {in_words(problem)}")
 
     def report(self, message: str, pod: str, problem: Exception, *, trace: str = "") -> None:
         """Say that something went wrong."""

@@ -11,7 +11,6 @@ import msgspec
 from scheduler.api.pod_groups import POD_GROUP_SCHEDULED, PodGroup
 from scheduler.api.pods import PodInfo
 from scheduler.api.written import WARNING, Condition, ObjectReference
-from scheduler.errors import in_words
 from scheduler.kernel.engine.instructions import (
     POD_SCHEDULED,
     PatchGroupStatus,
@@ -114,11 +113,6 @@ def rejected_by(status: Status) -> Failure:
         pending_plugins=plugins if pending else frozenset(),
         reasons=dict.fromkeys(status.reasons, 1),
     )
-
-
-def unexpected(problem: Exception) -> Failure:
-    """The failure of an attempt that met an unexpected exception."""
-    return Failure(f"{type(problem).__name__}: {in_words(problem)}")
 
 
 # --- what is told ---------------------------------------------------------------------------------

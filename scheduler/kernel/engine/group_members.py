@@ -3,7 +3,6 @@
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go v1.36.
 """
 
-import traceback
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -13,8 +12,8 @@ from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import UNDECIDED, Attempt, AttemptState
-from scheduler.kernel.engine.engine_state import TRACE_LINES, EngineState
-from scheduler.kernel.engine.failure import Failure, unexpected
+from scheduler.kernel.engine.engine_state import EngineState
+from scheduler.kernel.engine.failure import Failure
 from scheduler.kernel.engine.group_trial import GROUP_FAILS
 from scheduler.kernel.extender import ExtenderError
 from scheduler.kernel.framework.interface import PostFilterResult
@@ -84,9 +83,7 @@ def guarded(core: EngineState, member: Member, try_it: Callable[[Member], None])
     except (PluginError, ExtenderError) as problem:
         member.failure = Failure(str(problem))
     except Exception as problem:  # noqa: BLE001 - one group must never stop the others
-        trace = traceback.format_exc(-TRACE_LINES)
-        core.report("Unexpected error", pod.key, problem, trace=trace)
-        member.failure = unexpected(problem)
+        member.failure = core.unexpected(pod.key, problem)
     core.waiting.deciding = ""
 
 

@@ -18,7 +18,6 @@ from scheduler.kernel.engine.group_members import Member
 from scheduler.kernel.engine.group_step import SEARCHED, GroupStep
 from scheduler.kernel.engine.group_trial import GroupTrial
 from scheduler.kernel.extender import Verb
-from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.status import unschedulable
 from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.preemption.group_victims import (
@@ -58,7 +57,8 @@ def find_victims(
     Raises:
         PluginError: a shared state cannot be forked.
     """
-    plugin = _group_preemption_of(members[0].attempt.framework)
+    plugins = members[0].attempt.framework.plugins
+    plugin: PodGroupPostFilterPlugin | None = plugins.post_filter_as(PodGroupPostFilterPlugin)
     if plugin is None:
         return None
     if group.topology_key is not None:
@@ -122,9 +122,3 @@ def _still_there(core: EngineState, victim: PodInfo) -> PodInfo | None:
     """A victim as it is by now, if it has its place still."""
     pod = core.cache.get_pod(victim.uid)
     return None if pod is None or pod.node_name != victim.node_name else pod
-
-
-def _group_preemption_of(framework: Framework) -> PodGroupPostFilterPlugin | None:
-    """The plugin of a profile that chooses the victims of whole groups."""
-    named = (framework.plugins.by_name[each.name] for each in framework.plugins.post_filter)
-    return next((each for each in named if PodGroupPostFilterPlugin in type(each).__mro__), None)

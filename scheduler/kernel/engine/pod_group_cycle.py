@@ -15,7 +15,6 @@ member before it knows whether the group fails all the same. Groups that fail wa
 members wait for, where upstream tries them again after back-off.
 """
 
-import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -24,7 +23,7 @@ from msgspec.structs import replace
 from scheduler.api.pod_groups import PodGroup
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.binding_cycle import BindingCycle
-from scheduler.kernel.engine.engine_state import TRACE_LINES, EngineState
+from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import (
     SCHEDULED,
     SCHEDULER_ERROR,
@@ -32,7 +31,6 @@ from scheduler.kernel.engine.failure import (
     Failure,
     group_condition,
     rejected_by,
-    unexpected,
 )
 from scheduler.kernel.engine.group_members import (
     WAITS_FOR_VICTIMS,
@@ -154,10 +152,9 @@ class PodGroupCycle:
         except StopIteration:
             self.members = ()
         except Exception as problem:  # noqa: BLE001 - members must not be lost
-            trace = traceback.format_exc(-TRACE_LINES)
-            self._core.report("Unexpected error", "", problem, trace=trace)
+            failure = self._core.unexpected("", problem)
             for each in self.members:
-                each.failure = each.failure or unexpected(problem)
+                each.failure = each.failure or failure
             self._steps = self._settle(self.members)
         self._rejections = self._failures.rejections
         return self.step.members
@@ -256,9 +253,8 @@ class PodGroupCycle:
         try:
             return (yield from find_victims(self._core, self.step, group, members))
         except Exception as problem:  # noqa: BLE001 - members must not be lost
-            trace = traceback.format_exc(-TRACE_LINES)
-            self._core.report("Unexpected error", group.name, problem, trace=trace)
-            return GroupVictims(error(unexpected(problem).message))
+            failure = self._core.unexpected(group.name, problem)
+            return GroupVictims(error(failure.message))
 
     def _make_room(
         self, members: Sequence[Member], choice: Choice, group: PodGroup, found: GroupVictims

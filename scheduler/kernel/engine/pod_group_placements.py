@@ -15,7 +15,6 @@ of them; here it is the one that holds most. Once a placement holds the group, n
 after `MAX_TRIED` members: those that promise the highest scores come first.
 """
 
-import traceback
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -26,8 +25,8 @@ from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import Attempt
-from scheduler.kernel.engine.engine_state import TRACE_LINES, EngineState
-from scheduler.kernel.engine.failure import Failure, unexpected
+from scheduler.kernel.engine.engine_state import EngineState
+from scheduler.kernel.engine.failure import Failure
 from scheduler.kernel.engine.group_step import LOOKED, GroupStep, cost_of_look
 from scheduler.kernel.engine.group_trial import GroupTrial, Tried
 from scheduler.kernel.framework.placements import Candidates, Placements
@@ -163,9 +162,7 @@ class PodGroupPlacements:
     def _failure(self, problem: Exception, attempts: Sequence[Attempt]) -> Failure:
         if isinstance(problem, PluginError):
             return Failure(str(problem))
-        trace = traceback.format_exc(-TRACE_LINES)
-        self._core.report("Unexpected error", attempts[0].pod.key, problem, trace=trace)
-        return unexpected(problem)
+        return self._core.unexpected(attempts[0].pod.key, problem)
 
     def _chosen(self, attempts: Sequence[Attempt], least: int) -> Steps[Choice]:
         core, framework = self._core, attempts[0].framework

@@ -4,14 +4,13 @@ What is kept for which is decided in `preemption.kept_room` and by the plugin Ke
 profile has that plugin, nothing is done here.
 """
 
-import traceback
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.engine.engine_state import TRACE_LINES, EngineState
+from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import UNSCHEDULABLE, Failure
 from scheduler.kernel.engine.group_members import WAITS_FOR_VICTIMS, Member
 from scheduler.kernel.engine.group_preemption import on_copy
@@ -20,7 +19,6 @@ from scheduler.kernel.engine.group_trial import GroupTrial
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 from scheduler.kernel.extender import Verb
 from scheduler.kernel.framework.events import ASSIGNED_POD_DELETE
-from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.preemption.group_start import RoomForGroupPlugin
 from scheduler.kernel.preemption.kept_room import KeptRoom, Room
@@ -87,15 +85,14 @@ class RoomKeeper:
         return status, reason, message
 
     def _keep(self, step: GroupStep, group: PodGroup, members: Sequence[Member]) -> Steps[str]:
-        framework = members[0].attempt.framework
-        plugin = None if self._kept is None else _keeper_of(framework)
-        if plugin is None:
+        plugins = members[0].attempt.framework.plugins
+        plugin: RoomForGroupPlugin | None = plugins.post_filter_as(RoomForGroupPlugin)
+        if plugin is None or self._kept is None:
             return ""
         try:
             room = yield from self._room_for(plugin, step, group, members)
         except Exception as problem:  # noqa: BLE001 - members must not be lost
-            trace = traceback.format_exc(-TRACE_LINES)
-            self._core.report("Unexpected error", group.name, problem, trace=trace)
+            self._core.unexpected(group.name, problem)
             room = None
         if room is None:
             return ""
@@ -198,9 +195,3 @@ def _nominated(failure: Failure, uid: str, room: Room) -> Failure:
     return replace(
         failure, message=told, nominated_node_name=node, needed_at=room.until, fits_nowhere=False
     )
-
-
-def _keeper_of(framework: Framework) -> RoomForGroupPlugin | None:
-    """The plugin of a profile that keeps room."""
-    named = (framework.plugins.by_name[each.name] for each in framework.plugins.post_filter)
-    return next((each for each in named if RoomForGroupPlugin in type(each).__mro__), None)

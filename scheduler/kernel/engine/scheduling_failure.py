@@ -4,7 +4,6 @@ Source: kubernetes pkg/scheduler/schedule_one.go (handleSchedulingFailure, handl
 unreserveAndForget) v1.36.
 """
 
-import traceback
 from collections.abc import Callable
 from typing import Final
 
@@ -18,8 +17,8 @@ from scheduler.kernel.engine.attempt import (
     AttemptState,
 )
 from scheduler.kernel.engine.attempts import Attempts
-from scheduler.kernel.engine.engine_state import TRACE_LINES, EngineState
-from scheduler.kernel.engine.failure import Failure, failed_scheduling, status_patch, unexpected
+from scheduler.kernel.engine.engine_state import EngineState
+from scheduler.kernel.engine.failure import Failure, failed_scheduling, status_patch
 from scheduler.kernel.engine.instructions import Cancel, LogError
 from scheduler.kernel.engine.outcome import outcome_of
 from scheduler.kernel.extender import ExtenderError
@@ -97,9 +96,8 @@ class FailureHandler:
         except (PluginError, ExtenderError) as problem:
             self.handle_scheduling_failure(attempt, Failure(str(problem)))
         except Exception as problem:  # noqa: BLE001 - one pod must never stop the others
-            trace = traceback.format_exc(-TRACE_LINES)
-            self._core.report("Unexpected error", attempt.pod.key, problem, trace=trace)
-            self.handle_scheduling_failure(attempt, unexpected(problem))
+            failure = self._core.unexpected(attempt.pod.key, problem)
+            self.handle_scheduling_failure(attempt, failure)
 
     def _roll_back(self, attempt: Attempt, event: AttemptEvent, why: str) -> bool:
         """Give back what the state had taken; says whether room was among it."""

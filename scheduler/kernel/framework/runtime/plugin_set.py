@@ -257,6 +257,11 @@ class ProfilePlugins:
             for event in wanted
         )
 
+    def post_filter_as(self, protocol: object) -> Any:
+        """The first PostFilter plugin that implements a further protocol; None without one."""
+        named = (self.by_name[each.name] for each in self.post_filter)
+        return next((each for each in named if protocol in type(each).__mro__), None)
+
     def _list(self, point: str) -> list[Any]:
         return [self.by_name[name] for name, _ in self._enabled.get(point, ())]
 
