@@ -20,6 +20,7 @@ from e2e.support import kind
 from e2e.support.audit import AuditEvent
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane, Options
+from e2e.support.devices import Devices
 from e2e.support.processes import Program
 from e2e.support.rights import scheduler_kubeconfig
 from e2e.support.storage import Storage
@@ -135,6 +136,14 @@ def cluster(shared_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator
     request.node.stash.setdefault(REPORTERS, []).append(shared_cluster.report)
     yield shared_cluster
     shared_cluster.reset()
+
+
+@pytest.fixture
+def devices(cluster: Cluster) -> Iterator[Devices]:
+    """Slices and a class that go with the test."""
+    made = Devices(cluster)
+    yield made
+    made.remove()
 
 
 @pytest.fixture

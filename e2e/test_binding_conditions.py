@@ -1,7 +1,5 @@
 """Promise: pods are bound once drivers have made their devices ready, and get others if not."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from e2e.conftest import StartStowage
@@ -33,14 +31,6 @@ CONDITIONS = {
 def shared_cluster(cluster_with_controllers: Cluster) -> Cluster:
     """A control plane whose controllers look after claims."""
     return cluster_with_controllers
-
-
-@pytest.fixture
-def devices(cluster: Cluster) -> Iterator[Devices]:
-    """Slices and a class that go with the test."""
-    made = Devices(cluster)
-    yield made
-    made.remove()
 
 
 def test_binding_conditions_are_waited_for(

@@ -40,14 +40,6 @@ def shared_cluster(cluster_with_controllers: Cluster) -> Cluster:
     return cluster_with_controllers
 
 
-@pytest.fixture
-def devices(cluster: Cluster) -> Iterator[Devices]:
-    """Slices and a class that go with the test."""
-    made = Devices(cluster)
-    yield made
-    made.remove()
-
-
 @dataclass
 class Held:
     """A pod and its claim, both called `first`, whose allocation is on its way for the one device.

@@ -1,6 +1,5 @@
 """Promise: pods with claims get devices, each device one claim, whatever happens in the middle."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +31,6 @@ SECONDS = 180
 def shared_cluster(cluster_with_controllers: Cluster) -> Cluster:
     """A control plane whose controllers look after claims."""
     return cluster_with_controllers
-
-
-@pytest.fixture
-def devices(cluster: Cluster) -> Iterator[Devices]:
-    """Slices and a class that go with the test."""
-    made = Devices(cluster)
-    yield made
-    made.remove()
 
 
 def offer(cluster: Cluster, devices: Devices, nodes: int, each: int) -> list[str]:

@@ -113,13 +113,15 @@ def daemon(shared_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture
 def site(
-    cluster: Cluster, namespace: str, daemon: Program, request: pytest.FixtureRequest
-) -> Iterator[Site]:
+    cluster: Cluster,
+    namespace: str,
+    daemon: Program,
+    devices: Devices,
+    request: pytest.FixtureRequest,
+) -> Site:
     """No nodes, no devices, and the daemon."""
     request.node.stash[REPORTERS].append(lambda: f"--- stowage\n{daemon.tail(60)}")
-    devices = Devices(cluster)
-    yield Site(cluster, namespace, devices)
-    devices.remove()
+    return Site(cluster, namespace, devices)
 
 
 def exactly(**wanted: Any) -> Json:

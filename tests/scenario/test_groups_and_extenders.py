@@ -1,4 +1,4 @@
-"""Gangs and extenders over real HTTP: who waits while one thinks, and what its answers do."""
+"""Gangs and extenders over real HTTP: what waits while one thinks, and what its answers do."""
 
 import asyncio
 from typing import Any

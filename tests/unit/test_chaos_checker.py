@@ -1,59 +1,27 @@
 """The judge of ``make chaos`` tells what must not be: a judge that sees nothing proves nothing."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
 import pytest
 
 from e2e.chaos.checker import Census, Rewind, Window, checked
 from e2e.chaos.load import NAMESPACE
 from e2e.chaos.replicas import ACCOUNTS, LEASE
-from e2e.support.audit import AuditEvent, ObjectReference, ResponseStatus, User
 from e2e.support.objects import Json, make_node, make_pod
+from tests.support.audit_log import AuditLog
 
 A, B, ADMIN, OTHER = "replica-a", "replica-b", "admin", "another-scheduler"
 FULL = {"cpu": "4"}
 
 
-class Log:
-    """Requests that were answered, one a second unless told otherwise."""
+class Log(AuditLog):
+    """The requests of clients and of replicas."""
 
     def __init__(self) -> None:
-        self.events: list[AuditEvent] = []
-        self.now = 1000.0
+        super().__init__()
         self.lease(A)
         self.node("n")
-
-    def add(
-        self,
-        user: str,
-        verb: str,
-        resource: str,
-        name: str,
-        *,
-        namespace: str = NAMESPACE,
-        sent: Any = None,
-        answered: Any = None,
-        code: int = 200,
-    ) -> None:
-        self.now += 1
-        stamp = datetime.fromtimestamp(self.now, UTC).isoformat()
-        kind, _, subresource = resource.partition("/")
-        self.events.append(
-            AuditEvent(
-                stage="ResponseComplete",
-                verb=verb,
-                user=User(user),
-                request_received_timestamp=stamp,
-                stage_timestamp=stamp,
-                object_ref=ObjectReference(kind, subresource, namespace, name),
-                response_status=ResponseStatus(code),
-                request_object=msgspec.Raw(msgspec.json.encode(sent)),
-                response_object=msgspec.Raw(msgspec.json.encode(answered)),
-            )
-        )
 
     def lease(self, user: str) -> None:
         spec = {"spec": {"holderIdentity": f"{user}-1"}}

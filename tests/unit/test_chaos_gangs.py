@@ -1,51 +1,24 @@
 """The judge of gangs in ``make chaos`` tells a gang that runs by half from what others did."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any
-
-import msgspec
 
 from e2e.chaos.checker import Rewind, Window
 from e2e.chaos.gang_judge import PROMISE, GangVerdict, judge_gangs
-from e2e.chaos.load import NAMESPACE
-from e2e.support.audit import AuditEvent, ObjectReference, ResponseStatus, User
+from tests.support.audit_log import AuditLog
 
 OURS, OTHER = "replica-a", "admin"
-BEGIN = 1000.0
 LATER = 100.0
 """Seconds after which nothing is on its way any more."""
 
 
-class Log:
-    """Requests that were answered, one a second unless told otherwise."""
+class Log(AuditLog):
+    """The requests of clients and of a replica about one gang."""
 
     def __init__(self, least: int = 2) -> None:
-        self.events: list[AuditEvent] = []
-        self.now = BEGIN
+        super().__init__()
         spec = {"schedulingPolicy": {"gang": {"minCount": least}}}
         self.add(
             OTHER, "create", "podgroups", "g", answered={"metadata": {"name": "g"}, "spec": spec}
-        )
-
-    def add(
-        self, user: str, verb: str, resource: str, name: str, sent: Any = None, answered: Any = None
-    ) -> None:
-        self.now += 1
-        stamp = datetime.fromtimestamp(self.now, UTC).isoformat()
-        kind, _, subresource = resource.partition("/")
-        self.events.append(
-            AuditEvent(
-                stage="ResponseComplete",
-                verb=verb,
-                user=User(user),
-                request_received_timestamp=stamp,
-                stage_timestamp=stamp,
-                object_ref=ObjectReference(kind, subresource, NAMESPACE, name),
-                response_status=ResponseStatus(201),
-                request_object=msgspec.Raw(msgspec.json.encode(sent)),
-                response_object=msgspec.Raw(msgspec.json.encode(answered)),
-            )
         )
 
     def make(self, *numbers: int) -> None:

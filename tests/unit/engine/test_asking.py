@@ -34,18 +34,9 @@ from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.plugins.default_preemption import BUDGETS, DefaultPreemption
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.engine.driven import DrivenEngine, Room
+from tests.unit.engine.extenders import BINDS, EVICTS, FILTERS, SCORES, extender
 
 NODES = ("a", "b", "c")
-
-
-def extender(**fields: Any) -> Extender:
-    return Extender(**{"url_prefix": "http://e", "weight": 100, **fields})
-
-
-FILTERS = extender(filter_verb="f")
-SCORES = extender(prioritize_verb="p")
-EVICTS = extender(preempt_verb="x")
-BINDS = extender(bind_verb="b")
 
 
 class ByName(QueueSortPlugin):

@@ -1,4 +1,4 @@
-"""Pod groups with extenders: who is asked when, what goes on meanwhile, and what never comes."""
+"""Pod groups with extenders: when they are asked, what goes on meanwhile, what never comes."""
 
 from collections.abc import Callable
 from itertools import count
@@ -25,19 +25,10 @@ from tests.parity.generator.draw import Object
 from tests.parity.generator.groups import make_groups_case, make_topology_case
 from tests.parity.groups import GATES, WITH_TOPOLOGY, Trial, answer_groups
 from tests.support.builders import make_node, make_pod_info
+from tests.unit.engine.extenders import BINDS, EVICTS, FILTERS, SCORES, extender
 from tests.unit.engine.gangs import LET_DOWN, Beside, Gangs
 
 NODES = ("a", "b", "c")
-
-
-def extender(**fields: Any) -> Extender:
-    return Extender(**{"url_prefix": "http://e", "weight": 100, **fields})
-
-
-FILTERS = extender(filter_verb="f")
-SCORES = extender(prioritize_verb="p")
-EVICTS = extender(preempt_verb="x")
-BINDS = extender(bind_verb="b")
 
 
 class AskingGangs(Gangs):
@@ -228,7 +219,7 @@ def test_a_gang_larger_than_the_line_is_asked_about_to_its_end() -> None:
 
 
 def test_a_member_that_is_deleted_while_it_asks_drops_out() -> None:
-    """Its question is taken back, the answer is nobody's, and the others go on."""
+    """Its question is taken back, the answer is ignored, and the others go on."""
     driven = AskingGangs(FILTERS)
     driven.group(least=2)
     pods = driven.members(3)
@@ -309,7 +300,7 @@ def test_a_member_may_fit_only_beside_another() -> None:
 
 @pytest.mark.parametrize("is_placed", [False, True], ids=["the one it asks about", "another"])
 def test_a_member_that_is_deleted_under_way(is_placed: bool) -> None:
-    """The group goes on at once; the answer is nobody's."""
+    """The group goes on at once; the answer is ignored."""
     driven = AskingGangs(FILTERS, room=2, nodes=("a",), plugins=(Beside(),))
     driven.group(least=1)
     anchor = driven.add("anchor", group="g", priority=9)
@@ -389,7 +380,7 @@ def test_the_extender_binds_that_is_to() -> None:
 
 
 class Agreeing:
-    """Asks nobody: the answer is yes."""
+    """Asks no extender: the answer is yes."""
 
     def ask(self, question: Question, uid: str) -> Answer:
         del uid
