@@ -68,3 +68,29 @@ def test_a_gang_waits_for_an_extender_that_fails() -> None:
             await world.stop_daemon(daemon)
 
     play(tell)
+
+
+def test_a_gang_whose_answers_never_come_is_tried_again() -> None:
+    """The time-out ends each question; the gang holds nothing until the extender answers."""
+
+    async def tell(world: World) -> None:
+        never = asyncio.Event()
+
+        async def hang(_: Body) -> Any:
+            await never.wait()
+
+        async with FakeExtender(filter=hang) as extender:
+            Stage(world).racks(r1=2)
+            config = extender.config("filter", managedResources=MANAGED, httpTimeout="300ms")
+            daemon = await world.start_daemon({"extenders": [config]}, feature_gates=GROUPS)
+            gang(world)
+            await world.rejected(*GANG, reason="SchedulerError")
+            before = [world.node_of(name) for name in GANG]
+            extender.replies["filter"] = only("r1-0", "r1-1")
+            await world.bound(*GANG)
+
+            assert before == ["", "", ""]
+            never.set()
+            await world.stop_daemon(daemon)
+
+    play(tell)
