@@ -5,29 +5,27 @@ on. The engine's own algorithm decides on the copy, with the plugins of the prof
 plugins look at counts, and members of a group are placed one after the other, as in an attempt.
 """
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from random import Random
 from typing import Final, TypeAlias
 
 import numpy as np
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from scheduler.api.devices import ResourceClaim, ResourceClaimStatus
 from scheduler.api.pods import PodInfo, PodKind
 from scheduler.kernel.answers.orders import without
-from scheduler.kernel.devices.claim_catalog import CLAIM, ClaimCatalog
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.algorithm import ScheduleResult, SchedulingAlgorithm
-from scheduler.kernel.framework.events import POD_KIND
+from scheduler.kernel.engine.ended_pods import EndedPods
+from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.runtime import Framework
-from scheduler.kernel.framework.runtime.shared_states import SharedStates
 from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.snapshot import PodAdded, PodRemoved
 
 Indices: TypeAlias = NDArray[np.intp]
+
+_Placed: TypeAlias = tuple[PodInfo, CycleState]
 
 MOST_AT_ONCE: Final = 128
 """So many pods come or go within one step."""
@@ -83,10 +81,10 @@ class Ahead:
         self._world = core.snapshot.copy()
         # For these plugins it is the cluster: what they keep about it holds as it changes.
         self._world.is_fork = False
-        self._states, self._own = core.states, None
-        if any(pod.needs for pod in pods) or not framework.plugins.are_trusted:
-            self._own = _OwnStates(core.states.fork())
-            self._states = self._own.states
+        has_own = any(pod.needs for pod in pods) or not framework.plugins.are_trusted
+        self._states = core.states.fork() if has_own else core.states
+        self._ended = EndedPods(self._world, self._states if has_own else None)
+        self._reserves = has_own
 
     def pods_by_node(self) -> Iterator[Iterable[PodInfo]]:
         """The pods of each node, as they were when the cluster was copied."""
@@ -101,30 +99,27 @@ class Ahead:
         """
         yield from self._let_go(set(gone))
         for rows in self._domains:
-            placed: list[PodInfo] = []
+            placed: list[_Placed] = []
             fits = yield from self._place(placed, rows)
-            self._world.update(PodRemoved(pod) for pod in placed)
-            if self._own is not None:
-                for pod in reversed(placed):
-                    self._states.unreserved(pod)
+            self._take_back(placed)
             if fits:
-                self.places = frozenset(pod.node_name for pod in placed)
+                self.places = frozenset(pod.node_name for pod, _ in placed)
                 return True
         return False
 
     def _let_go(self, wanted: set[int]) -> Steps[None]:
         """Have just these of the running pods be gone."""
-        changes = iter([*sorted(wanted - self._gone), *sorted(self._gone - wanted)])
-        while several := list(islice(changes, MOST_AT_ONCE)):
-            pods = [(self.running[number], number in wanted) for number in several]
-            self._world.update(PodRemoved(pod) if ends else PodAdded(pod) for pod, ends in pods)
-            if self._own is not None:
-                for pod, ends in pods:
-                    self._own.change(pod, is_gone=ends)
-            yield
+        for change, numbers in (
+            (self._ended.end, wanted - self._gone),
+            (self._ended.revive, self._gone - wanted),
+        ):
+            left = iter(sorted(numbers))
+            while several := list(islice(left, MOST_AT_ONCE)):
+                change([self.running[number] for number in several])
+                yield
         self._gone = wanted
 
-    def _place(self, placed: list[PodInfo], rows: Indices | None) -> Steps[bool]:
+    def _place(self, placed: list[_Placed], rows: Indices | None) -> Steps[bool]:
         """Place one pod after the other on these rows, until there are enough or cannot be."""
         failed: PodKind | None = None
         for number, pod in enumerate(self._pods):
@@ -132,67 +127,39 @@ class Ahead:
                 return False
             if pod.kind is failed and not (pod.pod.volumes or pod.spec.resource_claims):
                 continue
-            node_name = self._look(pod, rows)
-            if node_name:
-                there = pod.on_node(node_name)
-                self._world.update([PodAdded(there)])
-                if self._own is not None:
-                    self._states.reserved(there)
-                placed.append(there)
-            else:
+            if not self._has_place(pod, rows, placed):
                 failed = pod.kind
             if len(placed) >= self._needed:
                 return True
             yield
         return False
 
-    def _look(self, pod: PodInfo, rows: Indices | None) -> str:
-        """The node for a pod; empty for none."""
+    def _has_place(self, pod: PodInfo, rows: Indices | None, placed: list[_Placed]) -> bool:
+        """Whether there is a node for a pod, which has it then, with all that is reserved there."""
         self.looks += 1
+        framework = self._framework
         with self._services.on_fork(self._world, self._states):
-            found = self._algorithm.schedule_pod(
-                self._framework, pod, self._world, self._nominated, rows
-            )
-        return found.suggested_host if isinstance(found, ScheduleResult) else ""
+            found = self._algorithm.schedule_pod(framework, pod, self._world, self._nominated, rows)
+            if not isinstance(found, ScheduleResult):
+                return False
+            there = pod.on_node(found.suggested_host)
+            placed.append((there, found.state))
+            self._world.update([PodAdded(there)])
+            if not self._reserves:
+                return True
+            self._states.reserved(there)
+            if framework.run_reserve_plugins(found.state, there, there.node_name).is_success:
+                return True
+        self._take_back([placed.pop()])
+        return False
 
-
-class _OwnStates:
-    """What plugins know beside the snapshot, as it is without some pods.
-
-    Attributes:
-        states: a fork.
-    """
-
-    def __init__(self, states: SharedStates) -> None:
-        self.states = states
-        self._catalog = states.known(ClaimCatalog)
-        self._claims: dict[str, ResourceClaim] = {}
-        """As they were, by `namespace/name`."""
-        self._of_pod: defaultdict[str, list[str]] = defaultdict(list)
-        if self._catalog is not None:
-            self._claims.update(self._catalog.claims)
-        for key, claim in self._claims.items():
-            for user in claim.status.reserved_for:
-                self._of_pod[user.uid].append(key)
-        self._gone: set[str] = set()
-
-    def change(self, pod: PodInfo, *, is_gone: bool) -> None:
-        """A pod is gone now, or is there again; devices that no pod uses are free."""
-        if self.states.hear_of(POD_KIND):
-            self.states.object_changed(POD_KIND, *((pod, None) if is_gone else (None, pod)))
-        (self._gone.add if is_gone else self._gone.discard)(pod.uid)
-        if self._catalog is not None:
-            for key in self._of_pod.get(pod.uid, ()):
-                before = self._catalog.claims[key]
-                self.states.object_changed(CLAIM, before, self._claim_now(self._claims[key]))
-
-    def _claim_now(self, claim: ResourceClaim) -> ResourceClaim:
-        users = claim.status.reserved_for
-        left = tuple(user for user in users if user.uid not in self._gone)
-        if len(left) == len(users):
-            return claim
-        status = replace(claim.status, reserved_for=left) if left else ResourceClaimStatus()
-        return replace(claim, status=status)
+    def _take_back(self, placed: Sequence[_Placed]) -> None:
+        """What was given last is taken back first."""
+        with self._services.on_fork(self._world, self._states):
+            for pod, state in reversed(placed) if self._reserves else ():
+                self._framework.run_unreserve_plugins(state, pod, pod.node_name)
+                self._states.unreserved(pod)
+        self._world.update(PodRemoved(pod) for pod, _ in placed)
 
 
 def _of_own_kind(pod: PodInfo, kinds: dict[PodKind, PodKind]) -> PodInfo:

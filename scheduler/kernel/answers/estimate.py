@@ -14,12 +14,10 @@ import msgspec
 from msgspec.structs import replace
 
 from scheduler.api.objects import controller_of
-from scheduler.api.pod_shape import DEVICES
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.ahead import Ahead, Indices
 from scheduler.kernel.answers.judgement import Judgement
 from scheduler.kernel.answers.waiting_model import Estimate, PodEnd
-from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.ends import EndSource, ExpectedEnd, expected_end, never_ends
 from scheduler.kernel.ends.times import text_of
 from scheduler.kernel.engine import Engine
@@ -38,8 +36,6 @@ _NODES_AT_ONCE: Final = 64
 _PODS_TOLD: Final = 10
 _NAMES_TOLD: Final = 3
 _NOTHING_KNOWN: Final = "When it fits is not known: no running pod has a known end."
-_NOT_ESTIMATED: Final = "When the group fits is not estimated: its members {}."
-_HAVE_OWN: Final = "have volumes or devices of resource claims"
 _NO_DOMAIN: Final = "When the group fits is not known: {}."
 
 
@@ -101,8 +97,6 @@ def estimate(
     wanted = _wanted(engine, framework, pod)
     if wanted is None or engine.core.extenders.about_nodes(pod):
         return None
-    if len(wanted.pods) > 1 and _have_own_things(engine, wanted.pods):
-        return Estimate(_NOT_ESTIMATED.format(_HAVE_OWN))
     engine.core.catch_up()
     try:
         domains: Sequence[Indices | None] = [None]
@@ -230,22 +224,6 @@ def _domains(
     """The domains in one of which all members have to be."""
     with framework.calls.unmeasured():
         return framework.run_placement_generate_plugins(pods, engine.core.snapshot)
-
-
-def _have_own_things(engine: Engine, pods: Sequence[PodInfo]) -> bool:
-    """Whether pods need what only Reserve gives to one after the other."""
-    catalog = engine.core.states.known(ClaimCatalog)
-    names = None if catalog is None else catalog.class_names
-    return any(
-        pod.pod.volumes
-        or pod.spec.resource_claims
-        or (
-            names is not None
-            and pod.needs & DEVICES
-            and any(names.class_of(resource) is not None for resource in pod.shape.requests)
-        )
-        for pod in pods
-    )
 
 
 def _ending(

@@ -167,6 +167,26 @@ class Attachments:
             over[row] = self._is_over(wanted, snapshot.table.names[row], use)
         return over
 
+    def attached_for(self, pod: PodInfo, others: Iterable[PodInfo]) -> list[VolumeAttachment]:
+        """What is attached to the pod's node for that pod alone, and goes when it has ended.
+
+        Args:
+            pod: a pod on a node.
+            others: the other pods of the node.
+        """
+        attached = self._attached.get(pod.node_name)
+        if not attached:
+            return []
+        alone = self._bound_to(use_of((pod,))) - self._bound_to(use_of(others))
+        return [
+            each for each in attached.values() if each.spec.source.persistent_volume_name in alone
+        ]
+
+    def _bound_to(self, use: NodeUse) -> set[str]:
+        """The names of the volumes that claims of pods have."""
+        claims = (self._claims.get(name.key) for each in use.pods for name in each.claims)
+        return {claim.volume_name for claim in claims if claim is not None and claim.volume_name}
+
     # --- keeping up -------------------------------------------------------------------------------
 
     def refresh(self, snapshot: Snapshot, rows: Iterable[int]) -> None:

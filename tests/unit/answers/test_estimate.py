@@ -217,28 +217,16 @@ def test_a_gang_for_one_rack_fits_once_there_is_room_in_one(
     assert found.text.startswith(told)
 
 
-def test_a_gang_with_volumes_is_not_estimated() -> None:
-    """What one member takes of them is known to the others in an attempt only."""
-    from scheduler.api.objects import PersistentVolumeClaimVolumeSource, Volume  # noqa: PLC0415
-
-    claim = Volume("v", PersistentVolumeClaimVolumeSource("c"))
-    members = [pod(f"m{i}", 2, group="gang", volumes=(claim,)) for i in range(2)]
-    found = asked(loaded(1, [running("a", 0, 4, ends=9.0), *members], least=2), members[0])
-
-    assert found is not None
-    assert found.text.startswith("When the group fits is not estimated")
-
-
 def test_a_question_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many looks as the number of ends has binary digits, and some; then a bound is told."""
     looks: list[int] = []
-    look = ahead.Ahead._look
+    look = ahead.Ahead._has_place
 
-    def counted(self: ahead.Ahead, *about: Any) -> str:
+    def counted(self: ahead.Ahead, *about: Any) -> bool:
         looks.append(1)
         return look(self, *about)
 
-    monkeypatch.setattr(ahead.Ahead, "_look", counted)
+    monkeypatch.setattr(ahead.Ahead, "_has_place", counted)
     pods = [running(f"p{i}", i // 4, ends=60.0 * (i + 1)) for i in range(256)]
     waiting = pod("w", 4)
     cluster = loaded(64, [*pods, waiting])

@@ -1,0 +1,122 @@
+"""The cluster once some running pods have ended: their room, and what follows their ends.
+
+What controllers do then happens on a copy: a claim for devices is deallocated when the last pod has
+ended that it is reserved for, and a volume that no other pod of the node uses is detached. Plugins
+hear of it as of any event, so their filters alone say what the ends help. Bound volumes stay where
+they are. A claim that is reserved for anything but pods stays allocated.
+
+Source: kubernetes pkg/controller/resourceclaim (syncClaim), pkg/controller/volume/attachdetach
+v1.36.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+
+from msgspec.structs import replace
+
+from scheduler.api.devices import ResourceClaim, ResourceClaimStatus
+from scheduler.api.pod_shape import DEVICES
+from scheduler.api.pods import PodInfo
+from scheduler.api.storage import VolumeAttachment
+from scheduler.kernel.devices.claim_catalog import CLAIM, ClaimCatalog, InFlight
+from scheduler.kernel.devices.pod_claims import ClaimProblem, claims_of
+from scheduler.kernel.framework.events import POD_KIND
+from scheduler.kernel.framework.runtime.shared_states import SharedStates
+from scheduler.kernel.snapshot import PodAdded, PodRemoved, Snapshot
+from scheduler.kernel.volumes.catalog import VOLUME_ATTACHMENT, VolumeCatalog
+
+
+class EndedPods:
+    """Has pods end on a copy of the cluster, and run there again."""
+
+    def __init__(self, world: Snapshot, states: SharedStates | None) -> None:
+        """Nothing has ended yet.
+
+        Args:
+            world: the copy.
+            states: what plugins know beside it, a fork; None where that does not matter.
+        """
+        self._world = world
+        self._states = states
+        self._devices = None if states is None else states.known(ClaimCatalog)
+        self._volumes = None if states is None else states.known(VolumeCatalog)
+        self._gone: set[str] = set()
+        self._claims: dict[str, ResourceClaim] = {}
+        """As they were, by `namespace/name`, of pods that have ended at some time."""
+        self._detached: dict[str, list[VolumeAttachment]] = {}
+        """By the UID of the pod with whose end they went."""
+        self._in_flight: defaultdict[str, list[InFlight]] = defaultdict(list)
+        for each in () if self._devices is None else self._devices.in_flight.values():
+            self._in_flight[each.pod_uid].append(each)
+
+    def end(self, pods: Sequence[PodInfo]) -> None:
+        """Running pods end."""
+        self._world.update([PodRemoved(pod) for pod in pods])
+        self._gone.update(pod.uid for pod in pods)
+        self._tell(pods, is_gone=True)
+
+    def revive(self, pods: Sequence[PodInfo]) -> None:
+        """Pods that have ended run again."""
+        self._world.update([PodAdded(pod) for pod in pods])
+        self._gone.difference_update(pod.uid for pod in pods)
+        self._tell(pods, is_gone=False)
+
+    def _tell(self, pods: Sequence[PodInfo], *, is_gone: bool) -> None:
+        states = self._states
+        if states is None:
+            return
+        for pod in pods:
+            if states.hear_of(POD_KIND):
+                states.object_changed(POD_KIND, *((pod, None) if is_gone else (None, pod)))
+            if self._devices is not None and pod.needs & DEVICES:
+                self._tell_of_devices(states, self._devices, pod, is_gone=is_gone)
+            if self._volumes is not None and pod.pod.volumes:
+                self._tell_of_volumes(states, self._volumes, pod, is_gone=is_gone)
+
+    def _tell_of_devices(
+        self, states: SharedStates, catalog: ClaimCatalog, pod: PodInfo, *, is_gone: bool
+    ) -> None:
+        for claim in _claims_of(pod, catalog):
+            before = self._claims.setdefault(claim.key, claim)
+            states.object_changed(CLAIM, claim, self._claim_now(before))
+        for each in self._in_flight.get(pod.uid, ()):
+            allocation = each.claim.status.allocation
+            if is_gone:
+                catalog.give_up(each.claim.metadata.uid)
+            elif allocation is not None:
+                catalog.begin(each.claim, allocation, pod.uid)
+
+    def _claim_now(self, claim: ResourceClaim) -> ResourceClaim:
+        users = claim.status.reserved_for
+        left = tuple(user for user in users if user.uid not in self._gone)
+        if len(left) == len(users):
+            return claim
+        status = replace(claim.status, reserved_for=left) if left else ResourceClaimStatus()
+        return replace(claim, status=status)
+
+    def _tell_of_volumes(
+        self, states: SharedStates, catalog: VolumeCatalog, pod: PodInfo, *, is_gone: bool
+    ) -> None:
+        if not is_gone:
+            for each in self._detached.pop(pod.uid, ()):
+                states.object_changed(VOLUME_ATTACHMENT, None, each)
+            return
+        row = self._world.table.row_of.get(pod.node_name)
+        others = () if row is None else self._world.info(row).pods.values()
+        self._detached[pod.uid] = alone = catalog.attachments.attached_for(pod, others)
+        for each in alone:
+            states.object_changed(VOLUME_ATTACHMENT, each, None)
+
+
+def _claims_of(pod: PodInfo, catalog: ClaimCatalog) -> Iterable[ResourceClaim]:
+    """The claims of a running pod, as far as they are there."""
+    found = list(_named(pod, catalog))
+    extended = catalog.claim_of_extended_resources(pod.uid)
+    return found if extended is None else [*found, extended]
+
+
+def _named(pod: PodInfo, catalog: ClaimCatalog) -> Iterator[ResourceClaim]:
+    with suppress(ClaimProblem):
+        for _, claim in claims_of(pod, catalog.claims):
+            yield claim
