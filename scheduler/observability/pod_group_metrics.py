@@ -1,4 +1,4 @@
-"""What the engine counts and times of pod groups.
+"""What the engine counts and times of pod groups, and of room that is kept.
 
 Source: pkg/scheduler/metrics (metrics.go, profile_metrics.go) v1.36, with the feature gate
 GenericWorkload. Differs: they are declared without it, too.
@@ -31,6 +31,30 @@ class PodGroupMetrics:
             "Time to choose nodes for the members of a pod group.",
             bounds=exponential(0.001, 2, 15),
         )[()]
+        self.groups = add.gauge(
+            "stowage_pod_groups",
+            "Pod groups with pods that have not ended: whole (enough members have a node), partial "
+            "(fewer than minCount have one, so members are missing) or waiting (none has one).",
+            "state",
+        )
+        self.rooms = add.gauge(
+            "stowage_kept_room",
+            "Room that KeepRoom keeps now: for how many pods, on how many nodes; 0 for none.",
+            "profile",
+            "of",
+        )
+        self.room_since = add.gauge(
+            "stowage_kept_room_since_seconds",
+            "Since when room is kept for the same pod or pod group, in seconds since 1970; 0 for "
+            "none.",
+            "profile",
+        )
+        self.room_until = add.gauge(
+            "stowage_kept_room_until_seconds",
+            "When the room is expected to be needed, in seconds since 1970; 0 where that is not "
+            "known, and for none.",
+            "profile",
+        )
 
     def attempt_ended(self, result: str, profile: str, seconds: float) -> None:
         """Count an attempt; the help of the counter lists how it may have ended."""

@@ -1,12 +1,16 @@
 """What of the daemon is measured, and where the numbers come from."""
 
 import asyncio
+from collections.abc import Callable, Mapping
 
 from scheduler.daemon.driver.driver import Driver
+from scheduler.kernel.engine import Engine
 from scheduler.kernel.extender import Verb
 from scheduler.kernel.framework.runtime import ProfilePlugins
 from scheduler.kernel.framework.runtime.pod_classes import PodClasses
+from scheduler.kernel.preemption.kept_room import Room
 from scheduler.observability.metrics import SchedulerMetrics
+from scheduler.observability.pod_group_metrics import PodGroupMetrics
 
 
 def counted(plugins: ProfilePlugins) -> dict[str, list[str]]:
@@ -68,3 +72,29 @@ def watch_sizes(driver: Driver, metrics: SchedulerMetrics) -> None:
         }
     )
     metrics.class_cache_bytes.from_source(lambda: {(): sum(each.size_bytes for each in classes())})
+    watch_groups(engine, metrics.engine.pod_groups)
+
+
+def watch_groups(engine: Engine, metrics: PodGroupMetrics) -> None:
+    """Let scrapes ask which pod groups are whole, and what room is kept."""
+
+    def groups() -> Mapping[str, float]:
+        known = engine.core.groups
+        return {} if known is None else known.counts()
+
+    def rooms() -> dict[tuple[str, str], float]:
+        found: dict[tuple[str, str], float] = {}
+        for profile, room in engine.scheduler.room_keeper.rooms().items():
+            places = {} if room is None else room.places
+            found[profile, "pods"] = len(places)
+            found[profile, "nodes"] = len(set(places.values()))
+        return found
+
+    def times(which: Callable[[Room], float]) -> dict[str, float]:
+        rooms = engine.scheduler.room_keeper.rooms()
+        return {name: 0.0 if room is None else which(room) for name, room in rooms.items()}
+
+    metrics.groups.from_source(groups)
+    metrics.rooms.from_source(rooms)
+    metrics.room_since.from_source(lambda: times(lambda room: room.since))
+    metrics.room_until.from_source(lambda: times(lambda room: room.until))

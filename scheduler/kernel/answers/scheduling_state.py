@@ -13,6 +13,7 @@ from scheduler.kernel.answers.waiting_model import (
     StoryEntry,
 )
 from scheduler.kernel.engine import Engine
+from scheduler.kernel.groups import GroupMembers
 from scheduler.kernel.queue import QueuePosition
 
 ASSIGNED = "assigned"
@@ -54,7 +55,8 @@ def scheduling_state_of(
     if place is not None:
         return _in_queue(place, engine, when, leading=leading, nominated=nominated, story=story)
     if pod.node_name:
-        return SchedulingState(ASSIGNED, leading, node=pod.node_name, story=story)
+        group = group_standing(pod, engine)
+        return SchedulingState(ASSIGNED, leading, node=pod.node_name, group=group, story=story)
     return SchedulingState(ELSEWHERE, leading, story=story)
 
 
@@ -93,7 +95,7 @@ def _in_queue(
 
 
 def group_standing(pod: PodInfo, engine: Engine) -> GroupStanding | None:
-    """How far the group of a pod is; None for a pod that waits alone."""
+    """How far the group of a pod is, or whether it is whole; None for a pod without one."""
     groups = engine.core.groups
     known = None if groups is None else groups.of_pod(pod)
     if groups is None or known is None:
@@ -103,6 +105,8 @@ def group_standing(pod: PodInfo, engine: Engine) -> GroupStanding | None:
     standing = GroupStanding(
         f"{pod.namespace}/{pod.group_name}", held, min_count=least, running=known.scheduled
     )
+    if pod.node_name:
+        return replace(standing, text=_wholeness(known))
     if held and least is not None:
         text = f"{known.known(groups.profiles)} of at least {least} pods are there"
         return replace(standing, text=text)
@@ -123,3 +127,15 @@ def group_standing(pod: PodInfo, engine: Engine) -> GroupStanding | None:
         lacking=last.lacking,
         victims=last.victims,
     )
+
+
+def _wholeness(known: GroupMembers) -> str:
+    """Whether enough members of a group that runs have a node."""
+    least = None if known.group is None else known.group.min_count
+    count, waiting = known.scheduled, len(known.waiting)
+    more = f"; {waiting} more wait{'s' * (waiting == 1)}" if waiting else ""
+    have = "members have" if count != 1 else "member has"
+    if least is None:
+        return f"{count} {have} a node{more}"
+    whole = "whole" if known.has_quorum() else "not whole"
+    return f"it is {whole}: {count} {have} a node, at least {least} are needed{more}"

@@ -30,11 +30,11 @@ class StoryEntry(Wire, frozen=True):
 
 
 class GroupStanding(Wire, frozen=True, omit_defaults=True):
-    """What is known of the pod group of a waiting pod.
+    """What is known of the pod group of a pod.
 
     Attributes:
         group: `namespace/name`.
-        text: how far the group is, in a sentence.
+        text: how far the group is, or of a pod with a node whether it is whole, in a sentence.
         min_count: how many members must run; None where one is enough, or without a PodGroup.
         running: members that have a node.
         tried: how many were tried together last; 0 before the first time.
@@ -72,7 +72,7 @@ class SchedulingState(Wire, frozen=True, omit_defaults=True):
         waits_for: by plugin, the events that may help it.
         held_by: the Permit plugins that hold it.
         message: why the last attempt failed.
-        group: how far its pod group is, if it waits with one.
+        group: how far its pod group is, or whether it is whole, if it has one.
         story: what happened lately, oldest first.
     """
 

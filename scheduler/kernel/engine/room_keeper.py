@@ -131,6 +131,15 @@ class RoomKeeper:
         waiting = _pods_of(members)
         return plugin.keep(group, waiting, start) if waiting else None
 
+    def rooms(self) -> dict[str, Room | None]:
+        """What is kept in each profile that keeps room."""
+        kept, frameworks = self._kept, self._core.frameworks
+        return {
+            name: None if kept is None else kept.room_of(name)
+            for name, each in frameworks.items()
+            if each.plugins.post_filter_as(RoomForGroupPlugin) is not None
+        }
+
     # --- time -----------------------------------------------------------------------------------
 
     def tick(self) -> None:

@@ -12,7 +12,7 @@ vain, and when a member is bound by another scheduler: fewer places are needed t
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, ClassVar, Final, TypeAlias
 
 import msgspec
@@ -29,6 +29,8 @@ GroupKey: TypeAlias = tuple[str, str]
 
 NO_GROUP: Final = 'waiting for pods\'s pod group "{}" to appear in scheduling queue'
 TOO_FEW: Final = "waiting for minCount pods from a gang to appear in scheduling queue"
+STATES: Final = ("whole", "partial", "waiting")
+"""What groups with pods may be."""
 
 
 class GroupAttempt(msgspec.Struct, frozen=True):
@@ -116,6 +118,13 @@ class GroupMembers:
         """How many pods there are, of all that count."""
         return len(self.assigned) + sum(self._of_profile[name] for name in profiles)
 
+    @property
+    def state(self) -> str:
+        """`whole`, `partial` (members are missing) or `waiting`; empty without pods."""
+        if self.scheduled:
+            return "whole" if self.has_quorum() else "partial"
+        return "waiting" if self.pending else ""
+
     def has_quorum(self) -> bool:
         """Whether enough members have a place."""
         least = None if self.group is None else self.group.min_count
@@ -194,6 +203,11 @@ class PodGroups(SharedState):
     def all(self) -> Iterator[tuple[GroupKey, GroupMembers]]:
         """Every group that is known, in the order in which they came."""
         yield from self._groups.items()
+
+    def counts(self) -> Mapping[str, int]:
+        """How many groups there are by `GroupMembers.state`. Cost: O(groups)."""
+        found = Counter(each.state for each in self)
+        return {state: found[state] for state in STATES}
 
     def of_pod(self, pod: PodInfo) -> GroupMembers | None:
         """What is known of the group of a pod; None for a pod without one."""

@@ -167,7 +167,10 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
     ) -> Room:
         now, wall = self._handle.now(), self._handle.wall()
         seconds = max(until - wall, ASKED_AGAIN_SECONDS) if until else UNKNOWN_REVIEWED_SECONDS
-        return Room(waiter, name, first.priority, places, until, unknown, now + seconds)
+        known = self._turns.room
+        since = wall if known is None or known.waiter is not waiter else known.since
+        review_at = now + seconds
+        return Room(waiter, name, first.priority, places, until, unknown, review_at, since)
 
     def _some(
         self, rows: NDArray[np.intp], room: Room | None, uid: str, snapshot: Snapshot

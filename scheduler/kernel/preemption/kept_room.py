@@ -60,6 +60,7 @@ class Room(msgspec.Struct):
         until: when it is needed, in seconds since 1970; 0 where that is not known.
         unknown: how many pods have to end before, of those whose end is not known.
         review_at: when it is chosen anew, on the engine's clock.
+        since: since when room is kept for it, in seconds since 1970; the places may be newer.
         asked: when that was asked for last.
         is_ending: whether it is to be given up.
     """
@@ -71,6 +72,7 @@ class Room(msgspec.Struct):
     until: float
     unknown: int
     review_at: float
+    since: float = 0.0
     asked: float = -ASKED_AGAIN_SECONDS
     is_ending: bool = False
 
@@ -232,6 +234,11 @@ class KeptRoom(SharedState):
         if turns is None:
             turns = self._turns[profile] = Turns(after, self._waiting_of)
         return turns
+
+    def room_of(self, profile: str) -> Room | None:
+        """What is kept in a profile."""
+        turns = self._turns.get(profile)
+        return None if turns is None else turns.room
 
     def rooms(self) -> list[Room]:
         """All room that is kept."""

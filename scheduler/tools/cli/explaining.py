@@ -291,8 +291,13 @@ class _Together:
         return tuple(found[name] for name in found if name in pods)
 
     def group_of(self, pod: PodInfo) -> GroupStanding | None:
-        """How far the pod group of a waiting pod comes; None for other pods, or if not known."""
-        if not (self._is_known and pod.group_name) or pod.node_name:
+        """How far the pod group of a waiting pod comes, or whether one that runs is whole.
+
+        None for pods without a group, and where it is not known.
+        """
+        if pod.node_name:
+            return group_standing(pod, self._asked.cluster.engine)
+        if not (self._is_known and pod.group_name):
             return None
         cluster, _ = self._simulation()
         return group_standing(pod, cluster.engine)

@@ -237,7 +237,7 @@ def pod_of(scene: Scene, name: str) -> PodPage:
 def _group_of(scene: Scene, explainer: Explainer, pod: PodInfo) -> GroupStanding | None:
     """How far a waiting pod's group is; where none was tried, whether each member would fit."""
     engine = scene.engine
-    standing = None if pod.node_name else group_standing(pod, engine)
+    standing = group_standing(pod, engine)
     known = None if engine.core.groups is None else engine.core.groups.of_pod(pod)
     if standing is None or known is None or standing.text:
         return standing

@@ -1,4 +1,4 @@
-"""Where a waiting member of a pod group stands: what only the engine that decides knows."""
+"""Where a member of a pod group stands: what only the engine that decides knows."""
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.scheduling_state import scheduling_state_of
@@ -45,3 +45,27 @@ def test_it_says_how_many_of_how_many_fit() -> None:
     lacking = driven.message(pods[2])
     text = f"2 of 3 fit; the first of the others: {lacking}"
     assert found == GroupStanding("default/g", text, 3, tried=3, placed=2, lacking=lacking)
+
+
+def test_a_member_with_a_node_says_whether_its_gang_is_whole() -> None:
+    """It is not, once a member is gone, and for as long as no other one has its place."""
+    driven = Gangs(2)
+    driven.group(least=2)
+    pods = driven.members(2)
+    driven.run()
+    for pod in pods:
+        driven.confirm(pod)
+    left = driven.engine.core.cache.get_pod(pods[1].uid)
+    assert left is not None
+    whole = standing(driven, left)
+    driven.gone(pods[0])
+    partial = standing(driven, left)
+    driven.add("gated", group="g", gates=["later"])
+    waiting = standing(driven, left)
+
+    texts = [None if each is None else each.text for each in (whole, partial, waiting)]
+    assert texts == [
+        "it is whole: 2 members have a node, at least 2 are needed",
+        "it is not whole: 1 member has a node, at least 2 are needed",
+        "it is not whole: 1 member has a node, at least 2 are needed; 1 more waits",
+    ]
