@@ -11,7 +11,7 @@ from scheduler.kernel.engine.attempt import AttemptEvent
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.batch import Batch
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.engine.failure import Failure, failure_of, rejected_by
+from scheduler.kernel.engine.failure import Failure, rejected_by
 from scheduler.kernel.engine.group_members import Member, fails_like, follows, guarded
 from scheduler.kernel.engine.group_step import SEARCHED, cost_of_look
 from scheduler.kernel.engine.groups_asking import GroupsAsking
@@ -21,7 +21,7 @@ from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import PostFilterResult
 from scheduler.kernel.framework.runtime import AttemptDiagnosis
-from scheduler.kernel.framework.status import Code, unschedulable
+from scheduler.kernel.framework.status import Code
 from scheduler.kernel.framework.steps import Steps
 
 
@@ -167,27 +167,17 @@ class GroupPlacement:
         self, member: Member, diagnosis: AttemptDiagnosis
     ) -> tuple[PostFilterResult, CycleState] | Failure | None:
         """A node that can be cleared for a member; nothing is done about it before the end."""
-        core, attempt = self._core, member.attempt
-        result, status, calls = None, unschedulable(), member.attempt.extender_calls
-        diagnosis.reviewed = None if calls is None else calls.reviewed
+        attempt = member.attempt
         if attempt.framework.plugins.post_filter:
             self._step.spend(SEARCHED)
-            result, status = attempt.framework.run_post_filter_plugins(
-                diagnosis.state, attempt.pod, core.snapshot, diagnosis
-            )
-        if result is not None:
-            core.out.extend(result.writes)
-            if status.is_success and self._asking.asks_about_victims(member, result.candidates):
-                return None
-        diagnosis.post_filter_message = status.message
-        node_name = "" if result is None else result.nominated_node_name
-        failure = failure_of(
-            diagnosis,
-            node_name,
-            diagnosis.excess(core.snapshot),
-            has_extender_results=calls is not None,
-        )
-        if result is None or not (status.is_success and node_name):
+        result, status = self._placing.post_filter(attempt, diagnosis)
+        if result is None:
+            return self._placing.fit_error(attempt, diagnosis, "")
+        if status.is_success and self._asking.asks_about_victims(member, result.candidates):
+            return None
+        node_name = result.nominated_node_name
+        failure = self._placing.fit_error(attempt, diagnosis, node_name)
+        if not (status.is_success and node_name):
             return failure
         member.fit_error = failure
         return result, diagnosis.state

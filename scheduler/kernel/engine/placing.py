@@ -1,6 +1,6 @@
-"""What a pod meets once it is popped, alone or with others of its group: found, assumed, reserved.
+"""What a pod meets once it is popped, alone or with others of its group.
 
-Source: kubernetes pkg/scheduler/schedule_one.go (assume, skipPodSchedule) v1.36.
+Source: kubernetes pkg/scheduler/schedule_one.go (assume, skipPodSchedule, schedulingCycle) v1.36.
 """
 
 from scheduler.api.pods import PodInfo
@@ -8,12 +8,13 @@ from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.attempt import Attempt, AttemptEvent
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.engine.failure import Failure, failed_scheduling
+from scheduler.kernel.engine.failure import Failure, failed_scheduling, failure_of
 from scheduler.kernel.engine.outcome import choice_of
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.interface import PostFilterResult
 from scheduler.kernel.framework.runtime import AttemptDiagnosis
-from scheduler.kernel.framework.status import Status
+from scheduler.kernel.framework.status import Status, unschedulable
 
 
 class Placing:
@@ -49,6 +50,33 @@ class Placing:
         core.metrics.scheduling_algorithm_duration.observe(thought)
         if core.take_outcome is not None:
             attempt.choice = choice_of(found, core.snapshot)
+
+    def post_filter(
+        self, attempt: Attempt, diagnosis: AttemptDiagnosis
+    ) -> tuple[PostFilterResult | None, Status]:
+        """No node fits: what PostFilter says; see `Framework.run_post_filter_plugins`."""
+        core, framework, calls = self._core, attempt.framework, attempt.extender_calls
+        if not framework.plugins.post_filter:
+            return None, unschedulable()
+        diagnosis.reviewed = None if calls is None else calls.reviewed
+        result, status = framework.run_post_filter_plugins(
+            diagnosis.state, attempt.pod, core.snapshot, diagnosis
+        )
+        if result is not None:
+            core.out.extend(result.writes)
+        diagnosis.post_filter_message = status.message
+        return result, status
+
+    def fit_error(
+        self, attempt: Attempt, diagnosis: AttemptDiagnosis, nominated_node_name: str | None
+    ) -> Failure:
+        """The failure of a pod that fits on no node; see `Failure` for the nomination."""
+        return failure_of(
+            diagnosis,
+            nominated_node_name,
+            diagnosis.excess(self._core.snapshot),
+            has_extender_results=attempt.extender_calls is not None,
+        )
 
     def assume(self, attempt: Attempt, node_name: str, state: CycleState) -> None:
         """POPPED or ASKING to ASSUMED."""

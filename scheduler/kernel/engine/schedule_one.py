@@ -15,12 +15,7 @@ from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.batch import MAX_BATCH, Batch
 from scheduler.kernel.engine.binding_cycle import BindingCycle
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.engine.failure import (
-    Failure,
-    failure_like,
-    failure_of,
-    rejected_by,
-)
+from scheduler.kernel.engine.failure import Failure, failure_like, rejected_by
 from scheduler.kernel.engine.groups_asking import MAX_CALLS, NODES_CHANGE
 from scheduler.kernel.engine.placing import Placing
 from scheduler.kernel.engine.pod_group_cycle import PodGroupCycle
@@ -239,29 +234,16 @@ class Scheduler:
 
     def _run_post_filter(self, attempt: Attempt, diagnosis: AttemptDiagnosis) -> Failure | None:
         """Why the pod fails now; None if extenders are asked about victims first."""
-        framework, calls = attempt.framework, attempt.extender_calls
-        excess = diagnosis.excess(self._core.snapshot)
-        if not framework.plugins.post_filter:
-            return failure_of(diagnosis, excess=excess, has_extender_results=calls is not None)
-        if calls is not None:
-            diagnosis.reviewed = calls.reviewed
-        result, status = framework.run_post_filter_plugins(
-            diagnosis.state, attempt.pod, self._core.snapshot, diagnosis
-        )
-        if result is not None:
-            self._core.out.extend(result.writes)
-        if status.is_success and result is not None:
+        result, status = self._placing.post_filter(attempt, diagnosis)
+        if result is None:
+            nominated = None if attempt.framework.plugins.post_filter else ""
+            return self._placing.fit_error(attempt, diagnosis, nominated)
+        if status.is_success:
             if self._extender_calls.ask_about_candidates(attempt, result.candidates):
                 return None
             self._preemption_executor.begin(attempt.pod, result)
-        diagnosis.post_filter_message = status.message
-        failure = failure_of(
-            diagnosis,
-            None if result is None else result.nominated_node_name,
-            excess,
-            has_extender_results=attempt.extender_calls is not None,
-        )
-        return failure if result is None else replace(failure, needed_at=result.needed_at)
+        failure = self._placing.fit_error(attempt, diagnosis, result.nominated_node_name)
+        return replace(failure, needed_at=result.needed_at)
 
     def _reserve_and_permit(self, attempt: Attempt) -> None:
         """ASSUMED to RESERVED to HELD or beyond."""

@@ -199,8 +199,6 @@ class QueuedPods:
             queued: the pod.
             version: of all that plugins read; asked only if an equal pod was rejected.
         """
-        if not self._unschedulable.has_rejections:
-            return None
         rejection = self._unschedulable.rejection(queued.pod_info.kind)
         if rejection is None or rejection.version != version():
             return None
@@ -217,10 +215,10 @@ class QueuedPods:
 
     def _find(self, uid: str) -> QueuedPodInfo | None:
         found = self._active.get(uid) or self._backoff.get(uid) or self._unschedulable.get(uid)
-        return found or self._former(uid)
+        return found or (self._former(uid) if self._readmission else None)
 
     def _former(self, uid: str) -> QueuedPodInfo | None:
         """A pod that is to be admitted anew, unless its profile is gone."""
-        queued = self._readmission.get(uid) if self._readmission else None
+        queued = self._readmission.get(uid)
         known = queued is not None and queued.pod_info.spec.scheduler_name in self._profiles
         return queued if known else None

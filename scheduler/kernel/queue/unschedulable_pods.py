@@ -195,11 +195,6 @@ class UnschedulablePods:
         self._last_rejected[group.key.kind] = group
         return group.probe == uid
 
-    @property
-    def has_rejections(self) -> bool:
-        """Whether any pod has a rejection that equal pods share."""
-        return bool(self._last_rejected)
-
     def rejection(self, kind: PodKind) -> Rejection | None:
         """The last rejection of a pod of this kind that waits here, valid or not."""
         group = self._last_rejected.get(kind)

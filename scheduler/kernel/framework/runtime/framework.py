@@ -189,24 +189,21 @@ class Framework:
         start = self.calls.now()
         if self.plugins.places_together:
             diagnosis.places_together = self.places_together
-        result, status = self._post_filter(state, pod, snapshot, diagnosis)
-        self.calls.point_done("PostFilter", status.code, start)
-        return result, status
-
-    def _post_filter(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: AttemptDiagnosis
-    ) -> tuple[PostFilterResult | None, Status]:
         result: PostFilterResult | None = None
         writes: tuple[Write, ...] = ()
         reasons: list[str] = []
         for plugin in self.plugins.post_filter:
-            found, status = plugin.call(state, pod, snapshot, diagnosis)
+            found, ended = plugin.call(state, pod, snapshot, diagnosis)
             writes += () if found is None else found.writes
-            if not status.is_rejection or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                return _with(writes, found), status.by(plugin.name)
+            if not ended.is_rejection or ended.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                result, ended = found, ended.by(plugin.name)
+                break
             result = found or result
-            reasons.extend(status.reasons)
-        return _with(writes, result), unschedulable(*reasons)
+            reasons.extend(ended.reasons)
+        else:
+            ended = unschedulable(*reasons)
+        self.calls.point_done("PostFilter", ended.code, start)
+        return _with(writes, result), ended
 
     def places_together(self, pod: PodInfo) -> bool:
         """Whether a Permit plugin places a pod together with others.
@@ -298,22 +295,16 @@ class Framework:
             PluginError: a plugin failed.
         """
         start = self.calls.now()
-        status, waits = self._permit(state, pod, node_name)
-        self.calls.point_done("Permit", status.code, start)
-        return status, waits
-
-    def _permit(
-        self, state: CycleState, pod: PodInfo, node_name: str
-    ) -> tuple[Status, dict[str, float]]:
-        waits: dict[str, float] = {}
-        ended = SUCCESS
+        ended, waits = SUCCESS, dict[str, float]()
         for plugin in self.plugins.permit:
             status, seconds = plugin.call(state, pod, node_name)
             if status.code is Code.WAIT:
                 waits[plugin.name] = min(seconds, MAX_WAIT_SECONDS)
                 ended = status
             elif not status.is_success:
-                return status.by(plugin.name), {}
+                ended, waits = status.by(plugin.name), {}
+                break
+        self.calls.point_done("Permit", ended.code, start)
         return ended, waits
 
     # --- binding --------------------------------------------------------------------------------

@@ -106,7 +106,13 @@ class PluginCalls:
         return end
 
     def bound(
-        self, plugin: Plugin, point: str, method: Callable[P, Any], check: Check[R] | None = None
+        self,
+        plugin: Plugin,
+        point: str,
+        method: Callable[P, Any],
+        check: Check[R] | None = None,
+        *,
+        is_timed: bool = True,
     ) -> Callable[P, R]:
         """A plugin's method, whose answer is checked; called without keywords.
 
@@ -115,39 +121,34 @@ class PluginCalls:
             point: the extension point.
             method: the plugin's.
             check: see `answers`; None for a plugin that is trusted to answer a column rightly.
+            is_timed: whether kube-scheduler times such calls.
 
         Returns:
             What raises nothing but `PluginError`: the method raised, or answered what it must not.
         """
 
         def call(*args: Any) -> Any:
-            if not self.sampled:
-                return ask(*args)
-            start, status = self.now(), "Error"
+            start, status = self.now() if is_timed and self.sampled else None, "Error"
             try:
-                answer = ask(*args)
-                status = _status_name(answer)
+                answer: Any = method(*args)  # type: ignore[call-arg] # without keywords
+                if check is not None:
+                    answer = check(answer, args)
+                status = "" if start is None else _status_name(answer)
+            except Exception as problem:
+                raise self.failed(name, point, problem) from problem
             finally:
-                self._report(name, point, status, start)
+                if start is not None:
+                    self._report(name, point, status, start)
             return answer
 
         name = plugin.NAME
-        ask: Callable[..., Any] = self.guarded(plugin, point, method, check)
         return cast("Callable[P, R]", call)
 
     def guarded(
         self, plugin: Plugin, point: str, method: Callable[P, Any], check: Check[R] | None = None
     ) -> Callable[P, R]:
         """As `bound`, for calls that kube-scheduler does not time."""
-
-        def ask(*args: Any) -> Any:
-            try:
-                answer: Any = method(*args)  # type: ignore[call-arg] # without keywords
-                return answer if check is None else check(answer, args)
-            except Exception as problem:
-                raise self.failed(plugin.NAME, point, problem) from problem
-
-        return cast("Callable[P, R]", ask)
+        return self.bound(plugin, point, method, check, is_timed=False)
 
     def bound_async(
         self, plugin: Plugin, point: str, method: Callable[P, Awaitable[R]], check: Check[R]
