@@ -15,7 +15,7 @@ from scheduler.kernel.framework.events import (
 )
 from scheduler.kernel.framework.interface import EnqueueExtensions, PreEnqueuePlugin
 from scheduler.kernel.framework.status import SUCCESS, Status, unschedulable
-from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.queue import QueueProfile, QueueSettings, SchedulingQueue
 from scheduler.kernel.queue.settings import PluginEvents
 from scheduler.observability.instruments import Instruments
@@ -155,9 +155,10 @@ class QueueUnderTest:
         self, queued: QueuedPodInfo, *plugins: str, pending: tuple[str, ...] = ()
     ) -> QueuedPodInfo:
         """End an attempt: rejected by these plugins, or with an error when none is given."""
-        queued.unschedulable_plugins = frozenset(plugins)
-        queued.pending_plugins = frozenset(pending)
-        assert self.queue.add_unschedulable_if_not_present(queued)
+        failure = Failure(
+            "", unschedulable_plugins=frozenset(plugins), pending_plugins=frozenset(pending)
+        )
+        assert self.queue.add_unschedulable_if_not_present(queued, failure)
         return queued
 
     def add_rejected(self, pod: PodInfo, *plugins: str, pending: tuple[str, ...] = ()) -> None:

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.engine.failure import Failure
 from scheduler.kernel.extender import Advice
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.runtime import AttemptDiagnosis, Feasibility, Framework, Verdicts
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.runtime.scoring import Best
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
+from scheduler.kernel.framework.types import Failure
 from scheduler.kernel.snapshot import Snapshot
 
 MIN_FEASIBLE_NODES_TO_FIND: Final = 100

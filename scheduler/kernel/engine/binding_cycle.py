@@ -10,12 +10,12 @@ from scheduler.kernel.engine.attempt import Attempt, AttemptEvent, AttemptState
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.events import Rejected
-from scheduler.kernel.engine.failure import Failure, nomination, rejected_by, scheduled
+from scheduler.kernel.engine.failure import nomination, rejected_by, scheduled
 from scheduler.kernel.engine.held import Settled
 from scheduler.kernel.engine.instructions import Bind, ReadPod, RunPreBind, SetTimer
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.status import Code, unschedulable
-from scheduler.kernel.framework.types import PreBindWork
+from scheduler.kernel.framework.types import Failure, PreBindWork
 
 CONFIRM_SECONDS: Final = 30.0
 """How long the watch may take to tell of a bound pod before the API server is asked."""

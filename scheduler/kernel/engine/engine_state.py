@@ -13,7 +13,6 @@ from scheduler.kernel.cache import Cache, Rebuilt, compare_rows
 from scheduler.kernel.ends import RunDurations
 from scheduler.kernel.engine.algorithm import SchedulingAlgorithm
 from scheduler.kernel.engine.events import Event
-from scheduler.kernel.engine.failure import Failure
 from scheduler.kernel.engine.held import WaitingPods
 from scheduler.kernel.engine.instructions import Instruction, LogError
 from scheduler.kernel.engine.outcome import TakeOutcome
@@ -22,6 +21,7 @@ from scheduler.kernel.extender import Extenders
 from scheduler.kernel.framework.handle import PluginServices
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
+from scheduler.kernel.framework.types import Failure
 from scheduler.kernel.groups import PodGroups
 from scheduler.kernel.queue import SchedulingQueue
 from scheduler.kernel.snapshot import Snapshot

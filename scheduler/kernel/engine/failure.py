@@ -3,10 +3,7 @@
 Source: kubernetes pkg/scheduler/schedule_one.go (handleSchedulingFailure, updatePod) v1.36.
 """
 
-from collections.abc import Mapping
 from typing import Final
-
-import msgspec
 
 from scheduler.api.pod_groups import POD_GROUP_SCHEDULED, PodGroup
 from scheduler.api.pods import PodInfo
@@ -19,44 +16,27 @@ from scheduler.kernel.engine.instructions import (
 )
 from scheduler.kernel.framework.runtime import AttemptDiagnosis
 from scheduler.kernel.framework.status import Code, Status
-from scheduler.kernel.framework.types import Excess
-from scheduler.kernel.queue import Rejection
+from scheduler.kernel.framework.types import Excess, Failure
+
+__all__ = [
+    "SCHEDULED",
+    "SCHEDULER_ERROR",
+    "UNSCHEDULABLE",
+    "Failure",
+    "failed_scheduling",
+    "failure_of",
+    "group_condition",
+    "nomination",
+    "reason_of",
+    "reference",
+    "rejected_by",
+    "scheduled",
+    "status_patch",
+]
 
 UNSCHEDULABLE: Final = "Unschedulable"
 SCHEDULER_ERROR: Final = "SchedulerError"
 SCHEDULED: Final = "Scheduled"
-
-
-class Failure(msgspec.Struct, frozen=True):
-    """Why an attempt failed.
-
-    Attributes:
-        message: for people; what the event and the condition say.
-        is_rejection: whether the pod was rejected; False for an unexpected error.
-        unschedulable_plugins: the plugins that rejected the pod; their hints may wake it.
-        pending_plugins: the plugins that returned Pending.
-        nominated_node_name: a nomination; "" withdraws one, None keeps what there is.
-        needed_at: when the nominated pod needs its room, in seconds since 1970; 0 where that is
-            not known.
-        fits_nowhere: whether no node fits, nor one equal to it, and nothing can be done about it.
-        excess: why no node could ever hold the pod, if that is so.
-        reasons: how many nodes each reason rejects.
-    """
-
-    message: str
-    is_rejection: bool = False
-    unschedulable_plugins: frozenset[str] = frozenset()
-    pending_plugins: frozenset[str] = frozenset()
-    nominated_node_name: str | None = ""
-    needed_at: float = 0.0
-    fits_nowhere: bool = False
-    excess: Excess | None = None
-    reasons: Mapping[str, int] = {}
-
-    @property
-    def reason(self) -> str:
-        """The reason of the condition."""
-        return UNSCHEDULABLE if self.is_rejection else SCHEDULER_ERROR
 
 
 def failure_of(
@@ -87,16 +67,6 @@ def failure_of(
     )
 
 
-def failure_like(rejection: Rejection) -> Failure:
-    """The failure of a pod that shares the rejection of an equal one."""
-    return Failure(
-        rejection.message,
-        is_rejection=True,
-        unschedulable_plugins=rejection.unschedulable_plugins,
-        excess=rejection.excess,
-    )
-
-
 def rejected_by(status: Status) -> Failure:
     """The failure of a pod that a plugin rejected after a node was chosen.
 
@@ -116,6 +86,11 @@ def rejected_by(status: Status) -> Failure:
 
 
 # --- what is told ---------------------------------------------------------------------------------
+
+
+def reason_of(failure: Failure) -> str:
+    """The reason of the condition."""
+    return UNSCHEDULABLE if failure.is_rejection else SCHEDULER_ERROR
 
 
 def reference(pod: PodInfo) -> ObjectReference:
@@ -175,7 +150,7 @@ def status_patch(
 def _changed_condition(pod: PodInfo, failure: Failure) -> Condition | None:
     conditions = pod.pod.status.conditions
     known = next((c for c in conditions if c.type == POD_SCHEDULED), None)
-    wanted = ("False", failure.reason, failure.message)
+    wanted = ("False", reason_of(failure), failure.message)
     if known is not None and (known.status, known.reason, known.message) == wanted:
         return None
     return Condition(

@@ -11,7 +11,7 @@ from scheduler.kernel.engine.attempt import AttemptEvent
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.batch import Batch
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.engine.failure import Failure, rejected_by
+from scheduler.kernel.engine.failure import rejected_by
 from scheduler.kernel.engine.group_members import Member, fails_like, follows, guarded
 from scheduler.kernel.engine.group_step import SEARCHED, cost_of_look
 from scheduler.kernel.engine.groups_asking import GroupsAsking
@@ -23,6 +23,7 @@ from scheduler.kernel.framework.interface import PostFilterResult
 from scheduler.kernel.framework.runtime import AttemptDiagnosis
 from scheduler.kernel.framework.status import Code
 from scheduler.kernel.framework.steps import Steps
+from scheduler.kernel.framework.types import Failure
 
 
 class GroupPlacement:

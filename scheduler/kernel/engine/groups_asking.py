@@ -21,12 +21,12 @@ import msgspec
 from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.attempt import Attempt, AttemptState
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.engine.failure import Failure
 from scheduler.kernel.engine.group_members import Member, guarded
 from scheduler.kernel.engine.pending_extender_calls import PendingExtenderCalls
 from scheduler.kernel.extender import Answer
 from scheduler.kernel.framework.interface import Candidate
 from scheduler.kernel.framework.runtime import AttemptDiagnosis
+from scheduler.kernel.framework.types import Failure
 from scheduler.kernel.groups import GroupKey
 
 MAX_CALLS: Final = 4

@@ -12,9 +12,8 @@ from msgspec.structs import asdict
 
 from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.attempt import Attempt, Choice
-from scheduler.kernel.engine.failure import Failure
 from scheduler.kernel.framework.runtime import AttemptDiagnosis
-from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.snapshot import Snapshot
 
 _NO_FAILURE: Final = Failure("")

@@ -8,13 +8,14 @@ from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.attempt import Attempt, AttemptEvent
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.engine.failure import Failure, failed_scheduling, failure_of
+from scheduler.kernel.engine.failure import failed_scheduling, failure_of
 from scheduler.kernel.engine.outcome import choice_of
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import PostFilterResult
 from scheduler.kernel.framework.runtime import AttemptDiagnosis
 from scheduler.kernel.framework.status import Status, unschedulable
+from scheduler.kernel.framework.types import Failure
 
 
 class Placing:

@@ -28,8 +28,8 @@ from scheduler.kernel.engine.failure import (
     SCHEDULED,
     SCHEDULER_ERROR,
     UNSCHEDULABLE,
-    Failure,
     group_condition,
+    reason_of,
     rejected_by,
 )
 from scheduler.kernel.engine.group_members import (
@@ -54,7 +54,7 @@ from scheduler.kernel.engine.room_keeper import RoomKeeper
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.status import SUCCESS, Code, error
 from scheduler.kernel.framework.steps import Steps
-from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.groups import GroupAttempt, GroupMembers
 from scheduler.kernel.preemption.group_victims import GroupVictims
 
@@ -389,4 +389,4 @@ def _refused(
     for each in members:
         each.failure = failure
         each.preemption = None
-    return ("False", failure.reason, failure.message), reversed(members)
+    return ("False", reason_of(failure), failure.message), reversed(members)

@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import Attempt
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.engine.failure import Failure
 from scheduler.kernel.engine.group_step import LOOKED, GroupStep, cost_of_look
 from scheduler.kernel.engine.group_trial import GroupTrial, Tried
 from scheduler.kernel.framework.placements import Candidates, Placements
@@ -35,6 +34,7 @@ from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.runtime.room import room_for
 from scheduler.kernel.framework.status import Code, Status
 from scheduler.kernel.framework.steps import Steps
+from scheduler.kernel.framework.types import Failure
 from scheduler.kernel.groups import GroupMembers
 from scheduler.kernel.snapshot import Snapshot
 

@@ -19,11 +19,11 @@ from scheduler.api.written import Condition
 from scheduler.kernel.engine.attempt import REVOCABLE
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.engine.failure import Failure
 from scheduler.kernel.engine.instructions import Evict, LogError, PatchStatus
 from scheduler.kernel.engine.preemptor import Preemptor, preempted, preemptor_of
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.interface import PostFilterResult
+from scheduler.kernel.framework.types import Failure
 from scheduler.kernel.preemption import Evictions
 
 UNSEEN_SECONDS: Final = 15.0

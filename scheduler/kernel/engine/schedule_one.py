@@ -15,7 +15,7 @@ from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.batch import MAX_BATCH, Batch
 from scheduler.kernel.engine.binding_cycle import BindingCycle
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.engine.failure import Failure, failure_like, rejected_by
+from scheduler.kernel.engine.failure import rejected_by
 from scheduler.kernel.engine.groups_asking import MAX_CALLS, NODES_CHANGE
 from scheduler.kernel.engine.placing import Placing
 from scheduler.kernel.engine.pod_group_cycle import PodGroupCycle
@@ -26,7 +26,7 @@ from scheduler.kernel.engine.waking_groups import GroupWaking
 from scheduler.kernel.extender import Answer, ExtenderCalls
 from scheduler.kernel.framework.runtime import AttemptDiagnosis
 from scheduler.kernel.framework.status import Code
-from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 
 PLUGIN_METRICS_EVERY: Final = 10
 """Of so many cycles one has its plugin calls timed. Source: pluginMetricsSamplePercent."""
@@ -154,11 +154,10 @@ class Scheduler:
         self.scheduled += 1
         if self._placing.skips(pod):
             return False
-        rejection = core.queue.valid_rejection(queued, lambda: core.cluster_version)
-        if rejection is not None:
+        failure = core.queue.valid_rejection(queued, lambda: core.cluster_version)
+        if failure is not None:
             core.metrics.attempt_ended("unschedulable", pod.spec.scheduler_name, 0.0)
-            failure = failure_like(rejection)
-            self._failures.requeue(queued, failure, rejection)
+            self._failures.requeue(queued, failure)
             self._failures.tell_outcome(queued, "unschedulable", failure=failure)
             return False
         attempt = self._attempts.begin(queued)

@@ -7,6 +7,8 @@ unreserveAndForget) v1.36.
 from collections.abc import Callable
 from typing import Final
 
+from msgspec.structs import replace
+
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import (
     ACQUIRED,
@@ -18,15 +20,15 @@ from scheduler.kernel.engine.attempt import (
 )
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.engine.failure import Failure, failed_scheduling, status_patch
+from scheduler.kernel.engine.failure import failed_scheduling, status_patch
 from scheduler.kernel.engine.instructions import Cancel, LogError
 from scheduler.kernel.engine.outcome import outcome_of
 from scheduler.kernel.extender import ExtenderError
 from scheduler.kernel.framework.events import ASSIGNED_POD_DELETE
 from scheduler.kernel.framework.runtime import PluginError
 from scheduler.kernel.framework.status import Code
-from scheduler.kernel.framework.types import QueuedPodInfo
-from scheduler.kernel.queue import PUT_LAST_SECONDS, Rejection
+from scheduler.kernel.framework.types import Failure, QueuedPodInfo
+from scheduler.kernel.queue import PUT_LAST_SECONDS
 
 OUTCOMES_END: Final = "Error recording a decision; recording no more"
 
@@ -67,16 +69,10 @@ class FailureHandler:
             self._free(attempt, freed=freed)
         if not failure.is_rejection:
             core.out.append(LogError(SCHEDULING_FAILED, attempt.pod.key, failure.message))
-        rejection = None
-        if failure.fits_nowhere:
-            rejection = Rejection(
-                failure.message,
-                failure.unschedulable_plugins,
-                failure.excess,
-                core.cluster_version,
-                core.now,
-            )
-        self.requeue(attempt.queued, failure, rejection, is_nominated=attempt.is_nominated)
+        # Equal pods share it; what this evaluation counted is for its own outcome.
+        version = core.cluster_version if failure.fits_nowhere else ()
+        shared = replace(failure, version=version, since=core.now, reasons={})
+        self.requeue(attempt.queued, shared, is_nominated=attempt.is_nominated)
         if freed and failure.is_rejection:
             self._free(attempt, freed=freed)
         self.ended(attempt, "unschedulable" if failure.is_rejection else "error", failure)
@@ -135,20 +131,11 @@ class FailureHandler:
                 )
 
     def requeue(
-        self,
-        queued: QueuedPodInfo,
-        failure: Failure,
-        rejection: Rejection | None,
-        *,
-        is_nominated: bool = False,
+        self, queued: QueuedPodInfo, failure: Failure, *, is_nominated: bool = False
     ) -> None:
         """Put a pod back into the queue, and say why: event, condition and nomination."""
         core = self._core
-        queued.unschedulable_plugins = failure.unschedulable_plugins
-        queued.pending_plugins = failure.pending_plugins
-        queued.last_failure = failure.message
-        queued.excess = failure.excess
-        if not core.queue.add_unschedulable_if_not_present(queued, rejection):
+        if not core.queue.add_unschedulable_if_not_present(queued, failure):
             return
         pod = queued.pod_info
         if failure.nominated_node_name is not None:

@@ -1,8 +1,9 @@
-"""A pod on its way through the queue, and to its node.
+"""A pod on its way through the queue, and to its node; and why it has not come there.
 
 Source of the names: kubernetes pkg/scheduler/framework/types.go (QueuedPodInfo) v1.36.
 """
 
+from collections.abc import Mapping
 from enum import Enum
 
 import msgspec
@@ -30,6 +31,42 @@ class Excess(msgspec.Struct, frozen=True):
 
     resource: str
     amount: int
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Why an attempt failed.
+
+    That of a pod that fits nowhere is an evaluation which equal pods share. It holds while the
+    cluster has the same version. Queueing hints do not matter: upstream's have false negatives, so
+    an event that they ignore may have helped all the same.
+
+    Attributes:
+        message: for people; what the event and the condition say.
+        is_rejection: whether the pod was rejected; False for an unexpected error.
+        unschedulable_plugins: the plugins that rejected the pod; their hints may wake it.
+        pending_plugins: the plugins that returned Pending.
+        nominated_node_name: a nomination; "" withdraws one, None keeps what there is.
+        needed_at: when the nominated pod needs its room, in seconds since 1970; 0 where that is
+            not known.
+        fits_nowhere: whether no node fits, nor one equal to it, and nothing can be done about it.
+        excess: why no node could ever hold the pod, if that is so.
+        reasons: how many nodes each reason rejects.
+        version: of all that plugins read, when the pod was evaluated that fits nowhere; see
+            `EngineState.cluster_version`.
+        since: when that was, in seconds.
+    """
+
+    message: str
+    is_rejection: bool = False
+    unschedulable_plugins: frozenset[str] = frozenset()
+    pending_plugins: frozenset[str] = frozenset()
+    nominated_node_name: str | None = ""
+    needed_at: float = 0.0
+    fits_nowhere: bool = False
+    excess: Excess | None = None
+    reasons: Mapping[str, int] = {}
+    version: tuple[int, ...] = ()
+    since: float = 0.0
 
 
 class QueuedPodInfo:

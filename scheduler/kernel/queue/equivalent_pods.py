@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from scheduler.api.pods import PodKind
-from scheduler.kernel.framework.types import Excess, QueuedPodInfo
+from scheduler.kernel.framework.types import Excess, Failure, QueuedPodInfo
 from scheduler.kernel.queue.hints import Interest, QueueingStrategy
 
 
@@ -50,28 +50,6 @@ def key_of(queued: QueuedPodInfo, *, shares: bool) -> EquivalenceKey:
         queued.excess,
         shares and not (queued.pending_plugins or queued.gating_plugin),
     )
-
-
-class Rejection(msgspec.Struct, frozen=True):
-    """One evaluation of a pod that fits nowhere; equal pods need none while it is valid.
-
-    It is valid while the cluster has the same version. Queueing hints do not matter: upstream's
-    have false negatives, so an event that they ignore may have helped all the same.
-
-    Attributes:
-        message: see `QueuedPodInfo.last_failure`.
-        unschedulable_plugins: which plugins rejected the pod.
-        excess: why no node could ever hold the pod, or None.
-        version: of all that plugins read, when the pod was evaluated; see
-            `EngineState.cluster_version`.
-        since: when that was, in seconds.
-    """
-
-    message: str
-    unschedulable_plugins: frozenset[str]
-    excess: Excess | None
-    version: tuple[int, ...]
-    since: float
 
 
 class Wake(msgspec.Struct, frozen=True):
@@ -143,7 +121,7 @@ class EquivalentPods:
         state: whether a probe is on its way.
         probe: UID of the probe; empty while there is none.
         wake: how it was woken.
-        rejection: the last one of a member; None before the first.
+        rejection: the last failure of a member that fits nowhere; None before the first.
         node_changes: how many changes of nodes there had been when a member came last.
     """
 
@@ -172,7 +150,7 @@ class EquivalentPods:
         self.state = ProbeState.RESTING
         self.probe = ""
         self.wake = Wake(QueueingStrategy.SKIP, "")
-        self.rejection: Rejection | None = None
+        self.rejection: Failure | None = None
         self.node_changes = 0
 
     def may_wake(self, interest: Interest) -> bool:

@@ -10,7 +10,7 @@ from itertools import chain
 from scheduler.api.pods import PodInfo
 from scheduler.clock import MonotonicClock
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
-from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.queue.active import ActiveQueue
 from scheduler.kernel.queue.backoff import BackoffQueue, BackoffSettings
 from scheduler.kernel.queue.dump import (
@@ -23,7 +23,6 @@ from scheduler.kernel.queue.dump import (
     backoff_end,
     dump_queue,
 )
-from scheduler.kernel.queue.equivalent_pods import Rejection
 from scheduler.kernel.queue.hints import QueueingHints
 from scheduler.kernel.queue.in_flight import InFlightPods
 from scheduler.kernel.queue.moves import Moves, SortKey
@@ -192,7 +191,7 @@ class QueuedPods:
 
     def valid_rejection(
         self, queued: QueuedPodInfo, version: Callable[[], tuple[int, ...]]
-    ) -> Rejection | None:
+    ) -> Failure | None:
         """The rejection of an equal pod that holds for this one; None if it must be evaluated.
 
         Args:

@@ -19,10 +19,10 @@ from scheduler.kernel.framework.events import (
     ClusterEvent,
 )
 from scheduler.kernel.framework.property_changes import pod_scheduling_properties_change
-from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.queue.backoff import BackoffSettings
 from scheduler.kernel.queue.dump import UNSCHEDULABLE
-from scheduler.kernel.queue.equivalent_pods import ProbeEvent, Rejection
+from scheduler.kernel.queue.equivalent_pods import ProbeEvent
 from scheduler.kernel.queue.hints import QueueingStrategy
 from scheduler.kernel.queue.moves import SortKey, count_rejectors
 from scheduler.kernel.queue.queued_pods import QueuedPods
@@ -265,17 +265,13 @@ class SchedulingQueue(QueuedPods):
         self._in_flight.done(uid)
         self._waking.end_probe(uid)
 
-    def add_unschedulable_if_not_present(
-        self, queued: QueuedPodInfo, rejection: Rejection | None = None
-    ) -> bool:
+    def add_unschedulable_if_not_present(self, queued: QueuedPodInfo, failure: Failure) -> bool:
         """Put back a pod after a failed attempt, and end the attempt.
-
-        The caller has set `unschedulable_plugins` and `pending_plugins` to those that rejected the
-        pod; without any, the attempt met an error.
 
         Args:
             queued: the pod.
-            rejection: given if no node fits, nor can evictions help; its equals share it.
+            failure: why; if no plugin rejected the pod, the attempt met an error. If the pod fits
+                nowhere, its equals share it.
 
         Returns:
             False when the pod was deleted meanwhile, or is waiting already: it is not put back.
@@ -286,6 +282,9 @@ class SchedulingQueue(QueuedPods):
             self.done(uid)
             return False
         queued.pod_info = self._in_flight.latest(uid) or queued.pod_info
+        queued.unschedulable_plugins = failure.unschedulable_plugins
+        queued.pending_plugins = failure.pending_plugins
+        queued.last_failure, queued.excess = failure.message, failure.excess
         if queued.unschedulable_plugins or queued.pending_plugins:
             queued.unschedulable_count += 1
             queued.consecutive_errors_count = 0
@@ -300,7 +299,7 @@ class SchedulingQueue(QueuedPods):
         self._in_flight.done(uid)
         if self._moves.requeue(uid, queued, strategy, SCHEDULE_ATTEMPT_FAILURE) == UNSCHEDULABLE:
             self._metrics.queue_incoming_pods[UNSCHEDULABLE, SCHEDULE_ATTEMPT_FAILURE].inc()
-            is_known = rejection is not None and self._unschedulable.note_rejected(uid, rejection)
+            is_known = failure.fits_nowhere and self._unschedulable.note_rejected(uid, failure)
             self._waking.end_probe(uid, ProbeEvent.REJECT if is_known else ProbeEvent.LEAVE)
         if queued.unschedulable_plugins:
             self._active.note_rejection()

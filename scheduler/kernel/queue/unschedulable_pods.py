@@ -12,14 +12,13 @@ from scheduler.api.objects import Node
 from scheduler.api.pods import PodKind
 from scheduler.clock import MonotonicClock
 from scheduler.kernel.framework.events import EventResource
-from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.queue.deadlines import Deadlines
 from scheduler.kernel.queue.equivalent_pods import (
     EquivalenceKey,
     EquivalentPods,
     Following,
     ProbeEvent,
-    Rejection,
     Wake,
     key_of,
 )
@@ -182,7 +181,7 @@ class UnschedulablePods:
             return (following, group.wake) if is_late else None
         return None
 
-    def note_rejected(self, uid: str, rejection: Rejection) -> bool:
+    def note_rejected(self, uid: str, rejection: Failure) -> bool:
         """A pod that is here fits nowhere, by this evaluation of it or of an equal pod.
 
         Returns:
@@ -195,7 +194,7 @@ class UnschedulablePods:
         self._last_rejected[group.key.kind] = group
         return group.probe == uid
 
-    def rejection(self, kind: PodKind) -> Rejection | None:
+    def rejection(self, kind: PodKind) -> Failure | None:
         """The last rejection of a pod of this kind that waits here, valid or not."""
         group = self._last_rejected.get(kind)
         return None if group is None else group.rejection

@@ -14,8 +14,7 @@ from scheduler.kernel.framework.events import (
     EventResource,
     QueueingHint,
 )
-from scheduler.kernel.framework.types import Excess, QueuedPodInfo
-from scheduler.kernel.queue.equivalent_pods import Rejection
+from scheduler.kernel.framework.types import Excess, Failure, QueuedPodInfo
 from scheduler.kernel.queue.pending_events import KEPT
 from tests.support.builders import make_node, make_pod_info
 from tests.support.queueing import QueueUnderTest, registered
@@ -58,15 +57,19 @@ class Equals(QueueUnderTest):
     def put_back(
         self, queued: QueuedPodInfo, plugin: str = "Fit", excess: Excess | None = None
     ) -> None:
-        queued.unschedulable_plugins = frozenset({plugin})
-        queued.excess = excess
-        rejection = self.known(queued) or Rejection(
-            "", queued.unschedulable_plugins, excess, (self.version,), self.clock.monotonic()
+        failure = self.known(queued) or Failure(
+            "",
+            is_rejection=True,
+            unschedulable_plugins=frozenset({plugin}),
+            fits_nowhere=True,
+            excess=excess,
+            version=(self.version,),
+            since=self.clock.monotonic(),
         )
-        self.queue.add_unschedulable_if_not_present(queued, rejection)
+        self.queue.add_unschedulable_if_not_present(queued, failure)
         self.queue.validate()
 
-    def known(self, queued: QueuedPodInfo) -> Rejection | None:
+    def known(self, queued: QueuedPodInfo) -> Failure | None:
         """The rejection that holds for the pod; none if it must be evaluated."""
         return self.queue.valid_rejection(queued, lambda: (self.version,))
 
@@ -442,7 +445,7 @@ def test_the_end_of_very_many_back_offs_is_no_long_step() -> None:
     for _ in range(1200):
         queued = queue.queue.pop()
         assert queued is not None
-        queue.queue.add_unschedulable_if_not_present(queued)
+        queue.queue.add_unschedulable_if_not_present(queued, Failure(""))
     queue.clock.advance(20.0)
 
     queue.queue.flush_backoff_completed()

@@ -10,6 +10,7 @@ from scheduler.kernel.framework.events import (
     EventResource,
     QueueingHint,
 )
+from scheduler.kernel.framework.types import Failure
 from scheduler.kernel.queue.in_flight import MAX_EVENTS
 from tests.support.builders import make_node, make_pod_info
 from tests.support.queueing import QueueUnderTest, own_update, registered
@@ -45,7 +46,7 @@ def test_a_deleted_pod_does_not_come_back(*, after_permit: bool) -> None:
     under_test.queue.delete(pod)
     latest = under_test.queue.latest(pod.uid)
     under_test.queue.add_nominated_pod(pod, "n")
-    put_back = under_test.queue.add_unschedulable_if_not_present(queued)
+    put_back = under_test.queue.add_unschedulable_if_not_present(queued, Failure(""))
 
     assert (latest, put_back, under_test.places()) == (None, False, {})
     assert len(under_test.queue.nominator) == 0

@@ -30,7 +30,7 @@ from scheduler.kernel.framework.events import (
 )
 from scheduler.kernel.framework.property_changes import pod_scheduling_properties_change
 from scheduler.kernel.framework.status import SUCCESS, Status, unschedulable
-from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.queue.active import FAIR_AFTER_SECONDS
 from tests.support.builders import make_pod_info
 from tests.support.queueing import QueueUnderTest
@@ -269,9 +269,10 @@ class QueueMachine(RuleBasedStateMachine):
 
     def end_attempt(self, queued: QueuedPodInfo, rejectors: set[str], pending: set[str]) -> None:
         record = self.model[queued.pod_info.uid]
-        queued.unschedulable_plugins = frozenset(rejectors)
-        queued.pending_plugins = frozenset(pending)
-        put_back = self.queue.add_unschedulable_if_not_present(queued)
+        failure = Failure(
+            "", unschedulable_plugins=frozenset(rejectors), pending_plugins=frozenset(pending)
+        )
+        put_back = self.queue.add_unschedulable_if_not_present(queued, failure)
 
         assert put_back is not record.deleted
         if record.deleted:

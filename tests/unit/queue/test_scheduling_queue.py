@@ -11,6 +11,7 @@ from scheduler.kernel.framework.events import (
     EventResource,
     QueueingHint,
 )
+from scheduler.kernel.framework.types import Failure
 from scheduler.kernel.queue import PUT_LAST_SECONDS
 from tests.support.builders import make_node, make_pod_info
 from tests.support.queueing import QueueUnderTest, gate, own_update, registered
@@ -183,7 +184,7 @@ def test_a_pod_that_waits_already_is_not_put_back() -> None:
     under_test.queue.done(pod.uid)
     under_test.queue.add(pod)
 
-    assert not under_test.queue.add_unschedulable_if_not_present(queued)
+    assert not under_test.queue.add_unschedulable_if_not_present(queued, Failure(""))
     assert under_test.places() == {"p": "active"}
 
 
