@@ -11,7 +11,6 @@ Source: kubernetes pkg/scheduler/framework/plugins/interpodaffinity (v1.36).
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
@@ -69,8 +68,7 @@ from scheduler.kernel.snapshot import Rows, Snapshot
 from scheduler.kernel.snapshot.label_columns import ABSENT
 from scheduler.kernel.snapshot.pod_kinds import OtherPods
 from scheduler.kernel.snapshot.row_counts import RowCounts
-from scheduler.kernel.snapshot.row_log import RowLog
-from scheduler.kernel.snapshot.term_counts import TermClass, TermKind
+from scheduler.kernel.snapshot.term_counts import TermKind
 from scheduler.kernel.snapshot.topology import Topology
 
 REASON_AFFINITY: Final = "node(s) didn't match pod affinity rules"
@@ -82,32 +80,6 @@ _REASONS: Final = (
     Reason(REASON_ANTI_AFFINITY),
     Reason(REASON_EXISTING_ANTI_AFFINITY),
 )
-
-_FEW_TERMS: Final = 4
-"""So many terms of running pods are looked at anew for each pod."""
-_MAX_EXISTING_BYTES: Final = 16 * 2**20
-
-
-class _Existing(msgspec.Struct, frozen=True):
-    """What the anti-affinity terms of running pods come to, for all pods of which they speak.
-
-    Attributes:
-        terms: which terms; as long as it is the same list they are the same.
-        stamp: changes of their counts, and the node log with its position.
-        sums: by key, the terms by domain.
-        forbidden: the verdict by row.
-    """
-
-    terms: list[TermClass]
-    stamp: tuple[int, RowLog, int]
-    sums: Sums
-    forbidden: Bits
-
-    @property
-    def size_bytes(self) -> int:
-        """Memory that the arrays take."""
-        return self.forbidden.nbytes + sum(sums.nbytes for sums in self.sums.values())
-
 
 _REQUIRED: Final = StateKey[RequiredState]("PreFilterInterPodAffinity")
 _PREFERRED: Final = StateKey[Sums]("PreScoreInterPodAffinity")
@@ -133,7 +105,6 @@ class InterPodAffinity(
         self._hard_pod_affinity_weight = args.hard_pod_affinity_weight
         self._ignores_existing = args.ignore_preferred_terms_of_existing_pods
         self._own_terms = OwnTermsCache()
-        self._existing: dict[int, _Existing] = {}
 
     @override
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
@@ -157,8 +128,9 @@ class InterPodAffinity(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
         own = self._own_terms.terms_of(pod, snapshot)
-        terms = snapshot.terms_about(TermKind.REQUIRED_ANTI_AFFINITY, pod)
-        existing, forbidden = self._existing_terms(terms, snapshot)
+        existing: Sums = {}
+        for cls in snapshot.terms_about(TermKind.REQUIRED_ANTI_AFFINITY, pod):
+            _add_sums(existing, snapshot, cls.topology_key, cls.counts)
         if not own.has_required and not existing:
             return None, SKIP
         near: Sums = {}
@@ -169,30 +141,8 @@ class InterPodAffinity(
         away: Sums = {}
         for term in own.away:
             _add_sums(away, snapshot, term.topology_key, snapshot.pod_counts(term.pods))
-        state.write(_REQUIRED, RequiredState(own, near, away, existing, forbidden))
+        state.write(_REQUIRED, RequiredState(own, near, away, existing))
         return None, SUCCESS
-
-    def _existing_terms(
-        self, terms: list[TermClass], snapshot: Snapshot
-    ) -> tuple[Sums, Bits | None]:
-        """By key the terms of running pods by domain; of many also the verdict by row."""
-        if len(terms) <= _FEW_TERMS:
-            return _sums_of(terms, snapshot), None
-        log = snapshot.node_log
-        stamp = (sum([cls.counts.changes for cls in terms]), log, log.position)
-        known = self._existing.get(id(terms))
-        if known is None or known.terms is not terms or known.stamp != stamp:
-            verdicts = _Verdicts(snapshot)
-            sums = _sums_of(terms, snapshot)
-            for key, by_domain in sums.items():
-                verdicts.reject(key, by_domain > 0, EXISTING_ANTI_AFFINITY)
-            forbidden = verdicts.of(snapshot.table.all_rows)
-            if forbidden is None:
-                return sums, None
-            self._existing[id(terms)] = known = _Existing(terms, stamp, sums, forbidden)
-            if sum([each.size_bytes for each in self._existing.values()]) > _MAX_EXISTING_BYTES:
-                self._existing = {id(terms): known}
-        return known.sums, known.forbidden
 
     @override
     def filter(
@@ -204,10 +154,9 @@ class InterPodAffinity(
             verdicts.reject(key, unmet, AFFINITY)
         for key, sums in required.away.items():
             verdicts.reject(key, sums > 0, ANTI_AFFINITY)
-        if required.forbidden is None:
-            for key, sums in required.existing.items():
-                verdicts.reject(key, sums > 0, EXISTING_ANTI_AFFINITY)
-        return verdicts.of(rows, required.forbidden)
+        for key, sums in required.existing.items():
+            verdicts.reject(key, sums > 0, EXISTING_ANTI_AFFINITY)
+        return verdicts.of(rows)
 
     @override
     def counting(
@@ -325,14 +274,12 @@ class _Verdicts:
         self._by_key[key] = bits if known is None else known | bits
         self._kinds += 1
 
-    def of(self, rows: Rows, forbidden: Bits | None = None) -> Bits | None:
+    def of(self, rows: Rows) -> Bits | None:
         """Per given row the reason that comes first, the lowest bit; None when there is none."""
         found: NDArray[np.uint8] | None = None
         for key, by_domain in self._by_key.items():
             bits = by_domain.take(self._snapshot.topology(key).ids[rows])
             found = bits if found is None else found | bits
-        if forbidden is not None:
-            return forbidden[rows] if found is None else first_reason(forbidden[rows] | found)
         if found is not None and self._kinds > 1:
             found = first_reason(found)
         return None if found is None else found.astype(np.uint64)
@@ -367,13 +314,6 @@ def _add_sums(sums: Sums, snapshot: Snapshot, key: str, counts: RowCounts, weigh
         by_domain *= weight
     known = sums.get(key)
     sums[key] = by_domain if known is None else known + by_domain
-
-
-def _sums_of(terms: list[TermClass], snapshot: Snapshot) -> Sums:
-    sums: Sums = {}
-    for cls in terms:
-        _add_sums(sums, snapshot, cls.topology_key, cls.counts)
-    return sums
 
 
 def _unmet_affinity(

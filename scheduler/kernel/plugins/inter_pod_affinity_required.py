@@ -42,19 +42,15 @@ class RequiredState:
         near: by key, the pods that satisfy all its affinity terms.
         away: by key, the pods its anti-affinity terms speak of.
         existing: by key, the anti-affinity terms of running pods that speak of it.
-        forbidden: what these come to by row, where that is known.
     """
 
-    __slots__ = ("away", "existing", "forbidden", "near", "own")
+    __slots__ = ("away", "existing", "near", "own")
 
-    def __init__(
-        self, own: OwnTerms, near: Sums, away: Sums, existing: Sums, forbidden: Bits | None
-    ) -> None:
+    def __init__(self, own: OwnTerms, near: Sums, away: Sums, existing: Sums) -> None:
         self.own = own
         self.near = near
         self.away = away
         self.existing = existing
-        self.forbidden = forbidden
 
 
 class Company(Counting):

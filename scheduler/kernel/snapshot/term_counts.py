@@ -26,7 +26,9 @@ _MAX_REMEMBERED: Final = 2**20
 """Classes in all remembered lists together; then all lists are made anew."""
 _REMEMBERED_PER_LIST: Final = 8
 """What a list takes beside its classes, in classes."""
-_MERGED_ABOVE: Final = 32
+_REMEMBERED_PER_SUM: Final = 32
+"""What a sum of classes takes, in classes."""
+_MERGED_ABOVE: Final = 4
 """A pod of which more classes speak is told of sums of theirs."""
 _MAX_SUMS_PER_CLASS: Final = 1024
 _SEVERAL: Final = PodSelector(frozenset(), EVERYTHING, EVERYTHING)
@@ -112,6 +114,7 @@ class TermCounts:
             self._remembered_size += len(found) + _REMEMBERED_PER_LIST
             if len(found) > _MERGED_ABOVE:
                 found = self._merged(found, capacity)
+                self._remembered_size += len(found) * _REMEMBERED_PER_SUM
             self._remembered[key] = found
         return found
 

@@ -56,7 +56,7 @@ def test_a_fork_tells_what_an_update_would_have_told(seed: int, nodes: int, step
     rebuilt.update(changed)
     expected = view(rebuilt)
     actual = view(fork)
-    for part in ("domains", "labels", "pods", "ports", "terms"):
+    for part in ("domains", "labels", "pods", "ports", "terms", "each term"):
         assert actual[part] == expected[part], part
     for name, row in rebuilt.table.row_of.items():
         here = fork.table.row_of[name]

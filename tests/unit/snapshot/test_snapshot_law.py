@@ -68,6 +68,11 @@ def view(snapshot: Snapshot) -> dict[str, Any]:
             for kind in TermKind
             for probe in PROBES
         },
+        "each term": {
+            (kind, probe.key): _each_term_about(snapshot, kind, probe)
+            for kind in TermKind
+            for probe in PROBES
+        },
     }
 
 
@@ -128,10 +133,22 @@ def _domains(snapshot: Snapshot, pods: PodSelector, key: str) -> dict[str | None
 
 
 def _terms_about(snapshot: Snapshot, kind: TermKind, probe: PodInfo) -> dict[Any, dict[str, float]]:
+    """Of several terms of equal key and weight a snapshot may tell the sum."""
+    size = snapshot.table.size
+    sums: dict[Any, Any] = {}
+    for cls in snapshot.terms_about(kind, probe):
+        about = cls.topology_key, cls.weight
+        sums[about] = sums.get(about, 0) + cls.counts.column(size)
+    return {about: _by_name(snapshot, column) for about, column in sums.items()}
+
+
+def _each_term_about(
+    snapshot: Snapshot, kind: TermKind, probe: PodInfo
+) -> dict[Any, dict[str, float]]:
     size = snapshot.table.size
     return {
         (cls.pods, cls.topology_key, cls.weight): _by_name(snapshot, cls.counts.column(size))
-        for cls in snapshot.terms_about(kind, probe)
+        for cls in snapshot.each_term_about(kind, probe)
     }
 
 
