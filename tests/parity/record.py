@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from tests.parity.answering import oracle_command, pipelined, running
 from tests.parity.expressions import expressions_command
 from tests.parity.generator.expressions import make_question
@@ -123,9 +125,8 @@ def _line(seed: int | str, admitted: dict[str, Any]) -> str:
 
 def recorded_cases(family: str) -> Iterator[dict[str, Any]]:
     """Read a family's recorded cases: `seed`, `config`, `objects` and `answer` or `questions`."""
-    with gzip.open(RECORDED / f"{family}.jsonl.gz", "rt") as file:
-        for line in file:
-            yield json.loads(line)
+    with gzip.open(RECORDED / f"{family}.jsonl.gz") as file:
+        yield from map(msgspec.json.decode, file)
 
 
 if __name__ == "__main__":

@@ -3,13 +3,16 @@
 The recordings are made by `python -m tests.parity.record`; no Go is needed to replay them.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from functools import cache
+from collections.abc import Iterable
+from typing import Any
 
+import msgspec
 import pytest
+from click.testing import CliRunner
 
-from tests.parity.answering import Answerer, pipelined, running, stowage_command
+from scheduler.tools.cli.explain import explain
+from tests.parity import extender
+from tests.parity.answering import pipelined, running, stowage_command
 from tests.parity.choices import choice_differences
 from tests.parity.compare import compare
 from tests.parity.generator.families import FAMILIES, FLAGS
@@ -19,22 +22,24 @@ from tests.parity.record import CASES, WORKED_OUT, recorded_cases
 pytestmark = pytest.mark.parity
 
 
-@pytest.fixture(scope="module")
-def stowage() -> Iterator[Callable[..., Answerer]]:
-    """Give one `stowage explain --jsonl` for all families with the same flags."""
-    with ExitStack() as stack:
-        yield cache(lambda *flags: stack.enter_context(running(stowage_command(*flags))))
+def explained(cases: Iterable[object], *flags: str) -> list[Any]:
+    """Answer cases with the command, in this process: one of its own starts for a second."""
+    words = ["--jsonl", "-o", "json", *flags]
+    with extender.serving() as address:
+        lines = b"\n".join(map(msgspec.json.encode, cases))
+        lines = lines.replace(extender.PLACE.encode(), address.encode())
+        printed = CliRunner().invoke(explain, words, input=lines, catch_exceptions=False)
+    output = printed.stdout_bytes.replace(address.encode(), extender.PLACE.encode())
+    return [msgspec.json.decode(line) for line in output.splitlines()]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_recorded_clusters_get_the_same_answers(
-    family: str, stowage: Callable[..., Answerer]
-) -> None:
+def test_recorded_clusters_get_the_same_answers(family: str) -> None:
     """Every verdict, score, total and message of the family's recorded cases is the same."""
     recorded = list(recorded_cases(family))
     questions = ({k: c[k] for k in ("config", "objects") if k in c} for c in recorded)
 
-    answers = list(pipelined(stowage(*FLAGS.get(family, ())), questions))
+    answers = explained(questions, *FLAGS.get(family, ()))
     differences = [
         f"{family}:{case['seed']} {difference}"
         for case, answer in zip(recorded, answers, strict=True)
@@ -58,12 +63,13 @@ def test_the_daemons_own_choice_has_the_highest_total(family: str) -> None:
     assert remembered > CASES
 
 
-def test_clusters_made_by_hand_get_the_same_answers(stowage: Callable[..., Answerer]) -> None:
-    """Each tells a rule of device allocation from its likely misreadings."""
+def test_clusters_made_by_hand_get_the_same_answers() -> None:
+    """Each tells a rule of device allocation from its likely misreadings; a process answers."""
     recorded = list(recorded_cases(WORKED_OUT))
     questions = ({"objects": case["objects"]} for case in recorded)
 
-    answers = list(pipelined(stowage(), questions))
+    with running(stowage_command()) as stowage:
+        answers = list(pipelined(stowage, questions))
     differences = [
         f"{case['seed']} {difference}"
         for case, answer in zip(recorded, answers, strict=True)

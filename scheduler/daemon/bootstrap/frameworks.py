@@ -5,6 +5,7 @@ Source: kubernetes pkg/scheduler/profile, pkg/scheduler/framework/runtime (NewFr
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
+from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, Final
 
@@ -67,10 +68,12 @@ def implemented_plugins(
                 f'plugin "{name}" ({cls.__qualname__}): it runs at no extension point; expected a '
                 "class derived from NodeFilterPlugin, NodeScorePlugin, PermitPlugin, ..."
             )
-    return {
-        name: frozenset(ExtensionPoint(point) for point in extension_points(cls))
-        for name, cls in {**IN_TREE, **out_of_tree}.items()
-    }
+    return {name: _points_of(cls) for name, cls in {**IN_TREE, **out_of_tree}.items()}
+
+
+@cache
+def _points_of(plugin_type: type[Plugin]) -> frozenset[ExtensionPoint]:
+    return frozenset(map(ExtensionPoint, extension_points(plugin_type)))
 
 
 def args_types_of(out_of_tree: Mapping[str, type[Plugin]]) -> dict[str, type[msgspec.Struct]]:

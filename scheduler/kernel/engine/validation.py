@@ -83,7 +83,7 @@ def _asking(
 
 def _assumed(core: EngineState, attempts: Attempts) -> Iterator[str]:
     """Room is assumed for attempts only, and pods are in flight for attempts only."""
-    assumed = {uid for uid, (_, state) in core.cache.pods().items() if state is PodState.ASSUMED}
+    assumed = {pod.uid for pod in core.cache.assumed_pods()}
     wanted = {pod.uid for attempt in attempts for pod in attempt.placed}
     for uid in assumed - wanted:
         yield f"pod {uid} is assumed by nobody"

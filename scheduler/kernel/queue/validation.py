@@ -47,10 +47,11 @@ def validate_queue(
 
 
 def _places(*places: Iterable[QueuedPodInfo]) -> Iterator[str]:
-    times = Counter(queued.pod_info.uid for queued in chain(*places))
-    for uid, count in times.items():
-        if count > 1:
-            yield f"pod {uid} is in {count} places"
+    uids = [queued.pod_info.uid for place in places for queued in place]
+    if len(set(uids)) < len(uids):
+        for uid, count in Counter(uids).items():
+            if count > 1:
+                yield f"pod {uid} is in {count} places"
 
 
 def _active(active: ActiveQueue) -> Iterator[str]:

@@ -9,7 +9,7 @@ Invariant: for every class and row, the count equals the number of pods on the r
 selector matches (the property test builds it from scratch and compares).
 """
 
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Iterable
 from heapq import nsmallest
 from typing import Final
@@ -134,12 +134,11 @@ class SelectorCounts:
 
     def recounted(self, pods: Iterable[PodInfo]) -> dict[PodSelector, int]:
         """The same for these pods, found out one by one."""
-        found = Counter(
-            cls.pods
-            for pod in pods
-            for cls in self._classes_of(pod.kind, is_terminating=pod.is_terminating)
-        )
-        return dict(found)
+        found: dict[PodSelector, int] = {}
+        for pod in pods:
+            for cls in self._classes_of(pod.kind, is_terminating=pod.is_terminating):
+                found[cls.pods] = found.get(cls.pods, 0) + 1
+        return found
 
     def copy(self, namespaces: NamespaceLabels) -> "SelectorCounts":
         """An independent copy; its classes are derived anew when they are asked for."""

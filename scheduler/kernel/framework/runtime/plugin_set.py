@@ -1,6 +1,7 @@
 """The plugins of one profile, sorted by extension point and bound once, when it is built."""
 
 from collections.abc import Awaitable, Callable, Container, Hashable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final, TypeAlias, TypeVar
 
 from msgspec.structs import replace
@@ -88,6 +89,7 @@ class PluginSetError(SchedulerError):
     """A profile that cannot be built from its plugins."""
 
 
+@cache
 def extension_points(plugin_type: type) -> frozenset[str]:
     """The extension points a plugin class declares by subclassing their protocols."""
     bases = set(plugin_type.__mro__)
