@@ -71,8 +71,22 @@ def wheel(folder: str, work: Path, *, tag: str = "") -> list[str]:
         check=True,
     )  # fmt: skip
     [found] = work.glob("*.whl")
-    with ZipFile(found) as archive:
+    return names_in(found)
+
+
+def names_in(wheel: Path) -> list[str]:
+    """The files in a wheel."""
+    with ZipFile(wheel) as archive:
         return archive.namelist()
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of the scheduler: pip takes seconds to make one."""
+    folder = tmp_path_factory.mktemp("wheel")
+    wheel(".", folder)
+    [path] = folder.glob("*.whl")
+    return path
 
 
 def declared(project: Path, extra: str = "") -> set[str]:
@@ -126,9 +140,9 @@ def modules(package: str) -> set[str]:
     return {str(path.relative_to(ROOT)) for path in (ROOT / package).rglob("*.py")}
 
 
-def test_the_wheel_of_the_scheduler_has_no_stand_in(tmp_path: Path) -> None:
+def test_the_wheel_of_the_scheduler_has_no_stand_in(ours: Path) -> None:
     """It is the package `scheduler`, whole, and nothing else."""
-    files = wheel(".", tmp_path)
+    files = names_in(ours)
 
     tops = {name.partition("/")[0] for name in files}
     assert tops == {"scheduler", "stowage_scheduler-0.0.0.dist-info"}
@@ -139,12 +153,12 @@ def test_the_wheel_of_the_scheduler_has_no_stand_in(tmp_path: Path) -> None:
     assert {str(path.relative_to(ROOT)) for path in manifests} <= set(files)
 
 
-def test_a_plugin_gets_this_scheduler_and_no_other(tmp_path: Path) -> None:
+def test_a_plugin_gets_this_scheduler_and_no_other(ours: Path, tmp_path: Path) -> None:
     """In an empty environment: `stowage` is somebody else's, newer or not.
 
     The index is a folder: our wheel, empty ones of what it needs, and the other `stowage`.
     """
-    wheel(".", tmp_path)
+    shutil.copy(ours, tmp_path)
     made_up_wheel(tmp_path, "stowage", "99.0")
     for requirement in requires("stowage-scheduler") or ():
         needed = Requirement(requirement)
@@ -163,7 +177,6 @@ def test_a_plugin_gets_this_scheduler_and_no_other(tmp_path: Path) -> None:
 
     report = json.loads(done.stdout)
     chosen = {each["metadata"]["name"]: each["metadata"]["version"] for each in report["install"]}
-    [ours] = tmp_path.glob("stowage_scheduler-*.whl")
     assert chosen["stowage-scheduler"] == ours.name.split("-")[1]
     assert chosen["cool-racks"] == "0.1.0"
     assert "stowage" not in chosen
