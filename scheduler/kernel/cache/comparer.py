@@ -3,8 +3,8 @@
 Source: kubernetes pkg/scheduler/backend/cache/debugger (CacheComparer, CacheDumper) v1.36.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -13,8 +13,10 @@ from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.cache.cache import Cache
 from scheduler.kernel.snapshot import Snapshot
-from scheduler.kernel.snapshot.recount import wrong_sums
+from scheduler.kernel.snapshot.term_counts import term_keys_of
 from scheduler.observability.dumps import REST, Entries
+
+K = TypeVar("K")
 
 _AT_ONCE: Final = 1000
 """Objects that are looked at before others may run: about a millisecond."""
@@ -173,10 +175,54 @@ def compare_rows(cache: Cache, snapshot: Snapshot, start: int, count: int) -> Ro
             wrong.append(f"{name}: not a node")
         elif info is not None:
             pods = info.pods.values()
-            wrong.extend(f"{name}: {text}" for text in wrong_sums(snapshot, row, pods))
+            wrong.extend(f"{name}: {text}" for text in _wrong_sums(snapshot, row, pods))
     if end == table.size:
         missing = cache.node_count() - table.count
         end = 0
         if missing:
             wrong.append(f"{missing} nodes have no row")
     return RowComparison(tuple(wrong), end)
+
+
+def _wrong_sums(snapshot: Snapshot, row: int, pods: Collection[PodInfo]) -> Iterator[str]:
+    """What differs from what these pods come to, in words.
+
+    Cost: O(pods, and selectors and terms in use).
+    """
+    taken, non_zero, count = snapshot.table.sums.of_row(row)
+    yield from _differences("requested", taken, _total(pod.shape.occupied for pod in pods))
+    counted = {"cpu": non_zero[0], "memory": non_zero[1]}
+    defaults = (dict(zip(counted, pod.shape.non_zero_occupied, strict=True)) for pod in pods)
+    yield from _differences("requested with defaults", counted, _total(defaults))
+    yield from _differences("pods", {"number": count}, {"number": len(pods)})
+    ports = _counted(port for pod in pods for port in pod.shape.host_ports)
+    yield from _differences("host ports", snapshot.ports.at(row), ports)
+    counts = snapshot.selector_counts
+    selected, expected = counts.at(row), counts.recounted(pods)
+    yield from _differences("pods selected", selected, expected)
+    terms = _counted(key for pod in pods for key in term_keys_of(pod))
+    yield from _differences("affinity terms", snapshot.term_counts.at(row), terms)
+
+
+def _total(parts: Iterator[Mapping[str, int]]) -> dict[str, int]:
+    # Not a Counter: ticks do this, and making one takes longer than adding up a few pods.
+    total: dict[str, int] = {}
+    for part in parts:
+        for name, amount in part.items():
+            total[name] = total.get(name, 0) + amount
+    return total
+
+
+def _counted(keys: Iterator[K]) -> dict[K, int]:
+    counts: dict[K, int] = {}
+    for key in keys:
+        counts[key] = counts.get(key, 0) + 1
+    return counts
+
+
+def _differences(what: str, have: Mapping[K, int], want: Mapping[K, int]) -> Iterator[str]:
+    if have == want:
+        return
+    for key in have.keys() | want.keys():
+        if have.get(key, 0) != want.get(key, 0):
+            yield f"{what} ({key}): counted {have.get(key, 0)}, there are {want.get(key, 0)}"

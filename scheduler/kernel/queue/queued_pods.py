@@ -3,9 +3,10 @@
 Nothing here moves a pod.
 """
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
+from typing import Final
 
 from scheduler.api.pods import PodInfo
 from scheduler.clock import MonotonicClock
@@ -33,11 +34,13 @@ from scheduler.kernel.queue.settings import (
     QueueProfile,
     QueueSettings,
 )
-from scheduler.kernel.queue.slow_pods import SlowPods
 from scheduler.kernel.queue.unschedulable_pods import UnschedulablePods
 from scheduler.kernel.queue.validation import validate_queue
 from scheduler.kernel.queue.waking import Waking
 from scheduler.observability.queue_metrics import QueueMetrics
+
+PUT_LAST_SECONDS: Final = 300.0
+"""A pod with slow decisions goes after all other pods for this long."""
 
 
 class QueuedPods:
@@ -221,3 +224,28 @@ class QueuedPods:
         queued = self._readmission.get(uid)
         known = queued is not None and queued.pod_info.spec.scheduler_name in self._profiles
         return queued if known else None
+
+
+class SlowPods:
+    """Pods whose decisions took long, and until when all other pods go before them."""
+
+    def __init__(self, clock: MonotonicClock) -> None:
+        self._clock = clock
+        self._until: OrderedDict[str, float] = OrderedDict()
+
+    def note(self, queued: QueuedPodInfo) -> bool:
+        """A decision took long; says whether the pod is put last, as it did twice in a row."""
+        in_a_row = queued.slow_attempt == queued.attempts - 1
+        queued.slow_attempt = queued.attempts
+        if in_a_row:
+            uid = queued.pod_info.uid
+            self._until[uid] = self._clock.monotonic() + PUT_LAST_SECONDS
+            self._until.move_to_end(uid)
+            queued.is_slow = True
+        return in_a_row
+
+    def forgiven(self) -> Iterator[str]:
+        """The UIDs of the pods that were put last long enough ago."""
+        now = self._clock.monotonic()
+        while self._until and next(iter(self._until.values())) <= now:
+            yield self._until.popitem(last=False)[0]

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from scheduler.kernel.queue.deadlines import Deadlines
+from scheduler.kernel.queue.unschedulable_pods import Deadlines
 
 
 def test_deadlines_are_as_a_dictionary_would_have_them() -> None:
