@@ -17,9 +17,9 @@ from scheduler.kernel.engine.held import WaitingPods
 from scheduler.kernel.engine.instructions import Instruction, LogError
 from scheduler.kernel.engine.outcome import TakeOutcome
 from scheduler.kernel.engine.story import Story
-from scheduler.kernel.extender import Extenders
+from scheduler.kernel.extender import ExtenderError, Extenders
 from scheduler.kernel.framework.handle import PluginServices
-from scheduler.kernel.framework.runtime import Framework
+from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
 from scheduler.kernel.framework.types import Failure
 from scheduler.kernel.groups import PodGroups
@@ -152,6 +152,12 @@ class EngineState(msgspec.Struct):
         self.report("Snapshot rebuilt", "", rebuilt.problem)
         for change, problem in rebuilt.left_out:
             self.report(f"Left out of the snapshot: {type(change).__name__}", "", problem)
+
+    def failure(self, about: str, problem: Exception) -> Failure:
+        """The failure of a step that raised; says so if that is what no contract has."""
+        if isinstance(problem, PluginError | ExtenderError):
+            return Failure(str(problem))
+        return self.unexpected(about, problem)
 
     def unexpected(self, about: str, problem: Exception) -> Failure:
         """Say that a step met an exception that no contract has; gives the failure for it."""

@@ -14,9 +14,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import UNDECIDED, Attempt, AttemptState
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.group_trial import GROUP_FAILS
-from scheduler.kernel.extender import ExtenderError
 from scheduler.kernel.framework.interface import PostFilterResult
-from scheduler.kernel.framework.runtime import PluginError
 from scheduler.kernel.framework.status import SUCCESS, Status
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 
@@ -79,10 +77,8 @@ def guarded(core: EngineState, member: Member, try_it: Callable[[Member], None])
     calls.begin_cycle(sampled=False)
     try:
         try_it(member)
-    except (PluginError, ExtenderError) as problem:
-        member.failure = Failure(str(problem))
     except Exception as problem:  # noqa: BLE001 - one group must never stop the others
-        member.failure = core.unexpected(pod.key, problem)
+        member.failure = core.failure(pod.key, problem)
     core.waiting.deciding = ""
 
 

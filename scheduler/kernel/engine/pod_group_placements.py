@@ -134,7 +134,7 @@ class PodGroupPlacements:
         try:
             return (yield from self._chosen(attempts, least))
         except Exception as problem:  # noqa: BLE001 - one group must never stop the others
-            return Choice(failure=self._failure(problem, attempts))
+            return Choice(failure=self._core.failure(attempts[0].pod.key, problem))
 
     def renewed(self, choice: Choice, attempts: Sequence[Attempt]) -> Choice:
         """The placement that was chosen, as it is after the cluster has changed.
@@ -146,7 +146,7 @@ class PodGroupPlacements:
         try:
             return self._made_again(choice, attempts)
         except Exception as problem:  # noqa: BLE001 - one group must never stop the others
-            return replace(choice, failure=self._failure(problem, attempts))
+            return replace(choice, failure=self._core.failure(attempts[0].pod.key, problem))
 
     def wakers(self, attempt: Attempt) -> frozenset[str]:
         """The plugins that know what may help in the placements that were not reported."""
@@ -160,11 +160,6 @@ class PodGroupPlacements:
         filters = () if found.attempt is None else found.attempt.filters
         names = {each.name for each in filters} | found.restricting | {found.pre_filter.plugin}
         return frozenset(names | _makers(framework)) - {""}
-
-    def _failure(self, problem: Exception, attempts: Sequence[Attempt]) -> Failure:
-        if isinstance(problem, PluginError):
-            return Failure(str(problem))
-        return self._core.unexpected(attempts[0].pod.key, problem)
 
     def _chosen(self, attempts: Sequence[Attempt], least: int) -> Steps[Choice]:
         core, framework = self._core, attempts[0].framework

@@ -23,7 +23,6 @@ from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import failed_scheduling, status_patch
 from scheduler.kernel.engine.instructions import Cancel, LogError
 from scheduler.kernel.engine.outcome import outcome_of
-from scheduler.kernel.extender import ExtenderError
 from scheduler.kernel.framework.events import ASSIGNED_POD_DELETE
 from scheduler.kernel.framework.runtime import PluginError
 from scheduler.kernel.framework.status import Code
@@ -89,10 +88,8 @@ class FailureHandler:
         """Whatever goes wrong in a step fails this attempt, and nothing else."""
         try:
             step()
-        except (PluginError, ExtenderError) as problem:
-            self.handle_scheduling_failure(attempt, Failure(str(problem)))
         except Exception as problem:  # noqa: BLE001 - one pod must never stop the others
-            failure = self._core.unexpected(attempt.pod.key, problem)
+            failure = self._core.failure(attempt.pod.key, problem)
             self.handle_scheduling_failure(attempt, failure)
 
     def _roll_back(self, attempt: Attempt, event: AttemptEvent, why: str) -> bool:

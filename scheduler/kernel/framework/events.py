@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, Final, TypeAlias
 
 import msgspec
+from msgspec.structs import force_setattr
 
 
 class ActionType(Flag):
@@ -108,11 +109,14 @@ class ClusterEvent(msgspec.Struct, frozen=True, cache_hash=True):
     resource: EventResource | ObjectKind
     action: ActionType
     custom_label: str = ""
+    label: str = ""
+    """The name of the event in metrics and logs; it follows from the others."""
 
-    @property
-    def label(self) -> str:
-        """The name of the event in metrics and logs."""
-        return _label(self)
+    def __post_init__(self) -> None:
+        # Worked out once: each change of a pod is counted under one.
+        resource = self.resource
+        name = resource.value if isinstance(resource, EventResource) else resource.kind
+        force_setattr(self, "label", self.custom_label or name + action_name(self.action))
 
     @property
     def is_wildcard(self) -> bool:
@@ -135,14 +139,6 @@ class ClusterEvent(msgspec.Struct, frozen=True, cache_hash=True):
             or self.resource is EventResource.WILDCARD
             or (self.resource is EventResource.POD and incoming.resource in _PODS)
         )
-
-
-@cache
-def _label(event: ClusterEvent) -> str:
-    """Worked out once: each change of a pod is counted under one."""
-    resource = event.resource
-    name = resource.value if isinstance(resource, EventResource) else resource.kind
-    return event.custom_label or name + action_name(event.action)
 
 
 @cache

@@ -31,10 +31,6 @@ from scheduler.kernel.queue.settings import QueueProfile
 _ADMITTED_AT_ONCE: Final = 512
 """So many pods are sorted in at once after another configuration: some 4 ms."""
 
-_ADD_LABEL: Final = UNSCHEDULED_POD_ADD.label
-_UPDATE_LABEL: Final = UNSCHEDULED_POD_UPDATE.label
-_ACTIVATE_LABEL: Final = FORCE_ACTIVATE.label
-
 
 class SchedulingQueue(QueuedPods):
     """Pods that wait for a node.
@@ -79,7 +75,7 @@ class SchedulingQueue(QueuedPods):
 
     # --- what happens to waiting pods -------------------------------------------------------------
 
-    def add(self, pod: PodInfo, label: str = _ADD_LABEL) -> None:
+    def add(self, pod: PodInfo, label: str = UNSCHEDULED_POD_ADD.label) -> None:
         """Take in a new pod without a node, one that `get` does not know.
 
         Args:
@@ -92,7 +88,7 @@ class SchedulingQueue(QueuedPods):
             self._in_flight.update(pod)
             return
         queued = QueuedPodInfo(pod, self._clock.monotonic())
-        if self._moves.add(uid, queued, label):
+        if self._moves.add(uid, queued, label) and pod.pod.status.nominated_node_name:
             self.nominator.nominate(pod)
 
     def update(self, old: PodInfo, new: PodInfo) -> None:
@@ -116,7 +112,7 @@ class SchedulingQueue(QueuedPods):
             self.nominator.update_nominated_pod(old, new)
             self._waking.update(queued, old, new)
         else:
-            self.add(new, _UPDATE_LABEL)
+            self.add(new, UNSCHEDULED_POD_UPDATE.label)
 
     def delete(self, pod: PodInfo) -> None:
         """Forget a pod that is gone or has a node; if it is in flight, it will not come back."""
@@ -146,9 +142,9 @@ class SchedulingQueue(QueuedPods):
             if uid in self._in_flight:
                 self._in_flight.record(self._hints.observe(FORCE_ACTIVATE, None, known))
             elif (queued := self._backoff.remove(uid)) is not None:
-                self._moves.activate(uid, queued, _ACTIVATE_LABEL)
+                self._moves.activate(uid, queued, FORCE_ACTIVATE.label)
             elif (queued := self._unschedulable.remove(uid)) is not None:
-                self._moves.requeue(uid, queued, QueueingStrategy.IMMEDIATELY, _ACTIVATE_LABEL)
+                self._moves.requeue(uid, queued, QueueingStrategy.IMMEDIATELY, FORCE_ACTIVATE.label)
 
     def try_again(self, uid: str) -> None:
         """Have a rejected pod tried again as after an error: what was to help it has failed.
@@ -161,7 +157,7 @@ class SchedulingQueue(QueuedPods):
             return
         count_rejectors(self._metrics, queued, -1)
         queued.unschedulable_plugins = queued.pending_plugins = frozenset()
-        self._moves.requeue(uid, queued, QueueingStrategy.AFTER_BACKOFF, _ACTIVATE_LABEL)
+        self._moves.requeue(uid, queued, QueueingStrategy.AFTER_BACKOFF, FORCE_ACTIVATE.label)
 
     def open_gate(self, uid: str) -> None:
         """Ask again whether a gated pod is held; if not, it waits for what rejected it before.
@@ -230,7 +226,9 @@ class SchedulingQueue(QueuedPods):
             self._settle(uid)
             queued = self._backoff.remove(uid)
             if queued is None and (waiting := self._unschedulable.remove(uid)) is not None:
-                self._moves.requeue(uid, waiting, QueueingStrategy.IMMEDIATELY, _ACTIVATE_LABEL)
+                self._moves.requeue(
+                    uid, waiting, QueueingStrategy.IMMEDIATELY, FORCE_ACTIVATE.label
+                )
             queued = queued or self._active.take(uid)
             if queued is not None:
                 taken.append(self._popped(queued))
