@@ -23,6 +23,7 @@ __all__ = [
     "SCHEDULER_ERROR",
     "UNSCHEDULABLE",
     "Failure",
+    "changed_condition",
     "failed_scheduling",
     "failure_of",
     "group_condition",
@@ -141,22 +142,24 @@ def status_patch(
     nominated = failure.nominated_node_name
     if nominated == pod.pod.status.nominated_node_name and not is_nominated:
         nominated = None
-    condition = _changed_condition(pod, failure)
+    condition = changed_condition(pod, POD_SCHEDULED, "False", reason_of(failure), failure.message)
     if condition is None and nominated is None:
         return None
     return PatchStatus(pod.namespace, pod.name, pod.uid, condition, nominated)
 
 
-def _changed_condition(pod: PodInfo, failure: Failure) -> Condition | None:
-    conditions = pod.pod.status.conditions
-    known = next((c for c in conditions if c.type == POD_SCHEDULED), None)
-    wanted = ("False", reason_of(failure), failure.message)
+def changed_condition(
+    pod: PodInfo, kind: str, status: str, reason: str, message: str
+) -> Condition | None:
+    """A condition to write to a pod's status; None when the status has it."""
+    known = next((c for c in pod.pod.status.conditions if c.type == kind), None)
+    wanted = (status, reason, message)
     if known is not None and (known.status, known.reason, known.message) == wanted:
         return None
     return Condition(
-        POD_SCHEDULED,
+        kind,
         *wanted,
-        has_moved=known is None or known.status != "False",
+        has_moved=known is None or known.status != status,
         observed_generation=pod.pod.metadata.generation,
     )
 

@@ -19,6 +19,7 @@ from scheduler.api.written import Condition
 from scheduler.kernel.engine.attempt import REVOCABLE
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.engine_state import EngineState
+from scheduler.kernel.engine.failure import changed_condition
 from scheduler.kernel.engine.instructions import Evict, LogError, PatchStatus
 from scheduler.kernel.engine.preemptor import Preemptor, preempted, preemptor_of
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
@@ -269,14 +270,4 @@ class PreemptionExecutor:
 def _condition(victim: PodInfo, preemptor: Preemptor) -> Condition | None:
     """The condition to write to the victim's status; None when the status has it."""
     message = f"{preemptor.profile}: preempting to accommodate a higher priority {preemptor.word}"
-    conditions = victim.pod.status.conditions
-    known = next((c for c in conditions if c.type == DISRUPTION_TARGET), None)
-    wanted = ("True", PREEMPTION_BY_SCHEDULER, message)
-    if known is not None and (known.status, known.reason, known.message) == wanted:
-        return None
-    return Condition(
-        DISRUPTION_TARGET,
-        *wanted,
-        has_moved=known is None or known.status != "True",
-        observed_generation=victim.pod.metadata.generation,
-    )
+    return changed_condition(victim, DISRUPTION_TARGET, "True", PREEMPTION_BY_SCHEDULER, message)
