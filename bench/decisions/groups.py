@@ -87,8 +87,7 @@ def _place(engine: Engine, name: str, count: int, key: str = "") -> tuple[float,
         attempt = engine.attempts.get(bind.attempt)
         engine.handle(Bound(bind.attempt), engine.core.now)
         if attempt is not None:
-            pod = next(p for p in attempt.placed if p.uid == bind.uid)
-            engine.handle(ObjectSet(PODS.name, pod), engine.core.now)
+            engine.handle(ObjectSet(PODS.name, attempt.pod), engine.core.now)
     return times
 
 

@@ -196,7 +196,7 @@ class Attempt(msgspec.Struct):
         state: where it stands.
         since: since when.
         cycle_state: what the plugins remember of it; None before a node was found.
-        placed: the pod on its (assumed) node; empty before.
+        placed: the pod on its (assumed) node; None before.
         doubt: why it is not known whether the pod is bound.
         asked_at: when the API server was last asked about it; 0 for never.
         choice: what the node was chosen from; None without a consumer of outcomes.
@@ -213,7 +213,7 @@ class Attempt(msgspec.Struct):
     state: AttemptState = AttemptState.POPPED
     since: float = 0.0
     cycle_state: CycleState | None = None
-    placed: tuple[PodInfo, ...] = ()
+    placed: PodInfo | None = None
     doubt: str = ""
     asked_at: float = 0.0
     choice: Choice | None = None
@@ -225,7 +225,7 @@ class Attempt(msgspec.Struct):
     @property
     def pod(self) -> PodInfo:
         """The newest that is known of it, on its node if it has one."""
-        return self.placed[0] if self.placed else self.queued.pod_info
+        return self.queued.pod_info if self.placed is None else self.placed
 
     @property
     def advice(self) -> Advice | None:
@@ -265,7 +265,7 @@ class Attempt(msgspec.Struct):
             )
         self.state, self.since = following, now
         # The UID of a pod does not change on its way to a node.
-        pod = (self.placed[0] if self.placed else self.queued.pod_info).pod
+        pod = (self.queued.pod_info if self.placed is None else self.placed).pod
         return Entry(
             now, pod.metadata.uid, self.id, STATE_WORDS[following], detail or pod.node_name
         )

@@ -5,6 +5,7 @@ What is done on the way is in `schedule_one`, `binding_cycle` and `scheduling_fa
 
 from collections.abc import Iterator
 
+from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import Attempt, AttemptEvent, AttemptState
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.pending_extender_calls import PendingExtenderCalls
@@ -35,6 +36,10 @@ class Attempts:
 
     def __iter__(self) -> Iterator[Attempt]:
         return iter(self._by_id.values())
+
+    def assumed(self) -> Iterator[PodInfo]:
+        """The pods that have a node, on it."""
+        return (each.placed for each in self if each.placed is not None)
 
     def __getitem__(self, attempt_id: int) -> Attempt:
         return self._by_id[attempt_id]

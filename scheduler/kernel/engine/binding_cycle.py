@@ -87,9 +87,12 @@ class BindingCycle:
         Differs: upstream tells of every pod for which PreBind has work, also where that is to
         write claims and takes no longer than a binding.
         """
-        if not attempt.is_nominated:
-            attempt.is_nominated = True
-            self._core.out.extend(filter(None, map(nomination, attempt.placed)))
+        if attempt.is_nominated:
+            return
+        attempt.is_nominated = True
+        patch = nomination(attempt.pod)
+        if patch is not None:
+            self._core.out.append(patch)
 
     def _bind(self, attempt: Attempt) -> None:
         self._attempts.advance(attempt, AttemptEvent.BIND)
@@ -98,14 +101,12 @@ class BindingCycle:
         self._send_bind(attempt)
 
     def _send_bind(self, attempt: Attempt) -> None:
-        out, binder = self._core.out, attempt.binder
-        by_plugins = binder is None and not attempt.framework.plugins.binds_plainly
-        for each in attempt.placed:
-            pod, meta = each.pod, each.pod.metadata
-            bind = Bind(
-                attempt.id, meta.namespace, meta.name, meta.uid, pod.node_name, by_plugins, binder
-            )
-            out.append(bind)
+        pod, binder = attempt.pod.pod, attempt.binder
+        meta, plugins = pod.metadata, attempt.framework.plugins
+        by_plugins = binder is None and not plugins.binds_plainly
+        self._core.out.append(
+            Bind(attempt.id, meta.namespace, meta.name, meta.uid, pod.node_name, by_plugins, binder)
+        )
 
     def pre_bound(self, attempt_id: int, problem: str) -> None:
         """PreBind plugins are done."""
@@ -152,7 +153,7 @@ class BindingCycle:
 
     def _finish(self, attempt: Attempt) -> None:
         """The pod is bound, whether we know it by an answer or by the watch."""
-        core, queued = self._core, attempt.queued
+        core, queued, pod = self._core, attempt.queued, attempt.pod
         self._failures.ended(attempt, "scheduled")
         began = queued.initial_attempt_timestamp
         core.metrics.pod_bound(
@@ -160,15 +161,13 @@ class BindingCycle:
             None if began is None else core.now - began,
             was_flushed=queued.was_flushed,
         )
-        for pod in attempt.placed:
-            core.out.append(scheduled(pod))
-            core.queue.done(pod.uid)
+        core.out.append(scheduled(pod))
+        core.queue.done(pod.uid)
         if attempt.framework.plugins.post_bind:
-            for pod in attempt.placed:
-                for problem in attempt.framework.run_post_bind_plugins(
-                    attempt.state_of_plugins, pod, pod.node_name
-                ):
-                    core.report("PostBind failed", pod.key, problem)
+            for problem in attempt.framework.run_post_bind_plugins(
+                attempt.state_of_plugins, pod, pod.node_name
+            ):
+                core.report("PostBind failed", pod.key, problem)
 
     def confirmed(self, attempt: Attempt) -> None:
         """The API server says that the pod runs on the node it was to be bound to."""

@@ -194,7 +194,7 @@ class Engine:
             "nodes": NodeEventHandlers(self.core, binding),
             "namespaces": NamespaceEventHandlers(self.core),
         }
-        states.begin(lambda: (pod for attempt in self.attempts for pod in attempt.placed))
+        states.begin(self.attempts.assumed)
         self._introduce(services, random)
         self._handlers: dict[type, Callable[[Any], None]] = {
             ObjectSet: lambda e: self._changes[e.kind].set(e.object),

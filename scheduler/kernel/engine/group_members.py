@@ -54,6 +54,11 @@ class Member(msgspec.Struct):
         return self.failure is not None and not self.failure.is_rejection
 
     @property
+    def has_place(self) -> bool:
+        """Whether it is assumed on a node."""
+        return self.failure is None and self.attempt.placed is not None
+
+    @property
     def has_left(self) -> bool:
         """Whether its attempt is no longer the group's: it has ended, or goes on alone."""
         return self.attempt.state not in UNDECIDED | {AttemptState.ASKING}

@@ -195,7 +195,7 @@ class GroupPlacement:
                 # Its node is gone, or a more important pod has its place: it is in the queue again.
                 why = each.attempt.queued.last_failure
                 each.failure = Failure(why, is_rejection=True)
-        placed = (each for each in stayed if each.failure is None and each.attempt.placed)
+        placed = (each for each in stayed if each.has_place)
         for each in placed:
             if not each.permit.is_success:
                 continue

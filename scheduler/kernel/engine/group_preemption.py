@@ -72,7 +72,7 @@ def find_victims(
         return NOT_ASKED
     step.spend(SEARCHED)
     pods = [each.queued.pod_info for each in attempts]
-    placed = [pod for each in attempts for pod in each.placed]
+    placed = [each.placed for each in attempts if each.placed is not None]
     trial, version = GroupTrial(core, attempts, step), core.cluster_version
     search = plugin.pod_group_post_filter(group, pods, core.snapshot, placed, trial)
     found = yield from on_copy(trial, attempts, search)
@@ -105,7 +105,7 @@ def _still_right(
 
 def on_copy(trial: GroupTrial, attempts: Sequence[Attempt], search: Steps[_T]) -> Steps[_T]:
     """Search where the members have given back what they were given in this attempt."""
-    given = [(each.pod, each.state_of_plugins) for each in attempts if each.placed]
+    given = [(each.pod, each.state_of_plugins) for each in attempts if each.placed is not None]
 
     def steps() -> Steps[_T]:
         yield from trial.take_back(given)

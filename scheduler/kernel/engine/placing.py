@@ -83,7 +83,7 @@ class Placing:
         """POPPED or ASKING to ASSUMED."""
         core = self._core
         pod = attempt.pod.on_node(node_name)
-        attempt.placed, attempt.cycle_state = (pod,), state
+        attempt.placed, attempt.cycle_state = pod, state
         self._attempts.advance(attempt, AttemptEvent.FIT)
         if core.extenders.all:
             self._attempts.extender_calls.forget(attempt)

@@ -246,7 +246,7 @@ class PodGroupCycle:
 
     def _victims_of(self, members: Sequence[Member], group: PodGroup) -> Steps[GroupVictims | None]:
         """The victims of the whole group; None where it fits, or is not asked for them."""
-        placed = (each for each in members if each.failure is None and each.attempt.placed)
+        placed = (each for each in members if each.has_place)
         is_whole = any(each.permit.is_success for each in placed)
         if is_whole or any(each.has_failed for each in members):
             return None

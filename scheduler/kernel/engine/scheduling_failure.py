@@ -94,20 +94,19 @@ class FailureHandler:
 
     def _roll_back(self, attempt: Attempt, event: AttemptEvent, why: str) -> bool:
         """Give back what the state had taken; says whether room was among it."""
-        core, freed = self._core, False
+        core, pod, freed = self._core, attempt.pod, False
         acquired = ACQUIRED[attempt.state]
         self._attempts.advance(attempt, event, why)
         self._attempts.forget(attempt)
         for what in acquired:
             if what is Acquired.WORK:
                 core.out.append(Cancel(attempt.id))
-            for pod in attempt.placed:
-                if what is Acquired.HOLD:
-                    self.end_waiting(pod.uid, Code.UNSCHEDULABLE)
-                elif what is Acquired.RESERVATIONS:
-                    self._unreserve(attempt, pod)
-                elif what is Acquired.ROOM:
-                    freed = core.cache.forget_pod(pod) or freed
+            elif what is Acquired.HOLD:
+                self.end_waiting(pod.uid, Code.UNSCHEDULABLE)
+            elif what is Acquired.RESERVATIONS:
+                self._unreserve(attempt, pod)
+            else:
+                freed = core.cache.forget_pod(pod)
         return freed
 
     def _unreserve(self, attempt: Attempt, pod: PodInfo) -> None:
@@ -122,10 +121,10 @@ class FailureHandler:
     def _free(self, attempt: Attempt, *, freed: bool) -> None:
         """Room that others waited for is there again."""
         if freed:
-            for pod in attempt.placed:
-                self._core.queue.move_all_to_active_or_backoff_queue(
-                    ASSIGNED_POD_DELETE, pod, None, but=pod.uid
-                )
+            pod = attempt.pod
+            self._core.queue.move_all_to_active_or_backoff_queue(
+                ASSIGNED_POD_DELETE, pod, None, but=pod.uid
+            )
 
     def requeue(
         self, queued: QueuedPodInfo, failure: Failure, *, is_nominated: bool = False

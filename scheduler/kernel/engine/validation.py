@@ -53,12 +53,14 @@ def _attempts(core: EngineState, attempts: Attempts, members: Sequence[Member]) 
         if attempt.state not in ACQUIRED or (attempt.state in UNDECIDED and not may_be_undecided):
             yield f"attempt {attempt.id} of {key} was left in {attempt.state.value}"
             continue
-        for pod in attempt.placed:
-            if core.cache.state_of(pod.uid) is not PodState.ASSUMED:
-                yield f"{key} is {attempt.state.value} and has no place in the cache"
-            in_flight = core.queue.is_in_flight(pod.uid)
-            if in_flight is (attempt.state is AttemptState.BOUND):
-                yield f"{key} is {attempt.state.value}, and in flight: {in_flight}"
+        if attempt.placed is None:
+            continue
+        uid = attempt.placed.uid
+        if core.cache.state_of(uid) is not PodState.ASSUMED:
+            yield f"{key} is {attempt.state.value} and has no place in the cache"
+        in_flight = core.queue.is_in_flight(uid)
+        if in_flight is (attempt.state is AttemptState.BOUND):
+            yield f"{key} is {attempt.state.value}, and in flight: {in_flight}"
 
 
 def _asking(
@@ -69,7 +71,7 @@ def _asking(
     A member may have its answers, and wait for those of the others.
     """
     key, uid = attempt.pod.key, attempt.pod.uid
-    if attempt.placed or core.cache.get_pod(uid) is not None:
+    if attempt.placed is not None or core.cache.get_pod(uid) is not None:
         yield f"{key} is asking, and has a place in the cache"
     if not core.queue.is_in_flight(uid):
         yield f"{key} is asking, and not in flight"
@@ -84,7 +86,7 @@ def _asking(
 def _assumed(core: EngineState, attempts: Attempts) -> Iterator[str]:
     """Room is assumed for attempts only, and pods are in flight for attempts only."""
     assumed = {pod.uid for pod in core.cache.assumed_pods()}
-    wanted = {pod.uid for attempt in attempts for pod in attempt.placed}
+    wanted = {pod.uid for pod in attempts.assumed()}
     for uid in assumed - wanted:
         yield f"pod {uid} is assumed by nobody"
     if core.queue.counts().in_flight > len(attempts):
@@ -111,11 +113,6 @@ def _unserved(core: EngineState) -> Iterator[str]:
 
 def _held(core: EngineState, attempts: Attempts) -> Iterator[str]:
     held = {waiting.pod.uid for waiting in core.waiting} | core.waiting.settled.keys()
-    wanted = {
-        pod.uid
-        for attempt in attempts
-        if attempt.state is AttemptState.HELD
-        for pod in attempt.placed
-    }
+    wanted = {each.pod.uid for each in attempts if each.state is AttemptState.HELD}
     if held != wanted:
         yield f"held pods {sorted(held)} are not those of held attempts {sorted(wanted)}"

@@ -58,8 +58,8 @@ class Driving:
     def prepare(self, run: RunPreBind) -> None:
         """Claims are as PreBind would leave them."""
         attempt = self.engine.attempts.get(run.attempt)
-        for pod in () if attempt is None else attempt.placed:
-            for event in written(self.engine, pod):
+        if attempt is not None:
+            for event in written(self.engine, attempt.pod):
                 self.handle(event)
         self.handle(PreBound(run.attempt))
 

@@ -427,7 +427,7 @@ class Cluster:
                 assert cached[uid][0].node_name == pod.node_name
             elif pod.spec.scheduler_name == self.profile and not pod.is_terminating:
                 assert waits or attempts.of(uid) is not None, f"{uid} is lost"
-        placed = {pod.uid for attempt in attempts for pod in attempt.placed}
+        placed = {pod.uid for pod in attempts.assumed()}
         running = {uid for uid, pod in self.known.items() if pod.node_name}
         assert set(cached) == placed | running, "room is leaked"
         queued = {pod.uid for pod in core.queue.pending_pods()}

@@ -127,6 +127,6 @@ def test_an_attempt_knows_its_pod() -> None:
     attempt = attempt_in(S.POPPED)
     assert attempt.pod is attempt.queued.pod_info
 
-    attempt.placed = (attempt.pod.on_node("n"),)
+    attempt.placed = attempt.pod.on_node("n")
 
     assert attempt.pod.node_name == "n"
