@@ -72,6 +72,7 @@ class SchedulingAlgorithm:
         snapshot: Snapshot,
         nominated: NominatedPods | None = None,
         within: NDArray[np.intp] | None = None,
+        advice: Advice | None = None,
     ) -> ScheduleResult | AttemptDiagnosis | Failure:
         """The node for the pod, or why there is none.
 
@@ -81,6 +82,7 @@ class SchedulingAlgorithm:
             snapshot: the cluster.
             nominated: see `Framework.find_nodes_that_fit`.
             within: the rows of the only nodes worth looking at; None for all.
+            advice: what extenders said; None where they have not been asked.
 
         Raises:
             PluginError: a plugin failed.
@@ -88,6 +90,8 @@ class SchedulingAlgorithm:
         if not snapshot.table.count:
             return NO_NODES
         found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated)
+        if advice is not None:
+            return self._advised(framework, pod, snapshot, found, advice, within)
         rows = None
         if pod.pod.status.nominated_node_name:
             rows = nominated_row(found, pod, snapshot)
@@ -160,32 +164,17 @@ class SchedulingAlgorithm:
         names = snapshot.table.names
         return tuple([names[row] for row in rows.tolist()]), is_sample
 
-    def schedule_advised(
+    def _advised(
         self,
         framework: Framework,
         pod: PodInfo,
         snapshot: Snapshot,
-        nominated: NominatedPods | None,
+        found: Feasibility,
         advice: Advice,
-        within: NDArray[np.intp] | None = None,
-    ) -> ScheduleResult | AttemptDiagnosis | Failure:
-        """The node for the pod after extenders were asked: what fits now, of what they let pass.
-
-        Args:
-            framework: the profile.
-            pod: the pod.
-            snapshot: the cluster.
-            nominated: see `Filtering.find_nodes_that_fit`.
-            advice: what extenders said.
-            within: see `schedule_pod`.
-
-        Raises:
-            PluginError: a plugin failed.
-        """
+        within: NDArray[np.intp] | None,
+    ) -> ScheduleResult | AttemptDiagnosis:
+        """The node for the pod after extenders were asked: what fits now, of what they let pass."""
         table = snapshot.table
-        if not table.count:
-            return NO_NODES
-        found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated)
         feasible = found.feasible_rows() if within is None else found.feasible_rows_of(within)
         rows = advice.allowed(feasible, table)
         best = framework.scoring.best_nodes(found, pod, snapshot, rows, advice.bonus(rows, table))

@@ -197,11 +197,9 @@ class GroupTrial:
     ) -> tuple[NDArray[np.intp] | None, Status]:
         self._step.spend(cost_of_look(pod.shape))
         framework, advice = self.framework, self._advice.get(pod.uid)
-        about = framework, pod, self.world, self.nominated
-        if advice is None:
-            found = self._algorithm.schedule_pod(*about, within)
-        else:
-            found = self._algorithm.schedule_advised(*about, advice, within)
+        found = self._algorithm.schedule_pod(
+            framework, pod, self.world, self.nominated, within, advice
+        )
         if not isinstance(found, ScheduleResult):
             return None, unschedulable()
         there, state = pod.on_node(found.suggested_host), found.state

@@ -151,7 +151,7 @@ class GroupsAsking:
             if not isinstance(found, ScheduleResult):
                 return found
         else:
-            found = core.algorithm.schedule_advised(*about, advice, within)
+            found = core.algorithm.schedule_pod(*about, within, advice)
             if not isinstance(found, AttemptDiagnosis) or not found.unasked or calls.is_sample:
                 return found
         return self._asked_anew(member)

@@ -166,7 +166,8 @@ class Scheduler:
 
     def _scheduling_cycle(self, attempt: Attempt, batch: Batch) -> None:
         """The scheduling cycle of an attempt, or the rest of it once extenders have answered."""
-        start = self._core.stopwatch()
+        core = self._core
+        start = core.stopwatch()
         # 1. The pod was popped. What was found out about an equal one may hold for it.
         result = batch.next_result(attempt.framework, attempt.pod)
         if result is None:
@@ -178,7 +179,13 @@ class Scheduler:
             # 3. Filter, with extenders where there are any. 4. Score, and pick a node.
             if self._waits_for_extenders(attempt):
                 return
-            found = self._schedule_pod(attempt)
+            found = core.algorithm.schedule_pod(
+                attempt.framework,
+                attempt.pod,
+                core.snapshot,
+                core.queue.nominator,
+                advice=attempt.advice,
+            )
             self._placing.note(attempt, found, start)
             if not isinstance(found, ScheduleResult):
                 # 5. PostFilter, where no node fits.
@@ -208,14 +215,6 @@ class Scheduler:
         return (calls is None or not calls.begun) and self._extender_calls.ask_about_nodes(
             attempt, tries_nominated=True
         )
-
-    def _schedule_pod(self, attempt: Attempt) -> ScheduleResult | AttemptDiagnosis | Failure:
-        core, calls = self._core, attempt.extender_calls
-        about = attempt.framework, attempt.pod, core.snapshot, core.queue.nominator
-        advice = None if calls is None else calls.advice()
-        if advice is None:
-            return core.algorithm.schedule_pod(*about)
-        return core.algorithm.schedule_advised(*about, advice)
 
     def _post_filter(
         self, attempt: Attempt, found: AttemptDiagnosis | Failure, batch: Batch
