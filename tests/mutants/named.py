@@ -217,7 +217,8 @@ FAULTS: Final = (
     NamedFault(
         "a plugin's error in a cycle loses the pod",
         "kernel/engine/scheduling_failure",
-        "            self.handle_scheduling_failure(attempt, Failure(str(problem)))\n",
+        "            failure = self._core.failure(attempt.pod.key, problem)\n"
+        "            self.handle_scheduling_failure(attempt, failure)\n",
         "            pass\n",
         _CYCLES + "test_an_error_at_any_point",
     ),
@@ -454,9 +455,9 @@ FAULTS: Final = (
     NamedFault(
         "a PostBind that raises undoes a pod that is bound",
         "kernel/engine/binding_cycle",
-        '                    core.report("PostBind failed", pod.key, problem)\n',
-        "                    failure = Failure(str(problem))\n"
-        "                    self._failures.handle_scheduling_failure(attempt, failure)\n",
+        '                core.report("PostBind failed", pod.key, problem)\n',
+        "                failure = Failure(str(problem))\n"
+        "                self._failures.handle_scheduling_failure(attempt, failure)\n",
         _WAYS + "test_post_bind_that_raises_undoes_nothing",
     ),
     NamedFault(
