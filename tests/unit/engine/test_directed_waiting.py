@@ -451,9 +451,11 @@ def test_equal_pods_share_an_evaluation(monkeypatch: pytest.MonkeyPatch) -> None
     evaluated = []
     evaluate = SchedulingAlgorithm.schedule_pod
 
-    def counted(self: SchedulingAlgorithm, framework: Framework, pod: PodInfo, *others: Any) -> Any:
+    def counted(
+        self: SchedulingAlgorithm, framework: Framework, pod: PodInfo, *others: Any, **said: Any
+    ) -> Any:
         evaluated.append(pod.name)
-        return evaluate(self, framework, pod, *others)
+        return evaluate(self, framework, pod, *others, **said)
 
     monkeypatch.setattr(SchedulingAlgorithm, "schedule_pod", counted)
     cluster = AnsweredCluster()

@@ -641,7 +641,7 @@ def test_an_unexpected_error_does_not_lose_the_pod() -> None:
     driven = DrivenEngine()
     broken = SchedulingAlgorithm(Random(1))
 
-    def break_down(*_: object) -> NoReturn:
+    def break_down(*_: object, **__: object) -> NoReturn:
         raise ZeroDivisionError("bug")
 
     broken.schedule_pod = break_down
