@@ -60,6 +60,7 @@ from scheduler.kernel.framework.interface import (
 )
 from scheduler.kernel.framework.status import Code, Status
 from scheduler.kernel.plugins.default_preemption import BUDGETS
+from scheduler.kernel.preemption.kept_room import KeptRoom
 from scheduler.observability.dumps import json_slices
 from scheduler.observability.exposition import exposition
 from scheduler.observability.instruments import Instruments
@@ -101,12 +102,19 @@ def node(index: int, cpu: int = _CPUS, rack: int = 0) -> Node:
 
 
 def pod(name: str, node_name: str = "", **fields: Any) -> PodInfo:
-    """A pod of one core; `app` is a label, other fields are those of its specification."""
+    """A pod; `app` is a label, `cpu` is asked for, other fields are those of its specification."""
     namespace, cpu = fields.pop("namespace", "default"), fields.pop("cpu", "100m")
+    annotations = fields.pop("annotations", {})
     labels = {"app": fields.pop("app", name)}
     container = {"name": "c", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}
     body = {
-        "metadata": {"name": name, "namespace": namespace, "uid": name, "labels": labels},
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": name,
+            "labels": labels,
+            "annotations": annotations,
+        },
         "spec": {
             "schedulerName": PROFILE,
             "nodeName": node_name,
@@ -357,6 +365,41 @@ def victims_of_a_whole_group(members: int, nodes: int) -> Steps:
         raise AssertionError("no victims were found")
 
 
+def room_for_a_pod_group(members: int, nodes: int) -> Steps:
+    """Room is kept for a gang on nodes that are full; of half the pods it is known when they end.
+
+    It is searched once the gang has waited long enough.
+    """
+    written = to_object(default_configuration(PROFILE))
+    multi_point = {"multiPoint": {"enabled": [{"name": "KeepRoom"}]}}
+    args = [{"name": "KeepRoom", "args": {"afterSeconds": 60}}]
+    written["profiles"] = [{"schedulerName": PROFILE, "plugins": multi_point, "pluginConfig": args}]
+    config = load_object(written, feature_gates=("GenericWorkload", "GangScheduling"))
+    driven = Driven(cluster(nodes, _running_until(nodes)), Profiles(config))
+    group = PodGroup(ObjectMeta(name="gang", namespace="default", uid="gang"), members)
+    driven.tell([ObjectSet(POD_GROUPS.name, group)])
+    driven.tell(
+        ObjectSet("pods", pod(f"gang-{n}", cpu="32", schedulingGroup={"podGroupName": "gang"}))
+        for n in range(members)
+    )
+    yield from driven.settle()
+    driven.now += 400.0
+    yield driven.step(Tick())
+    yield from driven.settle()
+    kept = driven.engine.core.states.known(KeptRoom)
+    if kept is None or [len(room.places) for room in kept.rooms()] != [members]:
+        raise AssertionError("no room is kept")
+
+
+def _running_until(nodes: int) -> Iterator[PodInfo]:
+    """Ten pods on each node; five of them say when they end."""
+    for number in range(10 * nodes):
+        said = f"2100-01-01T{number // 7 % 24:02}:{number % 60:02}:00Z"
+        annotations = {"stowage.dev/expected-end": said} if number // nodes % 2 else {}
+        about: dict[str, Any] = {"app": f"app-{number % 100}", "annotations": annotations}
+        yield pod(f"run-{number}", f"node-{number % nodes}", cpu="6", **about)
+
+
 # --- budgets --------------------------------------------------------------------------------------
 
 
@@ -584,6 +627,7 @@ CASES: Final[dict[str, tuple[Case, tuple[int, ...]]]] = {
     "a pod group that needs victims": (pod_group_that_needs_victims, (1_000,)),
     "a pod group in one of many racks": (pod_group_in_a_rack, (100, 25)),
     "victims of a whole pod group": (victims_of_a_whole_group, (100, 5_000)),
+    "room for a pod group": (room_for_a_pod_group, (1_000, 5_000)),
     "a budget for each app": (budget_for_each_app, (20_000,)),
     "budgets that no label files": (budgets_of_no_label, (5_000, 4_000)),
     "a namespace's labels change": (namespaces_change, (5_000, 1_000)),

@@ -275,7 +275,8 @@ func (t *trial) settle() error {
 	return errors.New("an attempt did not end")
 }
 
-// schedulePod asks the scheduler, and looks for all nodes that are as good as the one it chose.
+// schedulePod asks the scheduler, and looks for all nodes that are as good as the one it chose. Nodes
+// that came back whole from an extender are scored differently by it (see passExtenders).
 func (t *trial) schedulePod(ctx context.Context, fw framework.Framework, state fwk.CycleState, info *framework.QueuedPodInfo) (scheduler.ScheduleResult, error) {
 	beside := state.Clone()
 	result, err := t.decide(ctx, fw, state, info)
@@ -284,7 +285,7 @@ func (t *trial) schedulePod(ctx context.Context, fw framework.Framework, state f
 		return result, err
 	}
 	best, problem := t.best(ctx, fw, beside, info.Pod)
-	if problem == nil && !slices.Contains(best, result.SuggestedHost) {
+	if problem == nil && !slices.Contains(best, result.SuggestedHost) && !t.comeBackWhole(info.Pod) {
 		problem = fmt.Errorf("oracle: SchedulePod chose %s, the best are %v", result.SuggestedHost, best)
 	}
 	if problem != nil {
@@ -313,6 +314,9 @@ func (t *trial) best(ctx context.Context, fw framework.Framework, state fwk.Cycl
 	diagnosis.UnschedulablePlugins = with
 	feasible, err := filterNodes(ctx, fw, state, pod, nodes, wanted, &diagnosis)
 	if err != nil {
+		return nil, err
+	}
+	if feasible, err = t.passExtenders(pod, feasible, &diagnosis); err != nil {
 		return nil, err
 	}
 	if nominated := pod.Status.NominatedNodeName; nominated != "" && contains(feasible, nominated) {

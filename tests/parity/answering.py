@@ -32,10 +32,13 @@ class Answerer:
     Args:
         command: its command line.
         extender: where the extenders of cases are; see `tests.parity.extender`.
+
+    Attributes:
+        extender: see above.
     """
 
     def __init__(self, command: list[str], extender: str) -> None:
-        self._extender = extender.encode()
+        self.extender = extender
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=REPOSITORY
         )
@@ -46,7 +49,7 @@ class Answerer:
     def send(self, case: object) -> None:
         """Hand over one case; it is written while the caller goes on."""
         line = json.dumps(case, separators=(",", ":")).encode() + b"\n"
-        self._unsent.put(line.replace(_PLACE, self._extender))
+        self._unsent.put(line.replace(_PLACE, self.extender.encode()))
 
     def receive(self) -> Any:
         """Read the next answer."""
@@ -56,7 +59,7 @@ class Answerer:
         if not line:
             message = f"{self._process.args!r} ended with status {self._process.wait()}"
             raise RuntimeError(message)
-        return json.loads(line.replace(self._extender, _PLACE))
+        return json.loads(line.replace(self.extender.encode(), _PLACE))
 
     def close(self) -> None:
         """End the program and wait for it."""

@@ -2,7 +2,7 @@
 
 What it says depends on the extender's name, the pod and the node, and on nothing else. So the two
 hear the same, whatever they ask in which order. Names that begin with `lenient` are for extenders
-that may be ignored: these fail more often.
+that may be ignored: these fail more often. Those that begin with `steady` never fail.
 """
 
 import json
@@ -21,6 +21,7 @@ PLACE: Final = "http://extender.example"
 """Stands in cases, questions and recorded answers where the address of the server goes."""
 STRICT: Final = ("strict-a", "strict-b")
 LENIENT: Final = ("lenient-a", "lenient-b")
+STEADY: Final = ("steady-a", "steady-b")
 
 _FAILS: Final = 500
 _OK: Final = 200
@@ -30,6 +31,8 @@ def filtered(name: str, body: Object) -> Object | None:
     """Lets most nodes pass, and has four ways to refuse the others; None is a failure."""
     pod = _pod_of(body)
     mood = _number(name, pod, "filter") % 24
+    if name in STEADY:
+        mood = max(mood, 2)
     if mood == 0:
         return None
     if mood == 1:
@@ -56,7 +59,7 @@ def filtered(name: str, body: Object) -> Object | None:
 def prioritized(name: str, body: Object) -> list[Object] | None:
     """Scores of nodes, from 0 to 10; None is a failure."""
     pod = _pod_of(body)
-    if _number(name, pod, "prioritize") % 8 == 0:
+    if _number(name, pod, "prioritize") % 8 == 0 and name not in STEADY:
         return None
     return [{"Host": n, "Score": _number(name, pod, n, "score") % 11} for n in _nodes_of(body)]
 
@@ -78,6 +81,11 @@ def reviewed(name: str, body: Object) -> Object | None:
             pods = []
         left[node] = {**victims, "Pods": pods}
     return {"NodeNameToMetaVictims": left}
+
+
+def moved(part: Object, start: str, end: str) -> Object:
+    """A case or an answer with the extenders at another address."""
+    return dict(json.loads(json.dumps(part).replace(start, end)))
 
 
 @contextmanager

@@ -6,6 +6,7 @@
     python -m tests.parity.groups --topology       # the same with racks that groups must run in
     python -m tests.parity.groups --topology --preempt    # with both gates
     python -m tests.parity.groups --basic          # without GangScheduling: all groups are basic
+    python -m tests.parity.groups --extenders      # with extenders that are asked about members
 
 Each case is a small cluster with little room. Our engine tries every pod and group once, as the
 daemon would, and the judge then tries the same units in the same order. Both take the first of
@@ -19,9 +20,9 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from typing_extensions import override
@@ -46,13 +47,20 @@ from scheduler.tools.offline.cluster import ClusterState
 from scheduler.tools.offline.driving import Driving
 from tests.parity.answering import Answerer, oracle_command, pipelined, running
 from tests.parity.compare import Difference
+from tests.parity.extender import PLACE, moved
 from tests.parity.generator.draw import Object
 from tests.parity.generator.group_preemption import (
     make_group_preemption_case,
     make_preemption_in_racks_case,
 )
-from tests.parity.generator.groups import make_groups_case, make_topology_case
+from tests.parity.generator.groups import (
+    make_asking_case,
+    make_asking_topology_case,
+    make_groups_case,
+    make_topology_case,
+)
 
+Makes: TypeAlias = Mapping[Sequence[str], Callable[[int], Object]]
 GATES: Final = ("GenericWorkload", "GangScheduling")
 WITH_TOPOLOGY: Final = (*GATES, "TopologyAwareWorkloadScheduling")
 PREEMPTING: Final = (*GATES, "WorkloadAwarePreemption")
@@ -61,15 +69,18 @@ BASIC: Final = GATES[:1]
 BASIC_WITH_TOPOLOGY: Final = (*BASIC, "TopologyAwareWorkloadScheduling")
 SYNCHRONOUS: Final = "SchedulerAsyncPreemption=false"
 """The judge's victims are known at the end of the attempt."""
-MAKES: Final = {
-    GATES: make_groups_case,
-    WITH_TOPOLOGY: make_topology_case,
+MAKES: Final[Makes] = {
+    **dict.fromkeys((GATES, BASIC), make_groups_case),
+    **dict.fromkeys((WITH_TOPOLOGY, BASIC_WITH_TOPOLOGY), make_topology_case),
     PREEMPTING: make_group_preemption_case,
     IN_RACKS_PREEMPTING: make_preemption_in_racks_case,
-    BASIC: make_groups_case,
-    BASIC_WITH_TOPOLOGY: make_topology_case,
 }
 """The cases by the gates with which they are asked about."""
+WITH_EXTENDERS: Final[Makes] = {
+    **dict.fromkeys((GATES, BASIC), make_asking_case),
+    **dict.fromkeys((WITH_TOPOLOGY, BASIC_WITH_TOPOLOGY), make_asking_topology_case),
+}
+"""The same of cases with extenders."""
 PRINTED: Final = 20
 """Differences printed before only counting goes on."""
 _BATCH: Final = 100
@@ -77,7 +88,7 @@ _POST_FILTER = re.compile(
     r"( no new claims to deallocate,)? (preemption: .*|not found)$", re.DOTALL
 )
 _UNCLEAR: Final = re.compile(r"(cannot determine domain for already scheduled pods: ).*", re.DOTALL)
-_ENOUGH: Final = 100
+_ENOUGH: Final = 300
 """No case has as many pods: what comes later is tried again."""
 
 
@@ -96,6 +107,13 @@ def answer_groups(case: Object, gates: Sequence[str] = GATES) -> Object:
     """
     _, cluster = load_case(case, gates)
     return Trial(cluster).run()
+
+
+def answer_asking(case: Object, address: str, gates: Sequence[str] = GATES) -> Object:
+    """The same where the extenders of the case are asked at an address."""
+    if not case.get("config", {}).get("extenders"):
+        return answer_groups(case, gates)
+    return moved(answer_groups(moved(case, PLACE, address), gates), address, PLACE)
 
 
 class _FirstOfEqual(SchedulingAlgorithm):
@@ -279,15 +297,17 @@ def main() -> int:
     parser.add_argument("--topology", action="store_true")
     parser.add_argument("--preempt", action="store_true")
     parser.add_argument("--basic", action="store_true")
+    parser.add_argument("--extenders", action="store_true")
     arguments = parser.parse_args()
-    if arguments.basic and arguments.preempt:
-        parser.error("--preempt needs GangScheduling, which --basic leaves out")
+    if arguments.preempt and (arguments.basic or arguments.extenders):
+        parser.error("groups do not preempt with --basic, nor where extenders filter nodes")
     gates = _gates(arguments)
+    makes = WITH_EXTENDERS if arguments.extenders else MAKES
     with running(groups_command(gates)) as judge:
         if arguments.dump is not None:
-            return _dump(judge, arguments.dump, gates)
+            return _dump(judge, arguments.dump, gates, makes)
         first, last = (int(part) for part in arguments.seeds.split(":"))
-        return _run(judge, range(first, last), gates)
+        return _run(judge, range(first, last), gates, makes)
 
 
 def _gates(arguments: argparse.Namespace) -> tuple[str, ...]:
@@ -299,14 +319,18 @@ def _gates(arguments: argparse.Namespace) -> tuple[str, ...]:
 
 
 def judged(
-    judge: Answerer, seeds: Sequence[int], gates: Sequence[str] = GATES
+    judge: Answerer, seeds: Sequence[int], gates: Sequence[str] = GATES, makes: Makes = MAKES
 ) -> Iterator[tuple[Object, Object, Object]]:
     """Give each case as the API server holds it, our answer, and the judge's."""
-    make = MAKES[tuple(gates)]
+    make = makes[tuple(gates)]
     for at in range(0, len(seeds), _BATCH):
         some = seeds[at : at + _BATCH]
         admitted = list(pipelined(judge, map(make, some)))
-        ours = [answer_groups(case, gates) for case in admitted if not case.get("invalid")]
+        ours = [
+            answer_asking(case, judge.extender, gates)
+            for case in admitted
+            if not case.get("invalid")
+        ]
         asked = (c for c in admitted if not c.get("invalid"))
         answers = pipelined(
             judge, [question(case, our) for case, our in zip(asked, ours, strict=True)]
@@ -319,11 +343,12 @@ def judged(
                 yield case, next(mine), next(answers)["groups"]
 
 
-def _run(judge: Answerer, seeds: range, gates: Sequence[str]) -> int:
+def _run(judge: Answerer, seeds: range, gates: Sequence[str], makes: Makes) -> int:
     differing = invalid = 0
     ends: Counter[str] = Counter()
     with shown_progress("groups") as progress:
-        for seed, (case, ours, theirs) in zip(seeds, judged(judge, seeds, gates), strict=True):
+        answers = judged(judge, seeds, gates, makes)
+        for seed, (case, ours, theirs) in zip(seeds, answers, strict=True):
             progress((seed - seeds.start) / len(seeds))
             if case.get("invalid"):
                 invalid += 1
@@ -362,8 +387,8 @@ def _print_limited(count: int, line: str) -> None:
         print(line, flush=True)
 
 
-def _dump(judge: Answerer, seed: int, gates: Sequence[str]) -> int:
-    [(case, ours, theirs)] = judged(judge, [seed], gates)
+def _dump(judge: Answerer, seed: int, gates: Sequence[str], makes: Makes) -> int:
+    [(case, ours, theirs)] = judged(judge, [seed], gates, makes)
     json.dump({"case": case, "ours": ours, "theirs": theirs}, sys.stdout, indent=1)
     print()
     if not case.get("invalid"):

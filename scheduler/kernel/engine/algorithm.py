@@ -176,6 +176,8 @@ class SchedulingAlgorithm:
         """The node for the pod after extenders were asked: what fits now, of what they let pass."""
         table = snapshot.table
         feasible = found.feasible_rows() if within is None else found.feasible_rows_of(within)
+        if advice.problem and len(feasible):
+            return Failure(advice.problem)
         rows = advice.allowed(feasible, table)
         best = framework.scoring.best_nodes(found, pod, snapshot, rows, advice.bonus(rows, table))
         if best.feasible:

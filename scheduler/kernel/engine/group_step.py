@@ -17,6 +17,8 @@ SEARCHED: Final = 768
 """Of a search for victims. It takes 2 ms, and up to 90 ms beside very many budgets."""
 COPIED: Final = 768
 """Of a copy of the cluster: 12 ms among 5,000 nodes with six pods each, 25 ms with thirty."""
+READ: Final = 8
+"""Pods whose ends are read for a unit."""
 
 
 def cost_of_look(shape: PodShape) -> int:

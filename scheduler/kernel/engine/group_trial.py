@@ -21,7 +21,8 @@ from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.attempt import Attempt
 from scheduler.kernel.engine.cluster_copy import ClusterCopy
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.engine.group_step import COPIED, GroupStep, cost_of_look
+from scheduler.kernel.engine.failure import Failure
+from scheduler.kernel.engine.group_step import COPIED, READ, GroupStep, cost_of_look
 from scheduler.kernel.extender import Advice
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.runtime import PluginError
@@ -125,6 +126,10 @@ class GroupTrial:
         """So often a node is looked for in a run at most."""
         return len(self._members) * len(self.parts)
 
+    def read(self, pods: int) -> None:
+        """See `GroupWorld`."""
+        self._step.spend(1 + pods // READ)
+
     def remove(self, pods: Sequence[PodInfo]) -> None:
         """See `World`. What plugins share hears nothing of it: the pods are there still."""
         self._step.spend(len(pods))
@@ -200,6 +205,8 @@ class GroupTrial:
         found = self._algorithm.schedule_pod(
             framework, pod, self.world, self.nominated, within, advice
         )
+        if isinstance(found, Failure) and not found.is_rejection:
+            return None, error(f"{OTHER_FAILS}{found.message}")
         if not isinstance(found, ScheduleResult):
             return None, unschedulable()
         there, state = pod.on_node(found.suggested_host), found.state

@@ -14,6 +14,7 @@ Differs: upstream asks about one member after the other, each with those before 
 
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -23,7 +24,7 @@ from scheduler.kernel.engine.attempt import Attempt, AttemptState
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.group_members import Member, guarded
 from scheduler.kernel.engine.pending_extender_calls import PendingExtenderCalls
-from scheduler.kernel.extender import Answer
+from scheduler.kernel.extender import Answer, ExtenderError
 from scheduler.kernel.framework.interface import Candidate
 from scheduler.kernel.framework.runtime import AttemptDiagnosis
 from scheduler.kernel.framework.types import Failure
@@ -186,7 +187,9 @@ class GroupsAsking:
     def _take(self, member: Member, number: int, answer: Answer) -> None:
         calls = member.attempt.extender_calls
         if calls is not None:
-            self._calls.take(member.attempt, calls, number, answer)
+            # What has failed matters only if a node fits by the member's turn: see `Advice`.
+            with suppress(ExtenderError):
+                self._calls.take(member.attempt, calls, number, answer)
 
 
 def _waits(member: Member) -> bool:

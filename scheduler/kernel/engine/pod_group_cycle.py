@@ -300,7 +300,7 @@ class PodGroupCycle:
                 each.preemption = None
                 if each is not failed:
                     each.failure = others
-            return ("False", SCHEDULER_ERROR, failed.failure.message), reversed(members)
+            return ("False", SCHEDULER_ERROR, others.message), reversed(members)
         placed = [each for each in members if each.failure is None]
         is_whole = any(each.permit.is_success for each in placed)
         if is_whole and all(each.preemption is None for each in placed):

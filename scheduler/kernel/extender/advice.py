@@ -23,6 +23,7 @@ class Advice(msgspec.Struct, frozen=True):
         rejected: why not to the others, as far as they said it.
         scores: by extender and node, what they said, unweighted.
         totals: by node, all weighted scores together.
+        problem: how one that cannot be ignored has failed; the pod fails if any node fits.
     """
 
     nodes: tuple[str, ...]
@@ -30,6 +31,7 @@ class Advice(msgspec.Struct, frozen=True):
     rejected: Mapping[str, Status]
     scores: Mapping[int, Mapping[str, int]]
     totals: Mapping[str, int]
+    problem: str = ""
 
     def refused(self) -> dict[str, Status | None]:
         """By node, what they have against it; they need not say why."""

@@ -54,7 +54,7 @@ class CallState(Enum):
     PREEMPT = "preempt"
     """Which victims may be evicted; one after the other, each about what is left."""
     FAILED = "failed"
-    """Nothing more: the attempt fails."""
+    """Nothing more about nodes: the attempt fails, unless no node is left that fits."""
 
 
 class CallEvent(Enum):
@@ -78,6 +78,7 @@ CALL_TRANSITIONS: Final = {
     (_S.FILTER, _E.LAST): _S.PRIORITIZE,
     (_S.FILTER, _E.FAIL): _S.FAILED,
     (_S.PRIORITIZE, _E.LAST): _S.DECIDE,
+    (_S.FAILED, _E.CANDIDATES): _S.PREEMPT,
     (_S.PREEMPT, _E.LAST): _S.DECIDE,
     (_S.PREEMPT, _E.FAIL): _S.DECIDE,
 }
@@ -94,6 +95,7 @@ class ExtenderCalls:
         is_sample: whether these are a sample of the nodes on which the pod fits.
         candidates: the nodes that could be cleared, as far as they are left.
         reviewed: what came of them; None before all have answered.
+        problem: how one that cannot be ignored has failed about nodes; empty if none has.
     """
 
     def __init__(self, extenders: Extenders) -> None:
@@ -103,6 +105,7 @@ class ExtenderCalls:
         self.begun = 0
         self.is_sample = self._is_alone = False
         self.reviewed: Reviewed | None = None
+        self.problem = ""
         self._due: list[int] = []
         """Extenders that are still to filter or to look at the candidates, in order."""
         self._scorers: list[int] = []
@@ -200,6 +203,7 @@ class ExtenderCalls:
         if question.verb is Verb.FILTER and not extender.config.ignorable:
             if not self._is_alone:
                 self._advance(CallEvent.FAIL)
+                self.problem = problem
                 raise ExtenderError(problem)
             # The nominated node is only tried; then all the others are.
             self._left = ()
@@ -214,7 +218,7 @@ class ExtenderCalls:
             weight = self._extenders.all[number].config.weight * SCALE
             totals.update({name: score * weight for name, score in scores.items()})
         wrapped = {name: _as_int64(total) for name, total in totals.items()}
-        return Advice(self._left, self._asked, self._rejected, self._scores, wrapped)
+        return Advice(self._left, self._asked, self._rejected, self._scores, wrapped, self.problem)
 
     def _advance(self, event: CallEvent) -> None:
         self.state = CALL_TRANSITIONS[self.state, event]

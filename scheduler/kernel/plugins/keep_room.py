@@ -118,7 +118,7 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
         self, members: Sequence[PodInfo], snapshot: Snapshot, world: GroupWorld
     ) -> Steps[GroupStart | None]:
         wall, durations = self._handle.wall(), self._kept.durations()
-        return soonest_group_start(members, snapshot, self._importance, world, wall, durations)
+        return soonest_group_start(members, snapshot, world, wall, durations)
 
     @override
     def keep(

@@ -1,14 +1,18 @@
 """Extenders: who is asked what, how, and whether an answer is needed."""
 
+from collections.abc import Sequence
+
 from typing_extensions import override
 
-from tests.parity.extender import LENIENT, PLACE, STRICT
+from tests.parity.extender import LENIENT, PLACE, STEADY, STRICT
 from tests.parity.generator.cluster import Cluster
 from tests.parity.generator.draw import Draw, Object
 from tests.parity.generator.feature import Feature
 from tests.parity.generator.resources import EXTENDED
 
 VERBS = ("filter", "prioritize", "preempt")
+PATIENT = {"httpTimeout": "120s"}
+"""On a busy machine an answer may take more than the usual five seconds."""
 
 
 class AskedExtenders(Feature):
@@ -20,12 +24,26 @@ class AskedExtenders(Feature):
             return
         managed = draw.some(EXTENDED, 1, 2)
         cluster.extenders = [
-            _extender(draw, name, managed) for name in draw.some((*STRICT, *LENIENT), 1, 4)
+            _extender(draw, name, managed, draw.some(VERBS, 1, 3))
+            for name in draw.some((*STRICT, *LENIENT), 1, 4)
         ]
 
 
-def _extender(draw: Draw, name: str, managed: list[str]) -> Object:
-    verbs = draw.some(VERBS, 1, 3)
+class AskedAboutMembers(Feature):
+    """One or two extenders that filter or prioritize; most of them never fail."""
+
+    @override
+    def shape_cluster(self, draw: Draw, cluster: Cluster) -> None:
+        managed = draw.some(EXTENDED, 1, 2)
+        names = draw.some(STEADY, 1, 2)
+        if draw.maybe(0.5):
+            names[-1] = draw.pick((*STRICT, *LENIENT))
+        cluster.extenders = [
+            _extender(draw, name, managed, draw.some(VERBS[:2], 1, 2)) | PATIENT for name in names
+        ]
+
+
+def _extender(draw: Draw, name: str, managed: list[str], verbs: Sequence[str]) -> Object:
     extender: Object = {"urlPrefix": f"{PLACE}/{name}"}
     extender |= {f"{verb}Verb": verb for verb in verbs}
     extender["weight"] = draw.pick((1, 1, 2, 5, 100))

@@ -4,10 +4,14 @@ Two differences that are meant are kept out. Waiting pods never preempt: kube-sc
 for a member before it knows whether its group fits, and Stowage does not. And on each node runs a
 pod with anti-affinity, which matches nothing: only on such nodes kube-scheduler 1.36 hears of the
 terms of the members that it has placed in the same attempt.
+
+Cases with extenders leave out, besides, what makes a node fit because a member was placed: spread
+and affinity. Stowage asks about all members before any is placed.
 """
 
 from tests.parity.generator.cluster import Cluster, bind, new_namespaces, new_node, new_pod
 from tests.parity.generator.draw import HOSTNAME, NAMESPACES, ZONE, Draw, Object
+from tests.parity.generator.extenders import AskedAboutMembers
 from tests.parity.generator.feature import Feature
 from tests.parity.generator.placement import NodeAffinity, NodeLabels, Ports, Taints
 from tests.parity.generator.resources import Resources
@@ -21,10 +25,14 @@ PRIORITIES = (0, 0, 0, 0, 5, 5, 10)
 CPU = ("500m", "1", "1", "1", "2")
 
 
+IN_RACKS = (2, 3, 4, 6, 6, 8, 10, 12)
+"""How many nodes there are where groups must run in racks."""
+
+
 def make_topology_case(seed: int) -> Object:
     """Make the case of one seed with racks, in one of which most groups must run."""
     draw = Draw(f"topology:{seed}")
-    case = _case(draw, draw.pick((2, 3, 4, 6, 6, 8, 10, 12)))
+    case = _case(draw, draw.pick(IN_RACKS), _features(draw))
     add_racks(draw, case["objects"], share=0.85)
     return case
 
@@ -42,12 +50,25 @@ def add_racks(draw: Draw, objects: list[Object], share: float) -> None:
 def make_groups_case(seed: int) -> Object:
     """Make the case of one seed; the same seed always makes the same case."""
     draw = Draw(f"groups:{seed}")
-    return _case(draw, 0)
+    return _case(draw, 0, _features(draw))
 
 
-def _case(draw: Draw, nodes: int) -> Object:
+def make_asking_case(seed: int) -> Object:
+    """Make the case of one seed with extenders, which are asked about members."""
+    draw = Draw(f"asking:{seed}")
+    return _case(draw, 0, _asking(draw))
+
+
+def make_asking_topology_case(seed: int) -> Object:
+    """Make the case of one seed with extenders and racks."""
+    draw = Draw(f"asking-topology:{seed}")
+    case = _case(draw, draw.pick(IN_RACKS), _asking(draw))
+    add_racks(draw, case["objects"], share=0.85)
+    return case
+
+
+def _case(draw: Draw, nodes: int, features: list[Feature]) -> Object:
     """A case with so many nodes, or with as many as are drawn."""
-    features = _features(draw)
     cluster = Cluster(others=new_namespaces(draw))
     count = nodes or draw.pick((1, 2, 3, 3, 4, 4, 6, 8))
     cluster.nodes = [new_node(draw, f"n{i}") for i in range(count)]
@@ -95,6 +116,12 @@ def _features(draw: Draw) -> list[Feature]:
     return [NodeLabels(0.7), *draw.some(all_of_them, 0, 2)]
 
 
+def _asking(draw: Draw) -> list[Feature]:
+    """Extenders, and a few aspects of pods and nodes."""
+    beside = [Taints(0.3), NodeAffinity(0.3), Ports(0.3), Resources(0.5)]
+    return [NodeLabels(0.7), *draw.some(beside, 0, 2), AskedAboutMembers()]
+
+
 def _shape_node(draw: Draw, node: Object) -> None:
     allocatable = node["status"]["allocatable"]
     allocatable["cpu"] = draw.pick(("1", "1", "2", "2", "3", "4"))
@@ -138,7 +165,7 @@ def _group(draw: Draw, name: str, cluster: Cluster, features: list[Feature]) -> 
     count = draw.pick((1, 2, 2, 3, 3, 4, 4, 5, 6))
     if draw.maybe(0.95):
         cluster.others.append(_pod_group(draw, name, namespace, count))
-    rule = _rule(draw, name) if draw.maybe(0.3) else None
+    rule = _rule(draw, name, cluster) if draw.maybe(0.3) else None
     equal = draw.maybe(0.6)
     model = _member(draw, name, namespace, 0, cluster, features)
     members = []
@@ -186,13 +213,15 @@ def _pod_group(draw: Draw, name: str, namespace: str, count: int) -> Object:
     }
 
 
-def _rule(draw: Draw, group: str) -> Object:
+def _rule(draw: Draw, group: str, cluster: Cluster) -> Object:
     """A required rule between the members of a group."""
     term = {
         "topologyKey": draw.pick((HOSTNAME, HOSTNAME, ZONE)),
         "labelSelector": {"matchLabels": {MEMBER: group}},
     }
     kind = draw.pick(("podAffinity", "podAntiAffinity", "podAntiAffinity"))
+    if cluster.extenders:
+        kind = "podAntiAffinity"
     return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 

@@ -25,6 +25,7 @@ SMALL: dict[str, tuple[int, ...]] = {
     "a pod group that needs victims": (40,),
     "a pod group in one of many racks": (240, 2),
     "victims of a whole pod group": (4, 80),
+    "room for a pod group": (16, 80),
     "a budget for each app": (800,),
     "budgets that no label files": (1_600, 1_200),
     "a namespace's labels change": (400, 100),

@@ -147,8 +147,40 @@ def test_an_extender_that_fails_is_an_error_of_all() -> None:
 
     other = "failed to schedule other pod from a pod group: down"
     assert [driven.message(pod) for pod in pods] == ["down", other]
-    assert driven.conditions() == [("False", "SchedulerError", "down")]
+    assert driven.conditions() == [("False", "SchedulerError", other)]
     assert [driven.stage(pod) for pod in pods] == ["backoff", "backoff"]
+
+
+def test_an_extender_that_fails_about_a_member_without_a_node_matters_not() -> None:
+    """The other has taken the only place: upstream asks about nodes that fit, and there is none."""
+    driven = AskingGangs(FILTERS, nodes=("a",))
+    driven.group(least=1)
+    pods = driven.members(2)
+    driven.run()
+    driven.say(NoAnswer("down"), driven.asks[1])
+    driven.say(Filtered(("a",)), driven.asks[0])
+    driven.run()
+
+    assert driven.used == 1
+    assert driven.message(pods[1]).startswith("0/1 nodes are available: 1 full.")
+    assert driven.conditions() == [("True", "Scheduled", "")]
+
+
+def test_victims_are_searched_for_a_member_about_which_an_extender_failed() -> None:
+    """It fits nowhere by its turn; what the extender says of victims counts."""
+    both = extender(filter_verb="f", preempt_verb="v")
+    driven = AskingGangs(both, nodes=("a", "b"))
+    driven.group(least=2)
+    driven.members(2, priority=9)
+    driven.set(victim := make_pod_info("v", node_name="b"))
+    driven.run()
+    driven.say(NoAnswer("down"), driven.asks[1])
+    driven.say(Filtered(("a",)), driven.asks[0])
+    driven.run()
+    driven.say(Preempted({"b": MetaVictims((victim.uid,))}))
+    driven.run()
+
+    assert [each.uid for each in driven.all(Evict)] == [victim.uid]
 
 
 def test_one_that_may_be_ignored_is() -> None:
@@ -332,7 +364,8 @@ def test_an_answer_that_fails_under_way_gives_all_places_back() -> None:
     driven.run()
 
     assert driven.used == 0
-    assert driven.conditions() == [("False", "SchedulerError", "down")]
+    told = "failed to schedule other pod from a pod group: down"
+    assert driven.conditions() == [("False", "SchedulerError", told)]
 
 
 # --- preemption and binding -----------------------------------------------------------------------

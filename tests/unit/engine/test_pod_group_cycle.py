@@ -328,11 +328,10 @@ def test_an_error_of_one_member_fails_all() -> None:
     driven.handle(Decide())
 
     assert "ValueError: no" in driven.message(broken)
-    assert {driven.message(pod) for pod in pods} == {
-        f"failed to schedule other pod from a pod group: {driven.message(broken)}"
-    }
+    other = f"failed to schedule other pod from a pod group: {driven.message(broken)}"
+    assert {driven.message(pod) for pod in pods} == {other}
     assert driven.bound() == []
-    assert driven.conditions() == [("False", "SchedulerError", driven.message(broken))]
+    assert driven.conditions() == [("False", "SchedulerError", other)]
     assert driven.used == 0
 
 
