@@ -31,15 +31,17 @@ class GroupStep:
 
     Attributes:
         units: how much is done in a step; what is begun is ended.
+        long: an attempt of more units has taken long.
     """
 
     def __init__(self) -> None:
         self.units = UNITS
-        self._left = self._number = self._taken_up = self._settled = 0
+        self.long = UNITS
+        self._left = self._number = self._taken_up = self._settled = self._spent = 0
 
     def begin_group(self, *, is_new: bool = True) -> None:
         """The attempt of a group begins: the next step is its first, unless it has waited."""
-        self._number = 0 if is_new else 1
+        self._number, self._spent = 0 if is_new else 1, 0
 
     def begin(self) -> None:
         """A step begins."""
@@ -51,6 +53,11 @@ class GroupStep:
     def is_first(self) -> bool:
         """Whether nothing else has happened since the group's attempt began."""
         return self._number == 1
+
+    @property
+    def took_long(self) -> bool:
+        """Whether the attempt has taken much of others' time; the steps do not matter."""
+        return self._spent > self.long
 
     @property
     def is_over(self) -> bool:
@@ -75,3 +82,4 @@ class GroupStep:
     def spend(self, units: int) -> None:
         """Something is done that takes longer."""
         self._left -= units
+        self._spent += units

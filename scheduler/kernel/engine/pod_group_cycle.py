@@ -327,6 +327,8 @@ class PodGroupCycle:
 
         With `again` these are tried again after their back-off, whatever happens.
         """
+        # Else its attempts would follow one another without end where nodes change for ever.
+        waits_out = self.step.took_long
         for member in members:
             if self.step.is_over:
                 yield
@@ -336,6 +338,7 @@ class PodGroupCycle:
             if member.failure is None:
                 self._failures.guarded(member.attempt, lambda: self._start(member))  # noqa: B023
             else:
+                member.attempt.queued.waits_out = waits_out
                 self._fail(member, member.failure)
                 if again:
                     self._core.queue.try_again(member.attempt.pod.uid)

@@ -90,6 +90,8 @@ class QueuedPodInfo:
         is_slow: whether deciding about it took so long that others go first.
         slow_attempt: the number of the last attempt whose decision took long; -1 for none.
         was_flushed: whether the five-minute flush put it back last.
+        waits_out: whether its last attempt took so long that it is not tried before its back-off is
+            over, even if no other pod is ready.
         excess: why no node could ever hold it, if the last rejection found that.
     """
 
@@ -109,6 +111,7 @@ class QueuedPodInfo:
         "timestamp",
         "unschedulable_count",
         "unschedulable_plugins",
+        "waits_out",
         "was_flushed",
     )
 
@@ -128,7 +131,14 @@ class QueuedPodInfo:
         self.is_slow = False
         self.slow_attempt = -1
         self.was_flushed = False
+        self.waits_out = False
         self.excess: Excess | None = None
+
+    @property
+    def may_come_early(self) -> bool:
+        """Whether it may be tried before its back-off is over, if no other pod is ready."""
+        was_rejected = self.unschedulable_plugins or self.pending_plugins
+        return bool(was_rejected) and not self.waits_out
 
     @property
     def is_gated(self) -> bool:

@@ -39,8 +39,9 @@ class BackoffSettings(msgspec.Struct, frozen=True):
 class BackoffQueue:
     """Pods in back-off, those that were rejected apart from those that met an error.
 
-    Invariant: a pod is in at most one of the two heaps; it is in the one for errors exactly if no
-    plugin rejected it.
+    Those of which the last attempt took long are with those that met an error.
+
+    Invariant: a pod is in at most one of the two heaps; which one, `may_come_early` says.
     """
 
     def __init__(self, settings: BackoffSettings, clock: MonotonicClock) -> None:
@@ -64,7 +65,7 @@ class BackoffQueue:
         return self._rejected.get(uid) or self._failed.get(uid)
 
     def has_failed(self, uid: str) -> bool:
-        """Whether the pod waits because of an error, so that it must not be popped early."""
+        """Whether the pod must not be popped early, as it met an error or its attempt was long."""
         return uid in self._failed
 
     def in_order(self) -> list[QueuedPodInfo]:
@@ -87,7 +88,7 @@ class BackoffQueue:
 
     def push(self, uid: str, queued: QueuedPodInfo, sort_key: Any) -> None:
         """Add a pod that is in no queue."""
-        if queued.unschedulable_plugins or queued.pending_plugins:
+        if queued.may_come_early:
             self._rejected.push(uid, queued, (queued.backoff_expiration, sort_key))
         else:
             self._failed.push(uid, queued, queued.backoff_expiration)

@@ -6,7 +6,7 @@ Where a pod can be, and how it moves:
     --------------  --------------  ------------------------------------------------------------
     (unknown)       active          add, update
     active          in flight       pop
-    back-off        in flight       pop, when nothing is active and the pod met no error
+    back-off        in flight       pop, when nothing is active and the pod may come early
     in flight       (unknown)       done, delete
     in flight       unschedulable   add_unschedulable_if_not_present: rejected, nothing happened
     in flight       back-off        add_unschedulable_if_not_present: error, or woken meanwhile

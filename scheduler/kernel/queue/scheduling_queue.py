@@ -193,7 +193,8 @@ class SchedulingQueue(QueuedPods):
         """Hand out the most important ready pod; None when there is none, or it is not known yet.
 
         When no pod is active, pods in back-off after a rejection come early: they delay no other
-        pod. The caller ends the attempt with `done` or `add_unschedulable_if_not_present`.
+        pod, unless their last attempt took long. The caller ends the attempt with `done` or
+        `add_unschedulable_if_not_present`.
         """
         if self._readmission:
             self._readmit_some()
@@ -237,6 +238,7 @@ class SchedulingQueue(QueuedPods):
     def _popped(self, queued: QueuedPodInfo) -> QueuedPodInfo:
         self._in_flight.add(queued)
         queued.attempts += 1
+        queued.waits_out = False
         if queued.unschedulable_plugins or queued.pending_plugins:
             count_rejectors(self._metrics, queued, -1)
         return queued

@@ -69,9 +69,5 @@ def _backoff(backoff: BackoffQueue) -> Iterator[str]:
             yield f"gated pod {uid} is in back-off"
         if queued.backoff_expiration != backoff.expiration(queued):
             yield f"pod {uid} has a back-off that does not follow from its failures"
-        if backoff.has_failed(uid) == _was_rejected(queued):
+        if backoff.has_failed(uid) == queued.may_come_early:
             yield f"pod {uid} is in the wrong kind of back-off"
-
-
-def _was_rejected(queued: QueuedPodInfo) -> bool:
-    return bool(queued.unschedulable_plugins or queued.pending_plugins)

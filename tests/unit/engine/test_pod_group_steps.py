@@ -98,6 +98,41 @@ def test_a_member_that_is_gone_is_not_woken() -> None:
     assert driven.bound() == ["g0", "g1", "g3"]
 
 
+# --- nodes change for ever -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("long", "least", "most"), [(0, 3, 6), (100 * UNITS, 20, 400)])
+def test_a_large_gang_waits_its_back_off_out_while_nodes_change_for_ever(
+    long: int, least: int, most: int
+) -> None:
+    """Something happens in each of its attempts. Others have their turns between them.
+
+    The attempts of a small one delay no other pod, so one may follow each node that comes.
+    """
+    driven = Gangs(1, nodes=("a",))
+    step = driven.engine.scheduler.group_cycle.step
+    step.units, step.long = 1, long
+    driven.group(least=4)
+    driven.members(6)
+    for second in range(15):
+        single = driven.add(f"single-{second}")
+        for _ in range(20):
+            for event in (
+                ObjectSet("nodes", make_node("b")),
+                ObjectGone("nodes", "", "b", "b"),
+            ):
+                driven.handle(event)
+                if driven.engine.has_ready:
+                    driven.handle(Decide())
+        assert driven.node_of(single)
+        driven.gone(single)
+        driven.tick(1.0)
+    place = driven.engine.core.queue.place_of(member(0).uid)
+    assert place is not None
+
+    assert least <= place.queued.attempts <= most
+
+
 # --- nothing happens between -------------------------------------------------------------------
 
 

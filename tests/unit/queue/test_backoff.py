@@ -92,6 +92,24 @@ def test_errors_do_not_come_early() -> None:
     assert under_test.queue.pop() is None
 
 
+def test_what_took_long_does_not_come_early() -> None:
+    """It was rejected, and its next attempt would hold others up again; the one after may."""
+    settings = QueueSettings(max_in_unschedulable_seconds=0.0)
+    under_test = QueueUnderTest({"Fit": ()}, settings=settings)
+    under_test.queue.add(make_pod_info("large"))
+    for took_long in (True, False):
+        queued = under_test.pop()
+        queued.waits_out = took_long
+        queued.unschedulable_plugins = frozenset({"Fit"})
+        under_test.queue.add_unschedulable_if_not_present(queued)
+        under_test.clock.advance(0.1)
+        under_test.queue.flush_unschedulable_leftover()
+        assert under_test.places() == {"large": "backoff"}
+        assert (under_test.queue.pop() is None) is took_long
+        under_test.clock.advance(5.0)
+        under_test.queue.flush_backoff_completed()
+
+
 def test_within_a_window_the_more_important_pod_comes_first() -> None:
     """Early pops take the window that ends first, and in it the most important pod."""
     settings = QueueSettings(max_in_unschedulable_seconds=0.0)
