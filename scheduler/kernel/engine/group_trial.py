@@ -234,7 +234,9 @@ class GroupTrial:
 
     def _fails_like(self, failing: PodInfo, pod: PodInfo) -> bool:
         """Whether a member fits nowhere because an equal one did, and none was placed since."""
-        return pod.kind is failing.kind and self.framework.decides_alike(pod)
+        is_asked = failing.uid in self._advice or pod.uid in self._advice
+        is_equal = pod.kind is failing.kind and not is_asked
+        return is_equal and self.framework.decides_alike(pod)
 
 
 def _nominate_again(nominated: NominatedPods, pod: PodInfo) -> None:

@@ -1,22 +1,32 @@
 """Groups that must run in one domain: the best of all that can hold them, or none and a reason."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from scheduler.api.objects import ObjectMeta
 from scheduler.api.pod_groups import PodGroup
 from scheduler.config.load import default_configuration
+from scheduler.config.types import Extender
 from scheduler.kernel.answers.scheduling_state import group_standing
 from scheduler.kernel.engine import Engine
-from scheduler.kernel.engine.events import Decide, ObjectGone, ObjectSet
-from scheduler.kernel.engine.instructions import Bind, Instruction, PatchGroupStatus, PatchStatus
+from scheduler.kernel.engine.events import Answered, Decide, ObjectGone, ObjectSet
+from scheduler.kernel.engine.instructions import (
+    Ask,
+    Bind,
+    Instruction,
+    PatchGroupStatus,
+    PatchStatus,
+)
 from scheduler.kernel.engine.pod_group_placements import PodGroupPlacements
+from scheduler.kernel.extender import Filtered
 from scheduler.kernel.groups import GroupMembers
 from scheduler.tools.offline.cluster import Profiles
 from tests.support.builders import make_node, make_pod_info
+from tests.unit.engine.extenders import FILTERS
 
 GATES = ("GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling")
 RACK = "rack"
@@ -26,8 +36,11 @@ NONE_OF_TWO = "0/2 placements are available, first placement status: pod group i
 class Racks:
     """An engine with every plugin, and nodes of four CPUs in racks."""
 
-    def __init__(self, *racks: str, gates: Sequence[str] = GATES) -> None:
-        self.engine: Engine = Profiles(default_configuration("s", gates)).engine(0)
+    def __init__(
+        self, *racks: str, gates: Sequence[str] = GATES, extenders: tuple[Extender, ...] = ()
+    ) -> None:
+        config = replace(default_configuration("s", gates), extenders=extenders)
+        self.engine: Engine = Profiles(config).engine(0)
         self.told: list[Instruction] = []
         for i, rack in enumerate(racks):
             self.node(f"n{i}", rack)
@@ -61,6 +74,14 @@ class Racks:
                 break
             self.handle(Decide())
         self.engine.validate()
+
+    def answer(self, allowed: Mapping[str, str]) -> None:
+        """Extenders let each pod pass on one node."""
+        calls = self.engine.attempts.extender_calls
+        for ask in [each for each in self.told if isinstance(each, Ask)]:
+            found = calls.question(ask.question)
+            assert found is not None
+            self.handle(Answered(ask.question, Filtered((allowed[found[1].name],))))
 
     def racks(self, group: str) -> set[str]:
         """The racks in which pods are to be bound."""
@@ -96,6 +117,18 @@ class Racks:
         known = None if groups is None else groups.of("default", name)
         assert known is not None
         return known
+
+
+def test_what_extenders_say_of_equal_members_differs() -> None:
+    """One of three may go to the small rack alone, and both of the others to the large one."""
+    racks = Racks("small", "large", extenders=(FILTERS,))
+
+    racks.gang("g", 3, least=1)
+    racks.run()
+    racks.answer({"g-0": "n0", "g-1": "n1", "g-2": "n1"})
+    racks.run()
+
+    assert (racks.bound("g"), racks.racks("g")) == (2, {"large"})
 
 
 def test_a_gang_runs_in_the_rack_that_can_hold_it() -> None:

@@ -100,8 +100,7 @@ def test_what_took_long_does_not_come_early() -> None:
     for took_long in (True, False):
         queued = under_test.pop()
         queued.waits_out = took_long
-        queued.unschedulable_plugins = frozenset({"Fit"})
-        under_test.queue.add_unschedulable_if_not_present(queued)
+        under_test.fail(queued, "Fit")
         under_test.clock.advance(0.1)
         under_test.queue.flush_unschedulable_leftover()
         assert under_test.places() == {"large": "backoff"}
