@@ -9,7 +9,7 @@ that the recorded cases add to a run instead of repeating it.
 import gzip
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,16 @@ from tests.parity.expressions import expressions_command
 from tests.parity.generator.expressions import make_question
 from tests.parity.generator.families import FAMILIES, FLAGS, make_case
 from tests.parity.generator.worked import WORKED, worked_case
-from tests.parity.groups import groups_command, judged, question
+from tests.parity.groups import (
+    GATES,
+    MAKES,
+    WITH_EXTENDERS,
+    WITH_TOPOLOGY,
+    Makes,
+    groups_command,
+    judged,
+    question,
+)
 from tests.parity.hints import FAMILIES as HINT_FAMILIES, hints_command, make_questions
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -35,6 +44,8 @@ HINT_CASES = 4
 """Cases with questions about queueing hints per family."""
 GROUPS = "groups"
 """The file of the recorded attempts of single pods and pod groups."""
+ASKING = "groups-asking"
+"""The same with extenders, in racks."""
 EXPRESSIONS = "expressions"
 """The file of the recorded expressions about devices."""
 EXPRESSION_CASES = 1000
@@ -44,10 +55,13 @@ EXPRESSION_CASES = 1000
 def main() -> int:
     """Record every family, or those named; `worked` is that of the clusters made by hand."""
     RECORDED.mkdir(exist_ok=True)
-    families = sys.argv[1:] or [*FAMILIES, WORKED_OUT, EXPRESSIONS, GROUPS]
+    families = sys.argv[1:] or [*FAMILIES, WORKED_OUT, EXPRESSIONS, GROUPS, ASKING]
     if GROUPS in families:
         families.remove(GROUPS)
-        _record_groups()
+        _record_groups(GROUPS, GATES, MAKES)
+    if ASKING in families:
+        families.remove(ASKING)
+        _record_groups(ASKING, WITH_TOPOLOGY, WITH_EXTENDERS)
     if EXPRESSIONS in families:
         families.remove(EXPRESSIONS)
         _record_expressions()
@@ -87,15 +101,17 @@ def _record_expressions() -> None:
         _write(EXPRESSIONS, lines)
 
 
-def _record_groups() -> None:
+def _record_groups(name: str, gates: Sequence[str], makes: Makes) -> None:
     seeds = range(FIRST_SEED, FIRST_SEED + CASES)
-    with running(groups_command()) as oracle:
+    with running(groups_command(gates)) as oracle:
         lines = [
             json.dumps({"seed": seed, **asked, "groups": theirs}, separators=(",", ":")) + "\n"
-            for seed, (case, ours, theirs) in zip(seeds, judged(oracle, seeds), strict=True)
+            for seed, (case, ours, theirs) in zip(
+                seeds, judged(oracle, seeds, gates, makes), strict=True
+            )
             for asked in [question(case, ours)]
         ]
-        _write(GROUPS, lines)
+        _write(name, lines)
 
 
 def _record_worked() -> None:

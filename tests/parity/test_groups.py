@@ -1,6 +1,7 @@
 """Recorded attempts of single pods and pod groups end as kube-scheduler 1.36.3 ended them.
 
-They are recorded by `python -m tests.parity.record groups`; no Go is needed to replay them.
+They are recorded by `python -m tests.parity.record groups groups-asking`; no Go is needed to replay
+them.
 """
 
 import copy
@@ -8,21 +9,30 @@ from typing import Any
 
 import pytest
 
-from tests.parity.groups import answer_groups, compare_groups
-from tests.parity.record import CASES, GROUPS, recorded_cases
+from tests.parity.extender import serving
+from tests.parity.groups import (
+    GATES,
+    WITH_TOPOLOGY,
+    answer_asking,
+    answer_groups,
+    compare_groups,
+)
+from tests.parity.record import ASKING, CASES, GROUPS, recorded_cases
 
 pytestmark = pytest.mark.parity
 
 
-def test_recorded_attempts_end_the_same() -> None:
+@pytest.mark.parametrize(("name", "gates"), [(GROUPS, GATES), (ASKING, WITH_TOPOLOGY)])
+def test_recorded_attempts_end_the_same(name: str, gates: tuple[str, ...]) -> None:
     """Members, hosts, texts, conditions of groups, and what holds the pods that are not tried."""
-    recorded = list(recorded_cases(GROUPS))
+    recorded = list(recorded_cases(name))
 
-    differences = [
-        f"groups:{case['seed']} {difference}"
-        for case in recorded
-        for difference in compare_groups(case["groups"], answer_groups(case))
-    ]
+    with serving() as extenders:
+        differences = [
+            f"{name}:{case['seed']} {difference}"
+            for case in recorded
+            for difference in compare_groups(case["groups"], answer_asking(case, extenders, gates))
+        ]
 
     assert len(recorded) == CASES
     assert differences == []

@@ -172,7 +172,7 @@ class SchedulingAlgorithm:
         found: Feasibility,
         advice: Advice,
         within: NDArray[np.intp] | None,
-    ) -> ScheduleResult | AttemptDiagnosis:
+    ) -> ScheduleResult | AttemptDiagnosis | Failure:
         """The node for the pod after extenders were asked: what fits now, of what they let pass."""
         table = snapshot.table
         feasible = found.feasible_rows() if within is None else found.feasible_rows_of(within)
