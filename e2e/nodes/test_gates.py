@@ -1,5 +1,7 @@
 """Promise: what is behind feature gates works as pods on real nodes, as it is shipped."""
 
+import http.client
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -16,11 +18,15 @@ from e2e.support.objects import Json
 from e2e.support.pod_groups import API
 from e2e.support.waiting import wait_for
 
-COMPONENT = "deploy/components/pod-groups"
+COMPONENTS = ("deploy/components/pod-groups", "deploy/components/coordinated-election")
 RULES = "resource.k8s.io/v1beta2"
+CANDIDATES = "coordination.k8s.io/v1beta1"
 GATES = "--feature-gates=GenericWorkload=true,DRADeviceTaintRules=true"
 OPTIONS = Options(
-    api_server_arguments=(GATES, f"--runtime-config={API}=true,{RULES}=true"),
+    api_server_arguments=(
+        f"{GATES},CoordinatedLeaderElection=true",
+        f"--runtime-config={API}=true,{RULES}=true,{CANDIDATES}=true",
+    ),
     controller_manager_arguments=(GATES,),
 )
 GROUP: Json = {
@@ -29,6 +35,30 @@ GROUP: Json = {
     "metadata": {"name": "train", "namespace": "default"},
     "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
 }
+
+
+OWNER = "example.com/scheduler"
+OWN_PROFILE: Json = {
+    "schedulerName": "own",
+    "plugins": {"multiPoint": {"enabled": [{"name": "NodeOwnership"}]}},
+    "pluginConfig": [{"name": "NodeOwnership", "args": {"nodeSelector": {OWNER: "own"}}}],
+}
+READER = """
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: reader, namespace: stowage}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: resources-reader}
+rules: [{nonResourceURLs: [/metrics/resources], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: resources-reader}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: resources-reader}
+subjects: [{kind: ServiceAccount, name: reader, namespace: stowage}]
+"""
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +75,26 @@ def lab(lab_with_gates: Lab, request: pytest.FixtureRequest) -> Lab:
     return lab_with_gates
 
 
-def a_pod(name: str, **spec: object) -> Json:
+@pytest.fixture(scope="class")
+def with_components(lab_with_gates: Lab) -> Iterator[None]:
+    """Both replicas run with the components for the gates; there are two profiles."""
+    lab = lab_with_gates
+    manifests = list(yaml.safe_load_all(lab.rendered("deploy/base", components=COMPONENTS)))
+    [config] = [each for each in manifests if each["kind"] == "ConfigMap"]
+    document = yaml.safe_load(config["data"]["config.yaml"])
+    document["profiles"].append(OWN_PROFILE)
+    config["data"]["config.yaml"] = yaml.safe_dump(document)
+    with lab.applied_text(yaml.safe_dump_all(manifests)):
+        lab.wait_for_rollout("stowage", "stowage")
+        yield
+
+
+def a_pod(name: str, scheduler: str = "stowage", **spec: object) -> Json:
     """A pod for Stowage."""
-    spec |= {"schedulerName": "stowage", "terminationGracePeriodSeconds": 1}
-    spec["containers"] = [{"name": "main", "image": "registry.k8s.io/pause:3.10"}]
+    spec |= {"schedulerName": scheduler, "terminationGracePeriodSeconds": 1}
+    resources = {"requests": {"cpu": "10m"}}
+    image = "registry.k8s.io/pause:3.10"
+    spec["containers"] = [{"name": "main", "image": image, "resources": resources}]
     metadata = {"name": name, "namespace": "default"}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
@@ -58,23 +104,76 @@ def member(name: str) -> Json:
     return a_pod(name, schedulingGroup={"podGroupName": "train"})
 
 
-def test_a_gang_runs_whole(lab: Lab) -> None:
-    """Two of three members wait beside a pod that runs; with the third all of them run."""
-    with (
-        lab.applied("deploy/base", components=[COMPONENT]),
-        lab.applied_text(yaml.safe_dump_all([GROUP, member("a"), member("b")])),
-    ):
+@pytest.mark.usefixtures("with_components")
+class TestWithComponents:
+    """What the components of deploy/components switch on."""
+
+    def test_a_gang_runs_whole(self, lab: Lab) -> None:
+        """Two of three members wait beside a pod that runs; with the third all of them run."""
+        with lab.applied_text(yaml.safe_dump_all([GROUP, member("a"), member("b")])):
+            with lab.applied_text(yaml.safe_dump(a_pod("single"))):
+                wait_for(lambda: running(lab) == ["single"], "the pod without a group to run", 60)
+            assert [pod["spec"].get("nodeName") for pod in lab.pods("default")] == [None, None]
+
+            with lab.applied_text(yaml.safe_dump(member("c"))):
+                wait_for(lambda: running(lab) == ["a", "b", "c"], "all members to run", 60)
+                group = lab.get("podgroups.scheduling.k8s.io", "--namespace=default", "train")
+
+        [condition] = group["status"]["conditions"]
+        assert (condition["type"], condition["status"]) == ("PodGroupScheduled", "True")
+
+    def test_the_api_server_chooses_the_leader(self, lab: Lab) -> None:
+        """Both replicas are candidates; when the leader's pod is deleted, another is chosen."""
+
+        def candidates() -> set[str]:
+            found = lab.get("leasecandidates.coordination.k8s.io", "--namespace=stowage")
+            return {each["metadata"]["name"] for each in found["items"]}
+
+        holder = wait_for(lab.holder, "a leader", 60)
+        [lease] = lab.get("leases.coordination.k8s.io", "--namespace=stowage")["items"]
+        assert lease["spec"]["strategy"] == "OldestEmulationVersion"
+        wait_for(lambda: len(candidates()) == 2, "two candidates", 60)
+        assert holder in candidates()
+
+        names = [pod["metadata"]["name"] for pod in lab.pods("stowage")]
+        [leader] = [name for name in names if holder.startswith(f"{name}-")]
+        lab.kubectl("delete", "pod", "--namespace=stowage", leader)
+        other = wait_for(lambda: (now := lab.holder()) not in {"", holder} and now, "another", 120)
+        assert other in candidates()
         lab.wait_for_rollout("stowage", "stowage")
-        with lab.applied_text(yaml.safe_dump(a_pod("single"))):
-            wait_for(lambda: running(lab) == ["single"], "the pod without a group to run", 60)
-        assert [pod["spec"].get("nodeName") for pod in lab.pods("default")] == [None, None]
+        with lab.applied_text(yaml.safe_dump(a_pod("after"))):
+            wait_for(lambda: running(lab) == ["after"], "a pod to run", 60)
 
-        with lab.applied_text(yaml.safe_dump(member("c"))):
-            wait_for(lambda: running(lab) == ["a", "b", "c"], "all members to run", 60)
-            group = lab.get("podgroups.scheduling.k8s.io", "--namespace=default", "train")
+    def test_a_profile_places_pods_on_nodes_of_its_own(self, lab: Lab) -> None:
+        """They wait until a node has the label, and go to that one; the other profile is free."""
+        reason = "node(s) belonged to another scheduler"
+        pods = [a_pod("mine", "own"), a_pod("anywhere")]
+        with lab.applied_text(yaml.safe_dump_all(pods)):
+            wait_for(lambda: reason in message(lab, "mine"), "a reason", 60)
+            wait_for(lambda: running(lab) == ["anywhere"], "the other profile's pod to run", 60)
+            lab.kubectl("label", "node", "node-2", f"{OWNER}=own")
+            wait_for(lambda: running(lab) == ["anywhere", "mine"], "its own pod to run", 60)
+            where = lab.pod("default", "mine")["spec"]["nodeName"]
+        lab.kubectl("label", "node", "node-2", f"{OWNER}-")
 
-    [condition] = group["status"]["conditions"]
-    assert (condition["type"], condition["status"]) == ("PodGroupScheduled", "True")
+        assert where == "node-2"
+
+    def test_what_pods_request_is_served(self, lab: Lab) -> None:
+        """By the leader and by the other one, to callers with the right and to no others."""
+        with lab.applied_text(READER), lab.applied_text(yaml.safe_dump(a_pod("counted"))):
+            wait_for(lambda: running(lab) == ["counted"], "a pod to run", 60)
+            token = lab.token("stowage", "reader")
+            pods = lab.pods("stowage")
+            answers = [ask(pod, token) for pod in pods]
+            refused = [ask(pod, lab.token("stowage", "stowage"))[0] for pod in pods]
+
+        assert len(pods) == 2
+        assert refused == [403, 403]
+        for status, body in answers:
+            assert status == 200
+            [line] = [each for each in body.splitlines() if 'pod="counted"' in each]
+            assert line.startswith("kube_pod_resource_request{")
+            assert float(line.rpartition(" ")[2]) == 0.01
 
 
 def test_a_rule_that_taints_devices(lab: Lab) -> None:
@@ -118,3 +217,15 @@ def granted(lab: Lab) -> Iterator[None]:
 def running(lab: Lab) -> list[str]:
     """The names of the pods that are Ready."""
     return sorted(pod["metadata"]["name"] for pod in lab.pods("default") if is_ready(pod))
+
+
+def ask(pod: Json, token: str) -> tuple[int, str]:
+    """What a pod answers to a caller."""
+    context = ssl._create_unverified_context()  # noqa: S323 - self-signed, in memory
+    address = pod["status"]["podIP"]
+    connection = http.client.HTTPSConnection(address, 10259, timeout=10, context=context)
+    connection.request("GET", "/metrics/resources", headers={"Authorization": f"Bearer {token}"})
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, text
