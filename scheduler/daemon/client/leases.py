@@ -12,8 +12,13 @@ from scheduler.daemon.client.session import ApiSession
 from scheduler.daemon.client.wire import UNREADABLE, json_string, segment
 
 
-class LeaseSpec(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """coordination.k8s.io/v1 LeaseSpec."""
+class LeaseSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """coordination.k8s.io/v1 LeaseSpec.
+
+    Every field is written, an empty holder as well, as client-go does: with the gate
+    CoordinatedLeaderElection the API server 1.36 panics at a Lease without `holderIdentity`
+    (leaderelection_controller.go, reconcileElectionStep).
+    """
 
     holder_identity: str = ""
     lease_duration_seconds: int = 0
