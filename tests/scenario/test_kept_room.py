@@ -2,6 +2,13 @@
 
 from typing import Any
 
+from tests.scenario.test_devices import (
+    CONTROLLED,
+    device_class,
+    from_template,
+    resource_slice,
+    template,
+)
 from tests.scenario.world import World, play, pod_object
 
 CONFIG = {
@@ -49,3 +56,37 @@ def test_only_a_pod_that_ends_before_uses_room_that_is_kept() -> None:
         assert await world.bound("plain") == ["n"]
 
     play(story)
+
+
+def test_a_device_that_is_free_is_kept_for_the_pod_that_waits_for_two() -> None:
+    """Its claim is made from a template, and so are those that its devices come free of."""
+
+    async def story(world: World) -> None:
+        world.node("n")
+        world.sandbox.create(resource_slice("n", "a", "b"), device_class())
+        world.sandbox.create(template(), template("two", 2))
+        await world.start_daemon(CONFIG)
+        first = stating("first", expected_end=END)
+        first["spec"]["resourceClaims"] = from_template()
+        world.sandbox.create(first)
+        await world.bound("first")
+        world.pod("big", resourceClaims=from_template("two"))
+        told = f'room is kept on node "n", expected start {END}'
+        await world.until(
+            lambda: (world.condition("big") or {}).get("message", "").endswith(told),
+            "the big pod to say that devices are kept for it",
+        )
+
+        world.pod("small", resourceClaims=from_template())
+        await world.rejected("small")
+        brief = stating("brief", expected_duration="1m")
+        brief["spec"]["resourceClaims"] = from_template()
+        world.sandbox.create(brief)
+        assert await world.bound("brief") == ["n"]
+
+        world.sandbox.delete("pods", "brief", grace_seconds=0)
+        world.sandbox.delete("pods", "first", grace_seconds=0)
+        assert await world.bound("big") == ["n"]
+        assert world.node_of("small") == ""
+
+    play(story, CONTROLLED)

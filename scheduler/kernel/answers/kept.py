@@ -1,9 +1,12 @@
 """Room that a pod leaves to others which are nominated to it."""
 
+from contextlib import nullcontext
+
 import numpy as np
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.model import KeptFor
+from scheduler.kernel.answers.supposed import SupposedDevices
 from scheduler.kernel.ends.times import text_of
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
@@ -11,7 +14,11 @@ from scheduler.kernel.snapshot import Snapshot
 
 
 def kept_for(
-    framework: Framework, pod: PodInfo, snapshot: Snapshot, nominated: NominatedPods | None
+    framework: Framework,
+    pod: PodInfo,
+    snapshot: Snapshot,
+    nominated: NominatedPods | None,
+    devices: SupposedDevices | None = None,
 ) -> tuple[KeptFor, ...]:
     """For which pods and pod groups room is kept that a pod would have otherwise, most nodes first.
 
@@ -23,7 +30,8 @@ def kept_for(
     before = None if nominated is None else nominated.before(pod, snapshot)
     if before is None or nominated is None:
         return ()
-    alone = framework.filtering.find_nodes_that_fit(pod, snapshot)
+    with nullcontext() if devices is None else devices.nothing_kept(snapshot):
+        alone = framework.filtering.find_nodes_that_fit(pod, snapshot)
     in_the_way = np.isin(before.rows, alone.feasible_rows())
     about: dict[str, list[PodInfo]] = {}
     for other in before.of(in_the_way).pods_on(snapshot):

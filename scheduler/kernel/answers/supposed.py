@@ -54,6 +54,20 @@ class SupposedDevices:
             yield
 
     @contextmanager
+    def nothing_kept(self, snapshot: Snapshot) -> Iterator[None]:
+        """Within this, no device is kept for a nominated pod.
+
+        Raises:
+            PluginError: the catalog cannot be forked.
+        """
+        if not self.catalog.kept:
+            yield
+            return
+        states = self._states.with_own(ClaimCatalog, lambda known: known.keeping_nothing())
+        with self._services.on_fork(snapshot, states):
+            yield
+
+    @contextmanager
     def devices_of(self, node: str, like: str, snapshot: Snapshot) -> Iterator[None]:
         """Within this, a node that is new has devices as another one has, and others have none.
 

@@ -165,7 +165,7 @@ def explained(  # noqa: PLR0913, PLR0917 - what a pod is judged on, and what is 
         checks=checks,
         nearest=nearest_nodes(every),
         foreign=foreign_pods(framework, every, own_names) or UNSET,
-        kept=kept_for(framework, pod, snapshot, nominated) or UNSET,
+        kept=kept_for(framework, pod, snapshot, nominated, supposed) or UNSET,
     )
     if depth is not Depth.CHANGES:
         return answer

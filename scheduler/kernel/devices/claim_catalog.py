@@ -6,7 +6,7 @@ up. Upstream lets it go with the answer to the write, and keeps the answer in a 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, Self
 
 import msgspec
@@ -15,6 +15,7 @@ from typing_extensions import override
 from scheduler.api.device_taint_rules import DeviceTaintRule
 from scheduler.api.devices import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
 from scheduler.api.objects import controller_of
+from scheduler.api.pod_shape import DEVICES
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.cel import compile_expression
 from scheduler.kernel.devices.catalog import Devices
@@ -24,7 +25,7 @@ from scheduler.kernel.devices.extended_resources import is_of_extended_resources
 from scheduler.kernel.devices.pod_claims import ClaimProblem, claims_of, is_reserved_for
 from scheduler.kernel.devices.taint_rules import TaintRules
 from scheduler.kernel.framework.events import ObjectKind
-from scheduler.kernel.framework.handle import SharedState, Wake
+from scheduler.kernel.framework.handle import Nominations, SharedState, Wake
 
 _RESOURCE: Final = "resource.k8s.io/v1"
 CLAIM: Final = ObjectKind("ResourceClaim", _RESOURCE)
@@ -53,6 +54,7 @@ class ClaimCatalog(SharedState):
         devices: what is published and what is allocated, in flight included.
         class_names: which class stands for which extended resource.
         in_flight: by the claim's UID.
+        kept: by the UID of a nominated pod, what is kept for its claims; filled in by the engine.
     """
 
     WATCHES: ClassVar[tuple[ObjectKind, ...]] = (CLAIM, SLICE, CLASS)
@@ -63,6 +65,7 @@ class ClaimCatalog(SharedState):
         self.devices = Devices(compile_expression)
         self.class_names = ClassNames()
         self.in_flight: dict[str, InFlight] = {}
+        self.kept: Mapping[str, Sequence[AllocationResult]] = {}
         self._taint_rules = TaintRules()
         self._of_extended: defaultdict[str, set[str]] = defaultdict(set)
         """By the UID of a pod, the keys of the claims for its extended resources."""
@@ -102,6 +105,30 @@ class ClaimCatalog(SharedState):
     def claims_in_flight(self, pod_uid: str) -> Iterator[ResourceClaim]:
         """The claims that are being allocated for a pod."""
         return (each.claim for each in self.in_flight.values() if each.pod_uid == pod_uid)
+
+    def may_need_devices(self, pod: PodInfo) -> bool:
+        """Whether a pod has claims, or asks for resources that a device class stands for."""
+        if pod.spec.resource_claims:
+            return True
+        asked = pod.shape.requests if pod.needs & DEVICES else ()
+        return any(self.class_names.class_of(resource) is not None for resource in asked)
+
+    def leaving_free(self, pod: PodInfo, nominations: Nominations) -> Self:
+        """The same, where what is kept for pods that come before a pod is allocated."""
+        kept = [uid for uid in self.kept if nominations.comes_before(uid, pod)]
+        if not kept:
+            return self
+        copy = self.fork()
+        for uid in kept:
+            for number, allocation in enumerate(self.kept[uid]):
+                copy.devices.allocate(f"{uid}/{number}", allocation)
+        return copy
+
+    def keeping_nothing(self) -> Self:
+        """The same devices, to read only, where nothing is kept for any pod."""
+        copy = self._with_devices(self.devices)
+        copy.kept = {}
+        return copy
 
     def to_reserve(self, pod: PodInfo) -> Iterator[ResourceClaim]:
         """The allocated claims of a pod that are not reserved for it, as they are once they are."""
@@ -148,6 +175,7 @@ class ClaimCatalog(SharedState):
         copy.devices = devices
         copy.class_names = self.class_names.fork()
         copy.in_flight.update(self.in_flight)
+        copy.kept = self.kept
         copy._taint_rules = self._taint_rules.fork()  # noqa: SLF001 - its own
         for uid, keys in self._of_extended.items():
             copy._of_extended[uid] = keys.copy()  # noqa: SLF001 - its own

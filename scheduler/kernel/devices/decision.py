@@ -103,6 +103,7 @@ class DeviceDecision:
     """Answers by row; what has been asked once is kept.
 
     Attributes:
+        catalog: the devices that it decides on.
         unavailable: the places of the allocated claims that cannot be used on a node that was asked
             about.
     """
@@ -129,7 +130,7 @@ class DeviceDecision:
                 for.
         """
         size = snapshot.table.size
-        self._catalog = catalog
+        self.catalog = catalog
         self._pod = pod
         self._claims = claims
         self._snapshot = snapshot
@@ -323,7 +324,7 @@ class DeviceDecision:
         if self._claims.extended is None:
             yield frozenset(), rows
             return
-        class_of, table = self._catalog.class_names.class_of, self._snapshot.table
+        class_of, table = self.catalog.class_names.class_of, self._snapshot.table
         served = np.zeros(len(rows), np.int64)
         lacks = np.zeros(len(rows), np.bool_)
         asked = resources_asked(self._pod)
@@ -364,14 +365,14 @@ class DeviceDecision:
         mappings: tuple[RequestMapping, ...] = ()
         if self._claims.extended is not None and self._to_allocate[-1:] == [self._claims.own]:
             requests, mappings = requests_and_mappings(
-                self._pod.spec, resources, self._catalog.class_names
+                self._pod.spec, resources, self.catalog.class_names
             )
             claims[-1] = (self._claims.own, claim_of(self._claims.extended, requests))
             if not requests:
                 claims.pop()
         if not claims:
             return _Case((), (), None)
-        allocator = self._catalog.devices.allocator([claim for _, claim in claims], self._snapshot)
+        allocator = self.catalog.devices.allocator([claim for _, claim in claims], self._snapshot)
         return _Case(claims, mappings, allocator)
 
 

@@ -357,6 +357,7 @@ class Engine:
         kept = self.core.states.known(KeptRoom)
         if kept is not None:
             kept.durations, kept.groups = lambda: self.core.durations, groups
+            kept.holds_more = self.scheduler.room_keeper.holds_more
 
     def _tick(self) -> None:
         """Let back-off and patience end; take over what changed, so that the next attempt need not.

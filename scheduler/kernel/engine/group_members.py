@@ -3,7 +3,7 @@
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go v1.36.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import UNDECIDED, Attempt, AttemptState
 from scheduler.kernel.engine.engine_state import EngineState
+from scheduler.kernel.engine.failure import reason_of
 from scheduler.kernel.engine.group_trial import GROUP_FAILS
 from scheduler.kernel.framework.interface import PostFilterResult
 from scheduler.kernel.framework.status import SUCCESS, Status
@@ -148,3 +149,13 @@ def of_several_profiles(pods: Sequence[PodInfo]) -> Failure | None:
     name = pods[0].spec.scheduler_name
     other = next((pod.spec.scheduler_name for pod in pods if pod.spec.scheduler_name != name), None)
     return None if other is None else Failure(SEVERAL_PROFILES.format(other, name))
+
+
+def refused(
+    members: Sequence[Member], failure: Failure
+) -> tuple[tuple[str, str, str], Iterable[Member]]:
+    """All fail for one reason."""
+    for each in members:
+        each.failure = failure
+        each.preemption = None
+    return ("False", reason_of(failure), failure.message), reversed(members)

@@ -16,10 +16,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler.api.devices import AllocationResult
 from scheduler.api.pods import PodInfo
+from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.attempt import Attempt
 from scheduler.kernel.engine.cluster_copy import ClusterCopy
+from scheduler.kernel.engine.ended_pods import EndedPods
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import Failure
 from scheduler.kernel.engine.group_step import COPIED, READ, GroupStep, cost_of_look
@@ -27,7 +30,7 @@ from scheduler.kernel.extender import Advice
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.runtime import PluginError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
-from scheduler.kernel.framework.status import Code, Status, error, unschedulable
+from scheduler.kernel.framework.status import SUCCESS, Code, Status, error, unschedulable
 from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.snapshot import PodAdded, PodRemoved
 
@@ -69,6 +72,7 @@ class GroupTrial:
         parts: the rows of the parts of the cluster in one of which a run places the group; None for
             all nodes.
         places: by the UID of each member that had one in the last run that succeeded, its node.
+        devices: the same, what its claims would have been allocated.
     """
 
     def __init__(
@@ -79,6 +83,7 @@ class GroupTrial:
         advice: Mapping[str, Advice] = MappingProxyType({}),
         *,
         is_nominated: bool = True,
+        pods_end: bool = False,
     ) -> None:
         """Copy the cluster.
 
@@ -88,6 +93,8 @@ class GroupTrial:
             step: the step at hand.
             advice: by UID, what extenders said about the nodes for a member.
             is_nominated: whether nominations of the members count.
+            pods_end: whether pods that are removed have ended, and have given back all they held;
+                they are there still otherwise, without their room.
 
         Cost: O(nodes and pods), with small constants.
 
@@ -107,6 +114,8 @@ class GroupTrial:
         self._members = [each.queued.pod_info for each in attempts]
         self.parts: Sequence[NDArray[np.intp] | None] = (None,)
         self.places: Mapping[str, str] = {}
+        self.devices: Mapping[str, Sequence[AllocationResult]] = {}
+        self._ended = EndedPods(self.world, self._states if pods_end else None)
         self._is_nominated = is_nominated
         self.nominated = self._copy.nominated
         for pod in self._members if is_nominated else ():
@@ -131,14 +140,14 @@ class GroupTrial:
         self._step.spend(1 + pods // READ)
 
     def remove(self, pods: Sequence[PodInfo]) -> None:
-        """See `World`. What plugins share hears nothing of it: the pods are there still."""
+        """See `World`."""
         self._step.spend(len(pods))
-        self.world.update([PodRemoved(pod) for pod in pods])
+        self._ended.end(pods)
 
     def add(self, pods: Sequence[PodInfo]) -> None:
         """See `World`."""
         self._step.spend(len(pods))
-        self.world.update([PodAdded(pod) for pod in pods])
+        self._ended.revive(pods)
 
     def run(self) -> Steps[Status]:
         """See `World`; each step tries one member."""
@@ -179,8 +188,20 @@ class GroupTrial:
             if found.code is Code.ERROR or (found.is_success and not all_of_them):
                 break
             yield
+        if tried.status.is_success:
+            self.devices = self._given_to(placed)
         yield from self.take_back(placed)
         return tried
+
+    def _given_to(self, placed: Sequence[_Placed]) -> dict[str, list[AllocationResult]]:
+        """By UID, what the claims of pods have been allocated."""
+        catalog = self._states.known(ClaimCatalog)
+        found: dict[str, list[AllocationResult]] = {pod.uid: [] for pod, _ in placed}
+        for each in () if catalog is None else catalog.in_flight.values():
+            allocation = each.claim.status.allocation
+            if each.pod_uid in found and allocation is not None:
+                found[each.pod_uid].append(allocation)
+        return {uid: given for uid, given in found.items() if given}
 
     def take_back(self, placed: list[_Placed]) -> Steps[None]:
         """What was given last is taken back first; nominations are as they were."""
@@ -217,6 +238,9 @@ class GroupTrial:
         status = framework.run_reserve_plugins(state, there, there.node_name)
         if status.is_success:
             status, _ = framework.run_permit_plugins(state, there, there.node_name)
+        if status.code is Code.WAIT and not framework.is_member(pod):
+            # Its room is all that is asked about.
+            status = SUCCESS
         if status.is_success or status.code is Code.WAIT:
             return np.array([found.row], np.intp), status
         self._take_back([placed.pop()])

@@ -16,11 +16,13 @@ members wait for, where upstream tries them again after back-off.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from msgspec.structs import replace
 
 from scheduler.api.pod_groups import PodGroup
+from scheduler.kernel.engine.attempt import Attempt
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.binding_cycle import BindingCycle
 from scheduler.kernel.engine.engine_state import EngineState
@@ -29,7 +31,6 @@ from scheduler.kernel.engine.failure import (
     SCHEDULER_ERROR,
     UNSCHEDULABLE,
     group_condition,
-    reason_of,
     rejected_by,
 )
 from scheduler.kernel.engine.group_members import (
@@ -37,6 +38,7 @@ from scheduler.kernel.engine.group_members import (
     Member,
     let_down,
     of_several_profiles,
+    refused,
     turn_of,
     waits_for_victims,
     wakers_of,
@@ -131,11 +133,20 @@ class PodGroupCycle:
         self._begin(members)
         return self.go_on()
 
+    def keep_room(self, attempt: Attempt, failure: Failure) -> None:
+        """Search room for a pod by itself, in steps as for a group; then it fails."""
+        self.step.begin_group()
+        member = Member(attempt, failure)
+        searching = self._room_keeper.keep_for_pod(self.step, member)
+        self._go_through((member,), chain(searching, self._settle((member,))))
+
     def _begin(self, members: Sequence[Member]) -> None:
         self._room_keeper.begin(members)
+        self._go_through(members, self._cycle(members))
+
+    def _go_through(self, members: Sequence[Member], steps: Iterator[None]) -> None:
         self._was_seen, self._rejections = False, self._failures.rejections
-        self.members = members
-        self._steps = self._cycle(members)
+        self.members, self._steps = members, steps
 
     def go_on(self) -> int:
         """Take the next step of the group under way; gives the members it is about."""
@@ -264,10 +275,10 @@ class PodGroupCycle:
         # Where all victims are gone, the group fails as it did: in the only placement there is.
         message = f"{why}, {why if status.message == GROUP_FAILS else status.message}"
         if status.code is Code.ERROR:
-            return _refused(members, Failure(status.message))
+            return refused(members, Failure(status.message))
         if choice.failure is not None:
             told = f"{choice.failure.message}, {status.message}"
-            return _refused(members, replace(choice.failure, message=told))
+            return refused(members, replace(choice.failure, message=told))
         if choice.rows is not None:
             self._wake_by_others(members)
         wakers = frozenset[str]().union(*map(wakers_of, members))
@@ -292,7 +303,7 @@ class PodGroupCycle:
             was taken last is given back first.
         """
         if choice.failure is not None:
-            return _refused(members, choice.failure)
+            return refused(members, choice.failure)
         failed = next((each for each in members if each.has_failed), None)
         if failed is not None and failed.failure is not None:
             others = Failure(OTHER_FAILS + failed.failure.message)
@@ -383,13 +394,3 @@ def _result(found: GroupVictims | None, reason: str, message: str) -> str:
     """How an attempt counts that ends in a condition of the group."""
     is_waiting = found.status.is_success if found is not None else message == WAITS_FOR_VICTIMS
     return "waiting_on_preemption" if is_waiting else RESULTS[reason]
-
-
-def _refused(
-    members: Sequence[Member], failure: Failure
-) -> tuple[tuple[str, str, str], Iterable[Member]]:
-    """All fail for one reason."""
-    for each in members:
-        each.failure = failure
-        each.preemption = None
-    return ("False", reason_of(failure), failure.message), reversed(members)

@@ -4,12 +4,21 @@ What is kept for which is decided in `preemption.kept_room` and by the plugin Ke
 profile has that plugin, nothing is done here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
+from scheduler.api.devices import (
+    AllocationResult,
+    FinalizedMeta,
+    ResourceClaim,
+    ResourceClaimStatus,
+)
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo
+from scheduler.kernel.devices.claim_catalog import CLAIM, ClaimCatalog
+from scheduler.kernel.engine.attempt import Attempt
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import UNSCHEDULABLE, Failure
 from scheduler.kernel.engine.group_members import WAITS_FOR_VICTIMS, Member
@@ -18,10 +27,17 @@ from scheduler.kernel.engine.group_step import GroupStep
 from scheduler.kernel.engine.group_trial import GroupTrial
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 from scheduler.kernel.extender import Verb
-from scheduler.kernel.framework.events import ASSIGNED_POD_DELETE
+from scheduler.kernel.framework.events import ASSIGNED_POD_DELETE, ActionType, ClusterEvent
 from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.preemption.group_start import RoomForGroupPlugin
 from scheduler.kernel.preemption.kept_room import KeptRoom, Room
+
+DEVICES_FREED: Final = (
+    ClusterEvent(CLAIM.event_resource, ActionType.UPDATE),
+    ResourceClaim(FinalizedMeta(), status=ResourceClaimStatus(allocation=AllocationResult())),
+    ResourceClaim(FinalizedMeta()),
+)
+"""As if a claim had given back what it was allocated."""
 
 
 class RoomKeeper:
@@ -30,6 +46,8 @@ class RoomKeeper:
     def __init__(self, core: EngineState, executor: PreemptionExecutor) -> None:
         self._core = core
         self._executor = executor
+        self._devices_told: Mapping[str, Sequence[AllocationResult]] = {}
+        """What was kept at the last tick."""
 
     @property
     def _kept(self) -> KeptRoom | None:
@@ -84,16 +102,35 @@ class RoomKeeper:
             message = f"{message}, {told}" if told else message
         return status, reason, message
 
-    def _keep(self, step: GroupStep, group: PodGroup, members: Sequence[Member]) -> Steps[str]:
-        plugins = members[0].attempt.framework.plugins
-        plugin: RoomForGroupPlugin | None = plugins.post_filter_as(RoomForGroupPlugin)
+    def searches_for(self, attempt: Attempt) -> bool:
+        """Whether room is, or is to be, kept for a pod by itself that holds more than room."""
+        kept, plugin = self._kept, _plugin_of(attempt)
+        if kept is None or plugin is None or attempt.pod.group_name:
+            return False
+        return self.holds_more(attempt.pod) and plugin.has_turn(None, (attempt.pod,))
+
+    def holds_more(self, pod: PodInfo) -> bool:
+        """Whether a pod holds volumes or devices as well: their room is found on a copy."""
+        catalog = self._core.states.known(ClaimCatalog)
+        has_devices = catalog is not None and catalog.may_need_devices(pod)
+        return has_devices or bool(pod.pod.volumes)
+
+    def keep_for_pod(self, step: GroupStep, member: Member) -> Steps[None]:
+        """Nominate a pod by itself that has failed, if there is room to be kept for it."""
+        yield from self._keep(step, None, (member,))
+
+    def _keep(
+        self, step: GroupStep, group: PodGroup | None, members: Sequence[Member]
+    ) -> Steps[str]:
+        plugin = _plugin_of(members[0].attempt)
         if plugin is None or self._kept is None:
             return ""
         try:
             room = yield from self._room_for(plugin, step, group, members)
         except Exception as problem:  # noqa: BLE001 - members must not be lost
-            self._core.unexpected(group.name, problem)
+            self._core.unexpected(members[0].attempt.pod.key, problem)
             room = None
+        self._show_devices(self._kept)
         if room is None:
             return ""
         for each in members:
@@ -105,7 +142,7 @@ class RoomKeeper:
         self,
         plugin: RoomForGroupPlugin,
         step: GroupStep,
-        group: PodGroup,
+        group: PodGroup | None,
         members: Sequence[Member],
     ) -> Steps[Room | None]:
         core, waiting = self._core, _pods_of(members)
@@ -119,8 +156,8 @@ class RoomKeeper:
         attempts = [each.attempt for each in members if not each.has_left]
         if not attempts or any(core.extenders.asked(each.pod, Verb.FILTER) for each in attempts):
             return None
-        trial = GroupTrial(core, attempts, step, is_nominated=False)
-        if trial.framework.tries_placements:
+        trial = GroupTrial(core, attempts, step, is_nominated=False, pods_end=True)
+        if group is not None and trial.framework.tries_placements:
             found, status = trial.framework.run_placement_generate_plugins(waiting, core.snapshot)
             if not status.is_success:
                 return None
@@ -165,6 +202,24 @@ class RoomKeeper:
             core.queue.move_all_to_active_or_backoff_queue(
                 ASSIGNED_POD_DELETE, pod, None, but=pod.uid, max_priority=pod.priority
             )
+        self._show_devices(kept)
+        self._wake_for_devices()
+
+    def _wake_for_devices(self) -> None:
+        """Pods that wait for devices are woken where some are kept no longer."""
+        catalog, told = self._core.states.known(ClaimCatalog), self._devices_told
+        if catalog is None:
+            return
+        self._devices_told = catalog.kept
+        if any(catalog.kept.get(uid) is not each for uid, each in told.items()):
+            self._core.queue.move_all_to_active_or_backoff_queue(*DEVICES_FREED)
+
+    def _show_devices(self, kept: KeptRoom) -> None:
+        """Decisions about devices are to know what is kept."""
+        catalog = self._core.states.known(ClaimCatalog)
+        if catalog is not None:
+            rooms = kept.rooms()
+            catalog.kept = {uid: each for room in rooms for uid, each in room.devices.items()}
 
     def drop_all(self) -> None:
         """Give up all that is kept: by a new configuration it may not be."""
@@ -173,6 +228,7 @@ class RoomKeeper:
             for room in kept.rooms():
                 self._give_up(kept, self._waiting(room))
             kept.drop_profiles()
+            self._show_devices(kept)
 
     def _give_up(self, kept: KeptRoom, waiting: Sequence[PodInfo]) -> None:
         self._executor.clear_nominations(waiting)
@@ -188,6 +244,12 @@ class RoomKeeper:
             if pod is not None and is_there and queue.nominator.node_of(uid) == node:
                 found.append(pod)
         return found
+
+
+def _plugin_of(attempt: Attempt) -> RoomForGroupPlugin | None:
+    plugin: RoomForGroupPlugin | None
+    plugin = attempt.framework.plugins.post_filter_as(RoomForGroupPlugin)
+    return plugin
 
 
 def _pods_of(members: Sequence[Member]) -> list[PodInfo]:

@@ -231,17 +231,24 @@ class Scheduler:
             self._failures.handle_scheduling_failure(attempt, failure)
 
     def _run_post_filter(self, attempt: Attempt, diagnosis: AttemptDiagnosis) -> Failure | None:
-        """Why the pod fails now; None if extenders are asked about victims first."""
+        """Why the pod fails now; None if extenders are asked first, or room is searched for."""
         result, status = self._placing.post_filter(attempt, diagnosis)
         if result is None:
             nominated = None if attempt.framework.plugins.post_filter else ""
-            return self._placing.fit_error(attempt, diagnosis, nominated)
-        if status.is_success:
-            if self._extender_calls.ask_about_candidates(attempt, result.candidates):
-                return None
-            self._preemption_executor.begin(attempt.pod, result)
-        failure = self._placing.fit_error(attempt, diagnosis, result.nominated_node_name)
-        return replace(failure, needed_at=result.needed_at)
+            failure = self._placing.fit_error(attempt, diagnosis, nominated)
+        else:
+            if status.is_success:
+                if self._extender_calls.ask_about_candidates(attempt, result.candidates):
+                    return None
+                self._preemption_executor.begin(attempt.pod, result)
+            failure = self._placing.fit_error(attempt, diagnosis, result.nominated_node_name)
+            failure = replace(failure, needed_at=result.needed_at)
+        is_helped = result is not None and bool(result.nominated_node_name or result.writes)
+        is_free = status.is_rejection and not is_helped and not self.group_cycle.members
+        if is_free and self.room_keeper.searches_for(attempt):
+            self.group_cycle.keep_room(attempt, failure)
+            return None
+        return failure
 
     def _reserve_and_permit(self, attempt: Attempt) -> None:
         """ASSUMED to RESERVED to HELD or beyond."""

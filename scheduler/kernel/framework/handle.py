@@ -38,6 +38,10 @@ class Nominations(Protocol):
         """The pods nominated to a node, in order of their nomination."""
         ...
 
+    def comes_before(self, uid: str, pod: PodInfo) -> bool:
+        """Whether a pod must leave free what is kept for the nominated pod of this UID."""
+        ...
+
 
 class HeldPod(Protocol):
     """A pod that has a node and waits for Permit plugins."""

@@ -194,6 +194,8 @@ class DynamicResources(
             why = _why_not_to_allocate(claims[place], catalog, is_own=place < claims.own)
             if why:
                 return None, unresolvable(why)
+        if catalog.kept:
+            catalog = catalog.leaving_free(pod, self._handle.nominator)
         decision = DeviceDecision(
             catalog,
             pod,
@@ -233,7 +235,7 @@ class DynamicResources(
         decision = self.decision_of(state)
         if decision is None:
             return ()
-        return tuple(device_obstacles(self._catalog, decision, snapshot, rows))
+        return tuple(device_obstacles(decision.catalog, decision, snapshot, rows))
 
     @override
     def post_filter(

@@ -11,7 +11,7 @@ Events: none; the plugin rejects no pod. The engine wakes pods when room is kept
 those tried whose turn it is.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Final, cast
 
 import numpy as np
@@ -74,8 +74,8 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
     def post_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status]:
-        if pod.group_name:
-            # Room is kept for all members together.
+        if pod.group_name or self._kept.holds_more(pod):
+            # Room is kept for all members together, and for volumes and devices in the same way.
             return None, unschedulable()
         found = cast("runtime.AttemptDiagnosis", diagnosis)
         turns, room = self._turns, self._turns.kept_for(pod.kind, pod.uid)
@@ -93,7 +93,8 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
             self._give_up(room)
             return None, unschedulable()
         places = {pod.uid: start.node_name}
-        new = self._room(pod.kind, f"pod {pod.key}", pod, places, start.time, start.unknown)
+        chosen = GroupStart(places, start.time, start.unknown)
+        new = self._room(pod.kind, f"pod {pod.key}", pod, chosen)
         if room is not None and (room.until, room.places) != (new.until, new.places):
             kept.freed.append(pod)
         turns.room = new
@@ -101,13 +102,12 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
         return result, Status(Code.SUCCESS, (new.told(pod.uid),))
 
     @override
-    def has_turn(self, group: PodGroup, members: Sequence[PodInfo]) -> bool:
-        return self._has_turn(self._turns.group(group), members[0], members)
+    def has_turn(self, group: PodGroup | None, members: Sequence[PodInfo]) -> bool:
+        return self._has_turn(self._waiter(group, members), members[0], members)
 
     @override
-    def room_of(self, group: PodGroup, members: Sequence[PodInfo]) -> Room | None:
-        turns = self._turns
-        room = turns.kept_for(turns.group(group), "")
+    def room_of(self, group: PodGroup | None, members: Sequence[PodInfo]) -> Room | None:
+        room = self._turns.kept_for(self._waiter(group, members), members[0].uid)
         waiting = {pod.uid for pod in members}
         if room is None or self._handle.now() >= room.review_at:
             return None
@@ -122,19 +122,21 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
 
     @override
     def keep(
-        self, group: PodGroup, members: Sequence[PodInfo], start: GroupStart | None
+        self, group: PodGroup | None, members: Sequence[PodInfo], start: GroupStart | None
     ) -> Room | None:
         turns = self._turns
-        waiter = turns.group(group)
-        room = turns.kept_for(waiter, "")
+        waiter = self._waiter(group, members)
+        room = turns.kept_for(waiter, members[0].uid)
         if room is not None:
             self._kept.freed += [pod for pod in members if pod.uid in room.places]
         if start is None:
             turns.forget(waiter)
             self._give_up(room)
             return None
-        name = f"pod group {group.namespace}/{group.name}"
-        turns.room = self._room(waiter, name, members[0], start.places, start.time, start.unknown)
+        name = f"pod {members[0].key}"
+        if group is not None:
+            name = f"pod group {group.namespace}/{group.name}"
+        turns.room = self._room(waiter, name, members[0], start)
         return turns.room
 
     @property
@@ -144,6 +146,9 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
     @property
     def _turns(self) -> Turns:
         return self._kept.of(self._handle.profile, self._after)
+
+    def _waiter(self, group: PodGroup | None, members: Sequence[PodInfo]) -> Waiter:
+        return members[0].kind if group is None else self._turns.group(group)
 
     def _has_turn(self, waiter: Waiter, first: PodInfo, pods: Sequence[PodInfo]) -> bool:
         """Take note that something was rejected; says whether room is, or is to be, kept for it."""
@@ -156,21 +161,24 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
             return True
         return turns.is_next(waiter, now)
 
-    def _room(
-        self,
-        waiter: Waiter,
-        name: str,
-        first: PodInfo,
-        places: Mapping[str, str],
-        until: float,
-        unknown: int,
-    ) -> Room:
+    def _room(self, waiter: Waiter, name: str, first: PodInfo, start: GroupStart) -> Room:
+        until = start.time
         now, wall = self._handle.now(), self._handle.wall()
         seconds = max(until - wall, ASKED_AGAIN_SECONDS) if until else UNKNOWN_REVIEWED_SECONDS
         known = self._turns.room
         since = wall if known is None or known.waiter is not waiter else known.since
-        review_at = now + seconds
-        return Room(waiter, name, first.priority, places, until, unknown, review_at, since)
+        return Room(
+            waiter,
+            name,
+            first.priority,
+            start.places,
+            until,
+            start.unknown,
+            now + seconds,
+            since,
+            is_there=start.is_there,
+            devices=start.devices,
+        )
 
     def _some(
         self, rows: NDArray[np.intp], room: Room | None, uid: str, snapshot: Snapshot

@@ -1,4 +1,4 @@
-"""When and where a pod group could start first if no other pod came, as far as ends are known.
+"""When and where a group, or a pod with claims, could start first if no other pod came.
 
 Running pods are thought away in the order of their ends. The fewest are searched after which the
 group fits: first twice as many each time, then by bisection. Pods whose end is not known come last,
@@ -7,11 +7,14 @@ node by node.
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, Protocol
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
+from scheduler.api.devices import AllocationResult
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.ends import RunDurations
@@ -36,9 +39,11 @@ class GroupWorld(World, Protocol):
 
     Attributes:
         places: by the UID of each member that had one in the last run that succeeded, its node.
+        devices: the same, what its claims would have been allocated.
     """
 
     places: Mapping[str, str]
+    devices: Mapping[str, Sequence[AllocationResult]]
 
     @property
     def looks(self) -> int:
@@ -57,30 +62,34 @@ class GroupStart(msgspec.Struct, frozen=True):
         places: by the UID of each member that is needed, its node.
         time: when enough pods have ended, in seconds since 1970; 0 where that is not known.
         unknown: how many of the pods that have to end have no known end.
+        is_there: whether these are on the nodes of the group.
+        devices: by the UID of each member, what its claims are to be allocated.
     """
 
     places: Mapping[str, str]
     time: float
     unknown: int
+    is_there: bool = True
+    devices: Mapping[str, Sequence[AllocationResult]] = MappingProxyType({})
 
 
 class RoomForGroupPlugin(Plugin, Protocol):
-    """A plugin that has room kept for a group that does not fit.
+    """A plugin that has room kept for a group that does not fit, or for a pod by itself.
 
     It is asked in this order; the search sees plugins and cluster as they might be.
     """
 
     @abstractmethod
-    def has_turn(self, group: PodGroup, members: Sequence[PodInfo]) -> bool:
+    def has_turn(self, group: PodGroup | None, members: Sequence[PodInfo]) -> bool:
         """Whether room is kept for a group, or is to be.
 
         Args:
-            group: the object.
+            group: the object; None for a pod by itself, which is the only member.
             members: those that need room, in the order of their turns.
         """
 
     @abstractmethod
-    def room_of(self, group: PodGroup, members: Sequence[PodInfo]) -> Room | None:
+    def room_of(self, group: PodGroup | None, members: Sequence[PodInfo]) -> Room | None:
         """The room that is kept for a group, if that need not be chosen anew."""
 
     @abstractmethod
@@ -97,7 +106,7 @@ class RoomForGroupPlugin(Plugin, Protocol):
 
     @abstractmethod
     def keep(
-        self, group: PodGroup, members: Sequence[PodInfo], start: GroupStart | None
+        self, group: PodGroup | None, members: Sequence[PodInfo], start: GroupStart | None
     ) -> Room | None:
         """Keep the room that was found, in place of what was kept; None gives that up."""
 
@@ -135,7 +144,8 @@ def _search(
     leaving, ends = yield from _leaving(pods, nodes, world, now, durations)
     members = len(pods)
     looks_left = MOST_LOOKS
-    gone, too_few, found = 0, 0, None
+    gone, too_few = 0, 0
+    found: GroupStart | None = None
     size = max(_FEWEST, members)
     while found is None and gone < len(leaving):
         too_few, enough = gone, min(len(leaving), size)
@@ -144,7 +154,7 @@ def _search(
         looks_left -= world.looks
         status = yield from world.run()
         if status.is_success:
-            found = dict(world.places)
+            found = _found(world)
         elif not status.is_rejection:
             return None
     if found is None:
@@ -157,14 +167,36 @@ def _search(
         looks_left -= world.looks
         status = yield from world.run()
         if status.is_success:
-            enough, found = middle, dict(world.places)
+            enough, found = middle, _found(world)
         else:
             too_few = middle
-    known, hosts = int(np.searchsorted(ends, UNKNOWN)), set(found.values())
-    unknown = sum(pod.node_name in hosts for pod in leaving[known:enough])
+    known = int(np.searchsorted(ends, UNKNOWN))
     last = min(known, enough)
     time = max(ends[last - 1], now) if last else now
-    return GroupStart(found, 0.0 if unknown else time, unknown)
+    if enough <= known:
+        return replace(found, time=time)
+    yield from _move(world, leaving, gone, enough)
+    return (yield from _with_unknown(leaving[known:enough], found, world, time))
+
+
+def _with_unknown(
+    unknown: Sequence[PodInfo], found: GroupStart, world: GroupWorld, time: float
+) -> Steps[GroupStart]:
+    """Where pods of unknown end are gone: those of other nodes run on, if that does as well."""
+    nodes = set(found.places.values())
+    elsewhere = [pod for pod in unknown if pod.node_name not in nodes]
+    if elsewhere:
+        yield from _move(world, elsewhere, len(elsewhere), 0)
+        status = yield from world.run()
+        if not status.is_success:
+            return replace(found, unknown=len(unknown), is_there=False)
+        found = _found(world)
+    count = len(unknown) - len(elsewhere)
+    return replace(found, time=0.0 if count else time, unknown=count)
+
+
+def _found(world: GroupWorld) -> GroupStart:
+    return GroupStart(dict(world.places), 0.0, 0, devices=dict(world.devices))
 
 
 def _leaving(
@@ -179,7 +211,7 @@ def _leaving(
     Of those that end at the same time, node by node, the most important ones come first.
     """
     first = next(iter(members))
-    group = first.namespace, first.group_name
+    group = first.namespace, first.group_name or None
     every: list[PodInfo] = []
     ends: list[float] = []
     for pods in nodes:

@@ -8,13 +8,15 @@ Pods that are equal wait together: their time runs from the first rejection of o
 found a place. A group's runs from its first rejection until it starts.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, TypeAlias
 from weakref import WeakKeyDictionary
 
 import msgspec
 from typing_extensions import override
 
+from scheduler.api.devices import AllocationResult
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo, PodKind
 from scheduler.kernel.ends import RunDurations
@@ -63,6 +65,9 @@ class Room(msgspec.Struct):
         since: since when room is kept for it, in seconds since 1970; the places may be newer.
         asked: when that was asked for last.
         is_ending: whether it is to be given up.
+        is_there: whether the pods that have to end are on the same nodes.
+        devices: by the UID of each pod that is to have a place, what its claims are to be
+            allocated.
     """
 
     waiter: Waiter
@@ -75,19 +80,21 @@ class Room(msgspec.Struct):
     since: float = 0.0
     asked: float = -ASKED_AGAIN_SECONDS
     is_ending: bool = False
+    is_there: bool = True
+    devices: Mapping[str, Sequence[AllocationResult]] = MappingProxyType({})
 
     def told(self, uid: str) -> str:
         """The room of one pod in words, as its condition has them."""
         node = self.places.get(uid)
         where = f'on node "{node}"' if node else f"for other pods of the {self.name}"
-        there = "there end" if node else "end"
+        there = "there end" if node and self.is_there else "end"
         return f"room is kept {where}{self._when(there)}"
 
     def told_of_group(self) -> str:
         """The same of the whole group."""
         nodes = len(set(self.places.values()))
         where = f"on {nodes} node{'s' * (nodes > 1)} for {len(self.places)} pods"
-        return f"room is kept {where}{self._when('there end')}"
+        return f"room is kept {where}{self._when('there end' if self.is_there else 'end')}"
 
     def _when(self, end: str) -> str:
         if not self.unknown:
@@ -215,6 +222,8 @@ class KeptRoom(SharedState):
     Attributes:
         durations: gives how long the pods of each controller ran; filled in by the engine.
         groups: what is known of pod groups, if any are scheduled; filled in by the engine.
+        holds_more: whether a pod holds volumes or devices, for which room is searched on a copy of
+            the cluster; filled in by the engine.
         freed: pods for which room is kept no longer where it was, or until another time: others may
             fit there. The engine wakes those.
     """
@@ -222,6 +231,7 @@ class KeptRoom(SharedState):
     def __init__(self) -> None:
         self.durations: Callable[[], RunDurations | None] = lambda: None
         self.groups: PodGroups | None = None
+        self.holds_more: Callable[[PodInfo], bool] = lambda _: False
         self.freed: list[PodInfo] = []
         self._turns: dict[str, Turns] = {}
 
@@ -269,6 +279,7 @@ class KeptRoom(SharedState):
         """What is tried on a fork waits for nothing."""
         copy = KeptRoom()
         copy.durations, copy.groups = self.durations, self.groups
+        copy.holds_more = self.holds_more
         return copy
 
     def _waiting_of(self, waiter: WaitingGroup) -> list[str]:

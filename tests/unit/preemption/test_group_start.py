@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from scheduler.api.devices import AllocationResult
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.status import SUCCESS, Status, unschedulable
 from scheduler.kernel.framework.steps import Steps, Walk, finished
@@ -21,6 +22,7 @@ class Places:
     def __init__(self) -> None:
         self.gone: dict[str, PodInfo] = {}
         self.places: Mapping[str, str] = {}
+        self.devices: Mapping[str, Sequence[AllocationResult]] = {}
         self.reads: list[int] = []
 
     @property

@@ -94,6 +94,9 @@ def test_a_pod_leaves_room_for_its_equals_and_betters() -> None:
 
     assert before is not None
     assert {p.name: p.node_name for p in before.pods_on(snapshot)} == {"same": "n1", "high": "n2"}
+    named = [each for node in nominator for each in nominator.nominated_pods_for_node(node)]
+    assert {p.name for p in named if nominator.comes_before(p.uid, itself)} == {"same", "high"}
+    assert not nominator.comes_before("unknown", itself)
 
 
 def test_waiting_pods_are_nominated_by_their_status() -> None:

@@ -139,6 +139,13 @@ class NominatedPods:
         end = self.end_if_started(pod)
         return min((time for time in self._times if time >= end), default=NO_TIME)
 
+    def comes_before(self, uid: str, pod: PodInfo) -> bool:
+        """Whether a pod must leave free what is kept for another one; see `before`."""
+        slot = self._slots.get(uid)
+        if slot is None or uid == pod.uid or self._pods[slot].priority < pod.priority:
+            return False
+        return self.needed_at(uid) < self.passes(pod)
+
     def needed_at(self, uid: str) -> int:
         """When a nominated pod needs its room, in seconds since 1970; 0 where that is not known."""
         return self._needed.get(uid, 0)
