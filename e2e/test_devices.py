@@ -21,6 +21,7 @@ from e2e.support.proxy import FaultProxy
 from e2e.support.rights import scheduler_kubeconfig
 from e2e.support.waiting import wait_for
 from e2e.test_explain import answers, ask
+from e2e.test_pod_groups import END, KEEPS_ROOM
 
 CONTROLLERS = DEVICE_CONTROLLERS
 SECONDS = 180
@@ -101,6 +102,46 @@ def test_each_pod_of_a_template_gets_a_device_of_its_own(
 
     assert watch.doubles == []
     assert watch.allocations == 9
+
+
+def test_devices_are_kept_until_the_last_pod_of_a_shared_claim_has_ended(
+    cluster: Cluster, namespace: str, devices: Devices, run_stowage: StartStowage
+) -> None:
+    """The free one of two stays so: the pod that waits for both gets them, no other one before."""
+    offer(cluster, devices, 1, 2)
+    devices.claim(namespace, "shared")
+    devices.template(namespace, "one")
+    devices.template(namespace, "two", count=2)
+    run_stowage(configuration=KEEPS_ROOM)
+    users = [make_device_pod(name, namespace, claim="shared") for name in ("first", "second")]
+    for pod in users:
+        pod["metadata"]["annotations"] = {"stowage.dev/expected-end": END}
+    cluster.create_pods(users)
+    cluster.wait_until_bound(namespace)
+    cluster.create_pods([make_device_pod("big", namespace, template="two")])
+
+    def said(name: str) -> str:
+        conditions = cluster.pod(namespace, name).get("status", {}).get("conditions") or []
+        return next((str(each.get("message", "")) for each in conditions), "")
+
+    wait_for(lambda: said("big").endswith(f"expected start {END}"), "devices to be kept")
+    cluster.create_pods([make_device_pod("small", namespace, template="one")])
+    wait_for(lambda: "cannot allocate all claims" in said("small"), "small to be told")
+
+    cluster.delete_pods(namespace, ["first"])
+    wait_for(lambda: len(readers_of(_shared(devices, namespace))) == 1, "the claim to be shared")
+    assert said("big").endswith(f"expected start {END}")
+    cluster.delete_pods(namespace, ["second"])
+    cluster.wait_until_bound(namespace, but=1)
+
+    assert cluster.pod(namespace, "big")["spec"].get("nodeName")
+    small = cluster.pod(namespace, "small")
+    assert not small["spec"].get("nodeName")
+
+
+def _shared(devices: Devices, namespace: str) -> Json:
+    found = devices.claims(namespace)
+    return next(each for each in found if each["metadata"]["name"] == "shared")
 
 
 def test_pods_that_share_a_claim_are_on_one_node(
