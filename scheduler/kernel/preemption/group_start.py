@@ -142,9 +142,14 @@ def _search(
     durations: RunDurations | None,
 ) -> Steps[GroupStart | None]:
     leaving, ends = yield from _leaving(pods, nodes, world, now, durations)
-    members = len(pods)
-    looks_left = MOST_LOOKS
-    gone, too_few = 0, 0
+    return (yield from _after_fewest(len(pods), leaving, ends, world, now))
+
+
+def _after_fewest(
+    members: int, leaving: Sequence[PodInfo], ends: Sequence[float], world: GroupWorld, now: float
+) -> Steps[GroupStart | None]:
+    """Where the group fits after as few ends as do."""
+    looks_left, gone, too_few = MOST_LOOKS, 0, 0
     found: GroupStart | None = None
     size = max(_FEWEST, members)
     while found is None and gone < len(leaving):
