@@ -10,6 +10,8 @@ COUNT ?= 30
 SEED ?=
 MINUTES ?= 20
 ROUNDS ?= 1
+# Processes of `make test`: one more than two cores, because many tests wait for a daemon.
+WORKERS ?= 3
 HARNESS ?=
 IMAGE ?= stowage
 PLATFORMS ?= linux/amd64,linux/arm64
@@ -52,8 +54,8 @@ demo: $(VENV)/run.stamp ## Show the scheduler at work on an in-memory cluster (3
 	@$(BIN)/stowage demo
 
 .PHONY: test
-test: $(VENV)/dev.stamp ## Run unit, scenario and recorded parity tests
-	$(BIN)/python -m pytest -n 2 --dist worksteal --ignore=tests/browser -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
+test: $(VENV)/dev.stamp ## Run unit, scenario and recorded parity tests (about 4 minutes on two cores; WORKERS=3 at a time)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --ignore=tests/browser -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
 
 .PHONY: browser
 browser: $(VENV)/dev.stamp ## Test the console's pages in Chromium (a minute; needs Debian's chromium)
