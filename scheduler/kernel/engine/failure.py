@@ -18,23 +18,6 @@ from scheduler.kernel.framework.runtime import AttemptDiagnosis
 from scheduler.kernel.framework.status import Code, Status
 from scheduler.kernel.framework.types import Excess, Failure
 
-__all__ = [
-    "SCHEDULED",
-    "SCHEDULER_ERROR",
-    "UNSCHEDULABLE",
-    "Failure",
-    "changed_condition",
-    "failed_scheduling",
-    "failure_of",
-    "group_condition",
-    "nomination",
-    "reason_of",
-    "reference",
-    "rejected_by",
-    "scheduled",
-    "status_patch",
-]
-
 UNSCHEDULABLE: Final = "Unschedulable"
 SCHEDULER_ERROR: Final = "SchedulerError"
 SCHEDULED: Final = "Scheduled"

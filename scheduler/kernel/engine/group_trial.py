@@ -24,7 +24,6 @@ from scheduler.kernel.engine.attempt import Attempt
 from scheduler.kernel.engine.cluster_copy import ClusterCopy
 from scheduler.kernel.engine.ended_pods import EndedPods
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.engine.failure import Failure
 from scheduler.kernel.engine.group_step import COPIED, READ, GroupStep, cost_of_look
 from scheduler.kernel.extender import Advice
 from scheduler.kernel.framework.cycle_state import CycleState
@@ -32,6 +31,7 @@ from scheduler.kernel.framework.runtime import PluginError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.status import SUCCESS, Code, Status, error, unschedulable
 from scheduler.kernel.framework.steps import Steps
+from scheduler.kernel.framework.types import Failure
 from scheduler.kernel.snapshot import PodAdded, PodRemoved
 
 GROUP_FAILS: Final = "pod group is unschedulable"

@@ -20,7 +20,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.devices.claim_catalog import CLAIM, ClaimCatalog
 from scheduler.kernel.engine.attempt import Attempt
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.engine.failure import UNSCHEDULABLE, Failure
+from scheduler.kernel.engine.failure import UNSCHEDULABLE
 from scheduler.kernel.engine.group_members import WAITS_FOR_VICTIMS, Member
 from scheduler.kernel.engine.group_preemption import on_copy
 from scheduler.kernel.engine.group_step import GroupStep
@@ -29,6 +29,7 @@ from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 from scheduler.kernel.extender import Verb
 from scheduler.kernel.framework.events import ASSIGNED_POD_DELETE, ActionType, ClusterEvent
 from scheduler.kernel.framework.steps import Steps
+from scheduler.kernel.framework.types import Failure
 from scheduler.kernel.preemption.group_start import RoomForGroupPlugin
 from scheduler.kernel.preemption.kept_room import KeptRoom, Room
 
