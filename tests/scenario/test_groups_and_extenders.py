@@ -50,6 +50,17 @@ def test_others_are_bound_while_an_extender_thinks_about_a_gang() -> None:
     play(tell)
 
 
+async def waits_until_answered(world: World, extender: FakeExtender) -> None:
+    """A gang is rejected and holds nothing, and is bound once the extender answers."""
+    gang(world)
+    await world.rejected(*GANG, reason="SchedulerError")
+    before = [world.node_of(name) for name in GANG]
+    extender.replies["filter"] = only("r1-0", "r1-1")
+    await world.bound(*GANG)
+
+    assert before == ["", "", ""]
+
+
 def test_a_gang_waits_for_an_extender_that_fails() -> None:
     """None is bound without its word; all are tried again after back-off."""
 
@@ -58,13 +69,7 @@ def test_a_gang_waits_for_an_extender_that_fails() -> None:
             Stage(world).racks(r1=2)
             config = extender.config("filter", managedResources=MANAGED)
             daemon = await world.start_daemon({"extenders": [config]}, feature_gates=GROUPS)
-            gang(world)
-            await world.rejected(*GANG, reason="SchedulerError")
-            before = [world.node_of(name) for name in GANG]
-            extender.replies["filter"] = only("r1-0", "r1-1")
-            await world.bound(*GANG)
-
-            assert before == ["", "", ""]
+            await waits_until_answered(world, extender)
             await world.stop_daemon(daemon)
 
     play(tell)
@@ -83,13 +88,7 @@ def test_a_gang_whose_answers_never_come_is_tried_again() -> None:
             Stage(world).racks(r1=2)
             config = extender.config("filter", managedResources=MANAGED, httpTimeout="300ms")
             daemon = await world.start_daemon({"extenders": [config]}, feature_gates=GROUPS)
-            gang(world)
-            await world.rejected(*GANG, reason="SchedulerError")
-            before = [world.node_of(name) for name in GANG]
-            extender.replies["filter"] = only("r1-0", "r1-1")
-            await world.bound(*GANG)
-
-            assert before == ["", "", ""]
+            await waits_until_answered(world, extender)
             never.set()
             await world.stop_daemon(daemon)
 
