@@ -15,13 +15,15 @@ from typing_extensions import override
 from scheduler.api.device_taint_rules import DeviceTaintRule
 from scheduler.api.devices import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
 from scheduler.api.objects import controller_of
-from scheduler.api.pod_shape import DEVICES
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.cel import compile_expression
 from scheduler.kernel.devices.catalog import Devices
 from scheduler.kernel.devices.claim_writes import reserved
 from scheduler.kernel.devices.class_names import ClassNames
-from scheduler.kernel.devices.extended_resources import is_of_extended_resources
+from scheduler.kernel.devices.extended_resources import (
+    is_of_extended_resources,
+    resources_asked,
+)
 from scheduler.kernel.devices.pod_claims import ClaimProblem, claims_of, is_reserved_for
 from scheduler.kernel.devices.taint_rules import TaintRules
 from scheduler.kernel.framework.events import ObjectKind
@@ -108,10 +110,12 @@ class ClaimCatalog(SharedState):
 
     def may_need_devices(self, pod: PodInfo) -> bool:
         """Whether a pod has claims, or asks for resources that a device class stands for."""
-        if pod.spec.resource_claims:
-            return True
-        asked = pod.shape.requests if pod.needs & DEVICES else ()
-        return any(self.class_names.class_of(resource) is not None for resource in asked)
+        return bool(pod.spec.resource_claims) or self.may_serve_resources(pod)
+
+    def may_serve_resources(self, pod: PodInfo) -> bool:
+        """Whether a device class stands for one of the resources that a pod asks for."""
+        class_of = self.class_names.class_of
+        return any(class_of(name) is not None for name in resources_asked(pod))
 
     def leaving_free(self, pod: PodInfo, nominations: Nominations) -> Self:
         """The same, where what is kept for pods that come before a pod is allocated."""

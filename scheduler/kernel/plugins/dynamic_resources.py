@@ -27,7 +27,6 @@ from scheduler.kernel.devices.decision import REASONS, DeviceDecision
 from scheduler.kernel.devices.extended_resources import (
     IN_MEMORY,
     claim_in_memory,
-    resources_asked,
 )
 from scheduler.kernel.devices.obstacles import device_obstacles
 from scheduler.kernel.devices.pod_claims import (
@@ -360,8 +359,7 @@ def _prepared(state: CycleState) -> _Attempt:
 
 def _claim_of_extended_resources(pod: PodInfo, catalog: ClaimCatalog) -> ResourceClaim | None:
     """The claim for the pod's extended resources, if a class stands for one of them."""
-    class_of = catalog.class_names.class_of
-    if not any(class_of(name) is not None for name in resources_asked(pod)):
+    if not catalog.may_serve_resources(pod):
         return None
     return catalog.claim_of_extended_resources(pod.uid) or claim_in_memory(pod)
 
