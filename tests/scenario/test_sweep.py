@@ -175,7 +175,7 @@ def dask_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     from distributed import LocalCluster  # noqa: PLC0415 - two seconds, for two tests
 
     with LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0",
         local_directory=str(tmp_path_factory.mktemp("dask")),
     ) as cluster:  # fmt: skip
         yield cluster.scheduler_address
