@@ -28,6 +28,8 @@ from e2e.support.waiting import wait_for
 VARIABLE = "STOWAGE_NODES"
 """Names the folder of the running command, inside its namespaces."""
 
+_KUBELET_STARTS = ("could not find the requested resource", "connection refused")
+
 _NUMBERS = count()
 
 
@@ -209,8 +211,25 @@ class Lab:
         return self.kubectl("exec", f"--namespace={namespace}", pod, "--", *words)
 
     def logs(self, namespace: str, pod: str, *arguments: str) -> str:
-        """What the pod's container printed; `--previous` for the one before it."""
-        return self.kubectl("logs", f"--namespace={namespace}", pod, *arguments)
+        """What the pod's container printed; `--previous` for the one before it.
+
+        A kubelet that has just started refuses connections, and then answers 404 until it has
+        read its pods from the API server: both are waited out.
+
+        Raises:
+            CommandError: kubectl failed for another reason.
+            WaitedTooLongError: the kubelet did not come.
+        """
+
+        def read() -> tuple[str] | None:
+            try:
+                return (self.kubectl("logs", f"--namespace={namespace}", pod, *arguments),)
+            except CommandError as error:
+                if any(each in str(error) for each in _KUBELET_STARTS):
+                    return None
+                raise
+
+        return wait_for(read, f"the kubelet of {pod}", 60, every_seconds=0.5)[0]
 
     def pod(self, namespace: str, name: str) -> Json:
         return self.get("pod", f"--namespace={namespace}", name)
