@@ -22,6 +22,7 @@ from scheduler.kernel.devices.table import DeviceTable
 
 _MAX_KEY: Final = 256
 _DIGEST: Final = 32
+_FEW: Final = 64
 _Columns = dict[str, NDArray[np.integer]]
 
 
@@ -155,11 +156,17 @@ def _alike(values: Rows, owner: Rows) -> Rows:
     """
     if not len(values):
         return values
-    spread = values + 1
-    pairs = owner * (int(spread.max()) + 1) + spread
-    _, firsts, inverse = np.unique(pairs, return_index=True, return_inverse=True)
     starts = np.searchsorted(owner, owner)
-    return np.where(values == MISSING, MISSING, firsts[inverse] - starts)
+    if len(values) <= _FEW:
+        # Most often one node has changed: comparing all pairs costs a fifth of sorting them.
+        equal = (values[:, np.newaxis] == values) & (owner[:, np.newaxis] == owner)
+        firsts = equal.argmax(axis=1)
+    else:
+        spread = values + 1
+        pairs = owner * (int(spread.max()) + 1) + spread
+        _, places, inverse = np.unique(pairs, return_index=True, return_inverse=True)
+        firsts = places[inverse]
+    return np.where(values == MISSING, MISSING, firsts - starts)
 
 
 def _keys(

@@ -54,6 +54,32 @@ def test_nodes_with_equal_devices_differ_by_what_is_consumed() -> None:
     assert verdicts(devices, nodes, twice) == {"n": ALLOCATABLE, "m": NOT_ALLOCATABLE}
 
 
+@pytest.mark.parametrize("count", [1, 40])
+def test_nodes_with_as_many_devices_differ_by_which_are_alike(count: int) -> None:
+    """For few nodes and for many; where the values differ, but not where they are equal."""
+
+    def numbered(name: str, *numbers: int) -> dict[str, object]:
+        devices = [
+            a_device(f"{name}-{place}", attributes={"numa": number})
+            for place, number in enumerate(numbers)
+        ]
+        return a_slice(name, devices)
+
+    names = {
+        f"{kind}-{index}": numbers
+        for index in range(count)
+        for kind, numbers in {"pair": (3, 1, 3), "others": (7, 8, 7), "none": (1, 2, 3)}.items()
+    }
+    devices = cluster([numbered(name, *numbers) for name, numbers in names.items()])
+    two = a_claim(exactly(count=2), constraints=[{"matchAttribute": f"{DRIVER}/numa"}])
+
+    found = verdicts(devices, nodes_of(*names), two)
+
+    assert {name for name, code in found.items() if code == NOT_ALLOCATABLE} == {
+        name for name in names if name.startswith("none")
+    }
+
+
 def test_all_devices_include_shares_that_the_same_pod_has_taken_up() -> None:
     devices, nodes = cluster([a_slice("n", [_nic("nic")])]), nodes_of("n")
 
