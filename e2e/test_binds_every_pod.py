@@ -129,7 +129,7 @@ def test_a_broken_kubeconfig_is_one_clear_message(
     file.write_text(content)
 
     daemon = run_stowage(kubeconfig=file, wait=False)
-    wait_for(lambda: not daemon.is_running(), "the process to end", 20)
+    wait_for(lambda: not daemon.is_running(), "the process to end")
 
     output = daemon.tail(50)
     assert daemon.stop() == 1

@@ -158,7 +158,7 @@ def use_every_right(cluster: Cluster, own: ControlPlane, namespace: str, daemon:
     # The same failure of the same version of the pod makes a series of its event: the first failure
     # writes the pod's condition, the places that pods leave after that are too small.
     cluster.create_pods([make_pod("big", namespace=namespace, requests={"cpu": "3999m"})])
-    wait_for(lambda: cluster.events(namespace, "FailedScheduling"), "the pod to fail", 20)
+    wait_for(lambda: cluster.events(namespace, "FailedScheduling"), "the pod to fail")
     leaving = iter(range(20))
 
     def repeated() -> bool:

@@ -300,7 +300,7 @@ def test_the_other_replica_takes_over_in_the_middle(
         ],
     }
     leader = run_stowage(name="leader", **options)
-    wait_for(lambda: "Leading" in leader.tail(100), "the first to lead", 20)
+    wait_for(lambda: "Leading" in leader.tail(100), "the first to lead")
     run_stowage(name="standby", **options)
     with devices.watched() as watch:
         pods = [make_device_pod(f"p-{i:03}", namespace, template="one") for i in range(200)]

@@ -101,7 +101,7 @@ def test_a_pod_deleted_while_it_is_bound_frees_its_place(
     proxy.add(fault, method="POST", path=r"/pods/victim/binding", times=1)
     run_stowage(kubeconfig=proxy.kubeconfig(tmp_path / "proxy.kubeconfig"))
     cluster.create_pods([make_pod("victim", namespace=namespace, requests={"cpu": "1"})])
-    wait_for(lambda: proxy.count("POST", r"/pods/victim/binding"), "the binding", 10)
+    wait_for(lambda: proxy.count("POST", r"/pods/victim/binding"), "the binding")
 
     cluster.create_pods([make_pod("next", namespace=namespace, requests={"cpu": "1"})])
 
@@ -126,7 +126,7 @@ def test_a_node_deleted_between_decision_and_binding(
     proxy.add(_in_cluster_loop(cluster, delete), method="POST", path=BINDING, times=1)
     daemon = run_stowage(kubeconfig=proxy.kubeconfig(tmp_path / "proxy.kubeconfig"))
     cluster.create_pods([make_pod("early", namespace=namespace)])
-    wait_for(lambda: proxy.count("POST", BINDING), "the first binding", 10)
+    wait_for(lambda: proxy.count("POST", BINDING), "the first binding")
 
     cluster.create_nodes([make_node("second")])
     cluster.create_pods(make_pods(PODS, namespace=namespace))

@@ -140,9 +140,9 @@ def test_a_watch_streams_through_until_the_proxy_is_cut_off(
 
     watch = cluster.run(start())
     cluster.create_pods([make_pod("first", namespace=namespace)])
-    wait_for(lambda: seen, "the event of the first pod", 5)
+    wait_for(lambda: seen, "the event of the first pod")
     cluster.create_pods([make_pod("second", namespace=namespace)])
-    wait_for(lambda: len(seen) == 2, "the event of the second pod", 5)
+    wait_for(lambda: len(seen) == 2, "the event of the second pod")
     proxy.cut()
     watch_outcome = cluster.run(result(watch))
     while_cut = _outcome(cluster, through, Call("GET", path))
@@ -163,7 +163,7 @@ def test_what_lags_comes_late_and_whole(
     started = time.monotonic()
     with ThreadPoolExecutor(1) as background:
         outcome = background.submit(_outcome, cluster, through, binding)
-        wait_for(lambda: not cluster.unbound(namespace, "stowage"), "the pod to be bound", 10)
+        wait_for(lambda: not cluster.unbound(namespace, "stowage"), "the pod to be bound")
 
         assert outcome.result() == 200
     assert time.monotonic() - started >= 1

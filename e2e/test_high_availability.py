@@ -68,7 +68,7 @@ def replicas(
     with FaultProxy(scheduler_kubeconfig(cluster, LEADER)) as proxy:
         through_proxy = proxy.kubeconfig(tmp_path / "a.kubeconfig")
         leader = run_stowage(through_proxy, name=LEADER, leader_elect=True, arguments=flags)
-        wait_for(lambda: "Leading" in leader.tail(100), "the first replica to lead", 20)
+        wait_for(lambda: "Leading" in leader.tail(100), "the first replica to lead")
         direct = scheduler_kubeconfig(cluster, STANDBY)
         standby = run_stowage(direct, name=STANDBY, leader_elect=True, arguments=flags)
         yield Replicas(leader, standby, proxy)
@@ -116,7 +116,7 @@ def test_the_other_replica_takes_over(
     events = [e for e in cluster.audit_events() if e.user.username in (LEADER, STANDBY)]
     check_audit(events, namespace)
     if how != "killed":
-        wait_for(lambda: not replicas.leader.is_running(), "the old leader to end", 20)
+        wait_for(lambda: not replicas.leader.is_running(), "the old leader to end")
         assert replicas.leader.stop() == 1
 
 

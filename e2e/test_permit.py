@@ -146,14 +146,14 @@ def test_the_leader_is_killed_while_pods_wait(
         )
 
     leader = start("permit-a")
-    wait_for(lambda: "Leading" in leader.tail(100), "the first replica to lead", 20)
+    wait_for(lambda: "Leading" in leader.tail(100), "the first replica to lead")
     standby = start("permit-b")
     group.pods("a", "b", "c")
     group.await_held(leader, 3)
 
     leader.kill()
-    wait_for(lambda: "Leading" in standby.tail(100), "the other replica to lead", 20)
+    wait_for(lambda: "Leading" in standby.tail(100), "the other replica to lead")
     group.pods("d")
-    wait_for(lambda: group.bound() == {"a", "b", "c", "d"}, "the group to be bound", 20)
+    wait_for(lambda: group.bound() == {"a", "b", "c", "d"}, "the group to be bound")
 
     assert group.bindings() == {"a": 1, "b": 1, "c": 1, "d": 1}

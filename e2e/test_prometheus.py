@@ -217,7 +217,7 @@ def test_a_panel_shows_something(watch: Watch, name: str, query: str) -> None:
     """What the dashboard asks has an answer once there was some work."""
     asked = query.replace("$__rate_interval", RANGE)
 
-    found = wait_for(lambda: watch.ask("query", query=asked)["result"], f"{name} to show", 20)
+    found = wait_for(lambda: watch.ask("query", query=asked)["result"], f"{name} to show")
 
     assert all("value" in each for each in found)
 

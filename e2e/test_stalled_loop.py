@@ -69,7 +69,7 @@ class Replicas:
             )
 
         self.leader = start(LEADER)
-        wait_for(lambda: told(self.leader, "Leading"), "the first replica to lead", 20)
+        wait_for(lambda: told(self.leader, "Leading"), "the first replica to lead")
         self.standby = start(STANDBY)
 
     def hold(self, seconds: int) -> None:

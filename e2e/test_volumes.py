@@ -264,7 +264,7 @@ def test_the_scheduler_dies_while_volumes_are_made(
     """Whoever comes next follows what was promised: nothing is bound twice, nobody is stuck."""
     pods = pods_with_two_claims(cluster, storage, namespace, 6)
     first = run_stowage(name="first", **leading(namespace))
-    wait_for(lambda: "Leading" in first.tail(100), "the first to lead", 20)
+    wait_for(lambda: "Leading" in first.tail(100), "the first to lead")
     if how == OTHER:
         run_stowage(name="second", **leading(namespace))
 
@@ -303,7 +303,7 @@ def test_the_scheduler_is_stopped_between_two_writes(
         proxy.add(held, method=method, path=path, times=1)
         through_proxy = proxy.kubeconfig(tmp_path / "proxy.kubeconfig")
         first = run_stowage(through_proxy, name="first", **leading(namespace))
-        wait_for(lambda: "Leading" in first.tail(100), "the first to lead", 20)
+        wait_for(lambda: "Leading" in first.tail(100), "the first to lead")
         if how != AGAIN:
             run_stowage(name="second", **leading(namespace))
 

@@ -65,7 +65,7 @@ def test_a_pod_is_bound_soon_after_it_fits(
         cluster.create_pods([make_pod("filler", namespace=namespace, requests={"cpu": "3"})])
         cluster.wait_until_bound(namespace)
     cluster.create_pods([make_pod("waits", namespace=namespace, requests={"cpu": "3500m"})])
-    wait_for(lambda: failed_attempts(cluster, namespace, "waits") == 1, "the first attempt", 10)
+    wait_for(lambda: failed_attempts(cluster, namespace, "waits") == 1, "the first attempt")
     status, reason, text = condition(cluster, namespace, "waits")
     assert (status, reason) == ("False", "Unschedulable")
     assert text.startswith(f"0/1 nodes are available: 1 {message}. no new claims to deallocate, ")

@@ -322,7 +322,7 @@ class Harness:
                 lines.seek(offset)
                 return lines.read().decode(errors="replace")
 
-        wait_for(lambda: _COMPARED in said(), f"{replica.name} to compare", 20)
+        wait_for(lambda: _COMPARED in said(), f"{replica.name} to compare")
         for line in said().splitlines():
             if _MISMATCH in line:
                 self._violated("cache, snapshot and API agree", f"{replica.name}: {line[:300]}")

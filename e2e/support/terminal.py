@@ -68,7 +68,7 @@ class Terminal:
     def press(self, keys: str) -> None:
         os.write(self._master, keys.encode())
 
-    def wait(self, timeout_seconds: float = 30) -> int:
+    def wait(self, timeout_seconds: float = 60) -> int:
         """Reads until it ends; gives its exit status."""
         deadline = time.monotonic() + timeout_seconds
         while self._read(0.1):

@@ -12,7 +12,7 @@ class WaitedTooLongError(AssertionError):
 
 
 def wait_for(
-    ask: Callable[[], Answer], what: str, timeout_seconds: float = 30, every_seconds: float = 0.05
+    ask: Callable[[], Answer], what: str, timeout_seconds: float = 60, every_seconds: float = 0.05
 ) -> Answer:
     """Asks until the answer is truthy, and returns it.
 
