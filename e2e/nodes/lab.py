@@ -229,7 +229,9 @@ class Lab:
                     return None
                 raise
 
-        return wait_for(read, f"the kubelet of {pod}", 60, every_seconds=0.5)[0]
+        found = wait_for(read, f"the kubelet of {pod}", every_seconds=0.5)
+        assert found is not None
+        return found[0]
 
     def pod(self, namespace: str, name: str) -> Json:
         return self.get("pod", f"--namespace={namespace}", name)
