@@ -9,6 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from sys import maxsize
 from typing import Any, Final
 
 import msgspec
@@ -122,7 +123,7 @@ class Outbox:
             clock,
             settings,
             lanes[EVENT],
-            has_room=self._has_room_for_event,
+            has_room=lambda: self._room_for_events() > 0,
             wake=self._wake_all,
             on_dropped=on_dropped,
         )
@@ -154,10 +155,9 @@ class Outbox:
     @property
     def room(self) -> int:
         """How many more pods may be scheduled; none if it is not positive."""
-        waiting, max_owed = len(self._binds), self._settings.max_owed
-        room = self._settings.concurrency * AHEAD - waiting
         # Evictions that wait are no reason to decide less: their preemptors are held back.
-        return min(room, max_owed - self._owed_by_sent() - waiting) if max_owed else room
+        room = min(self._settings.concurrency * AHEAD, self._room_for_events())
+        return room - len(self._binds.waiting)
 
     @property
     def is_empty(self) -> bool:
@@ -170,7 +170,7 @@ class Outbox:
 
     def bind(self, bind: Bind) -> None:
         """Send a binding. What is not told yet of an earlier failure is out of date."""
-        self._patches.drop(bind.uid)
+        self._patches.waiting.pop(bind.uid, None)
         self._binds.put(bind.uid, bind)
 
     def cancel(self, attempt: int) -> None:
@@ -276,7 +276,7 @@ class Outbox:
     def _next(self) -> tuple[Lane[Any], Taken[Any]] | None:
         """The first write, in the order of the lanes, that may be sent now."""
         for lane in self._lanes:
-            if len(lane) and self._may_send(lane.kind):
+            if lane.waiting and self._may_send(lane.kind):
                 # No status arrives after the bind of its pod was sent.
                 taken = lane.take(self._patches.under_way if lane is self._binds else ())
                 if taken is not None:
@@ -285,7 +285,7 @@ class Outbox:
 
     def _may_send(self, kind: LaneKind) -> bool:
         """Whether the table allows a lane one more request."""
-        if kind.brings_event and not self._has_room_for_event():
+        if kind.brings_event and self._room_for_events() <= 0:
             return False
         if kind.share is Share.ALL:
             return True
@@ -298,14 +298,12 @@ class Outbox:
         waits_for_binds = not self._settings.max_owed and self._binds.owed
         return not waits_for_binds and self.events.may_send(concurrency)
 
-    def _has_room_for_event(self) -> bool:
-        """Whether what brings an event may leave."""
-        limit = self._settings.max_owed
-        return not limit or self._owed_by_sent() < limit
-
-    def _owed_by_sent(self) -> int:
-        """Events that are owed, and that the binds and evictions under way will owe."""
-        return self.events.owed + len(self._binds.under_way) + len(self._evictions.under_way)
+    def _room_for_events(self) -> int:
+        """How many more events may be owed, those of binds and evictions under way counted."""
+        if not self._settings.max_owed:
+            return maxsize
+        brought = len(self._binds.under_way) + len(self._evictions.under_way)
+        return self._settings.max_owed - self.events.owed - brought
 
     async def _send(self, lane: Lane[Any], taken: Taken[Any]) -> None:
         answer = await lane.work(taken, self._senders[lane.kind.name](taken.write))

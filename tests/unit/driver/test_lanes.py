@@ -5,6 +5,7 @@ from contextlib import suppress
 from time import process_time
 
 import pytest
+from prometheus_client import CollectorRegistry, generate_latest
 
 from scheduler.daemon.client.errors import (
     ApiError,
@@ -318,7 +319,7 @@ def test_what_replaces_a_write_that_waits_keeps_its_turn() -> None:
     taken = patches.take()
 
     assert taken is not None
-    assert (taken.key, taken.write, len(patches)) == ("p", "second", 1)
+    assert (taken.key, taken.write, len(patches.waiting)) == ("p", "second", 1)
     patches.put("p", "third")
     assert patches.get("p") == "third"
 
@@ -378,3 +379,62 @@ def test_the_first_of_very_many_is_taken_at_once() -> None:
     least = [min(seconds(count) for _ in range(3)) for count in (1_000, 20_000)]
 
     assert least[1] < 10 * least[0]
+
+
+def test_a_write_waits_is_worked_on_and_done() -> None:
+    """Metrics say so as client-go's do. Gauges are asked for at each scrape: what hangs shows."""
+    registry, clock = CollectorRegistry(), FakeClock()
+    lane = Lane[str](PATCH, WorkQueueMetrics(Instruments(registry)), clock.monotonic, lambda: None)
+
+    def shown(*names: str) -> dict[str, float]:
+        samples = generate_latest(registry).decode().splitlines()
+        values = dict(line.rsplit(" ", 1) for line in samples if not line.startswith("#"))
+        return {name: float(values[f'workqueue_{name}{{name="patches"}}']) for name in names}
+
+    async def story() -> None:
+        for key in ("a", "b", "c"):
+            lane.put(key, key)
+        first, second = lane.take(), lane.take()
+        assert first is not None
+        assert second is not None
+        clock.advance(2)
+        done = asyncio.Event()
+        working = [asyncio.create_task(lane.work(first, done.wait()))]
+        await asyncio.sleep(0)
+        clock.advance(3)
+        working.append(asyncio.create_task(lane.work(second, done.wait())))
+        await asyncio.sleep(0)
+        clock.advance(1)
+        assert shown("depth", "unfinished_work_seconds", "longest_running_processor_seconds") == {
+            "depth": 1,
+            "unfinished_work_seconds": 5,
+            "longest_running_processor_seconds": 4,
+        }
+        done.set()
+        await asyncio.gather(*working)
+
+    asyncio.run(story())
+    lane.put_again("a", "a")
+
+    names = "adds_total", "retries_total", "queue_duration_seconds_sum", "work_duration_seconds_sum"
+    assert list(shown(*names).values()) == [4, 1, 7, 5]
+    idle = shown("unfinished_work_seconds", "longest_running_processor_seconds")
+    assert set(idle.values()) == {0}
+
+
+def test_a_write_that_fails_is_done_as_well() -> None:
+    """Its time counts, and it hangs no longer."""
+    metrics, clock = WorkQueueMetrics(Instruments()), FakeClock()
+    lane = Lane[str](PATCH, metrics, clock.monotonic, lambda: None)
+    lane.put("a", "a")
+    taken = lane.take()
+    assert taken is not None
+
+    async def fail() -> None:
+        clock.advance(1)
+        raise ValueError
+
+    with pytest.raises(ValueError, match=r"^$"):
+        asyncio.run(lane.work(taken, fail()))
+
+    assert (metrics.worked["patches"].sum, lane.owed) == (1, 0)
