@@ -21,16 +21,6 @@ MAX_EVENTS: Final = 256
 """After more events than this a failed attempt goes to back-off, and no hint is asked: 5 ms."""
 
 
-class _Attempt:
-    """A pod that was popped, and its newest version; None when it is gone."""
-
-    __slots__ = ("latest", "queued")
-
-    def __init__(self, queued: QueuedPodInfo) -> None:
-        self.queued = queued
-        self.latest: PodInfo | None = queued.pod_info
-
-
 class InFlightPods:
     """Pods between `pop` and `done`.
 
@@ -39,10 +29,14 @@ class InFlightPods:
 
     Invariant: `_starts` is ordered by its values, because pods are popped one after the other. So
     as many events are kept as were recorded since the first of them, and at most `MAX_EVENTS`.
+
+    Attributes:
+        changed: newer versions of these pods by UID; None for those that are gone.
     """
 
     def __init__(self) -> None:
-        self._attempts: dict[str, _Attempt] = {}
+        self._attempts: dict[str, QueuedPodInfo] = {}
+        self.changed: dict[str, PodInfo | None] = {}
         self._starts: OrderedDict[str, int] = OrderedDict()
         """Attempts with kept events, each with the count of recorded events at its start."""
         self._events: deque[ObservedEvent] = deque()
@@ -55,36 +49,18 @@ class InFlightPods:
         return uid in self._attempts
 
     def __iter__(self) -> Iterator[QueuedPodInfo]:
-        return (attempt.queued for attempt in self._attempts.values())
-
-    def latest(self, uid: str) -> PodInfo | None:
-        """The newest version of a pod in flight; None when it was deleted or is not in flight."""
-        attempt = self._attempts.get(uid)
-        return None if attempt is None else attempt.latest
-
-    def queued(self, uid: str) -> QueuedPodInfo | None:
-        """A pod in flight as it was popped."""
-        attempt = self._attempts.get(uid)
-        return None if attempt is None else attempt.queued
+        return iter(self._attempts.values())
 
     def add(self, queued: QueuedPodInfo) -> None:
         """Begin an attempt."""
         uid = queued.pod_info.pod.metadata.uid
-        self._attempts[uid] = _Attempt(queued)
+        self._attempts[uid] = queued
         self._starts[uid] = self._recorded
 
     def collect(self, uid: str) -> None:
         """Keep the events from now on for a pod in flight, and only these."""
         self.stop_collecting(uid)
         self._starts[uid] = self._recorded
-
-    def update(self, pod: PodInfo) -> None:
-        """Take note of a newer version of a pod in flight."""
-        self._attempts[pod.uid].latest = pod
-
-    def mark_deleted(self, uid: str) -> None:
-        """Take note that a pod in flight must not come back."""
-        self._attempts[uid].latest = None
 
     @property
     def is_collecting(self) -> bool:
@@ -113,11 +89,13 @@ class InFlightPods:
         if self._starts.pop(uid, None) is not None:
             self._trim()
 
-    def done(self, uid: str) -> None:
-        """End an attempt; harmless when it has ended already."""
-        if uid in self._attempts:
-            del self._attempts[uid]
-            self.stop_collecting(uid)
+    def done(self, uid: str) -> bool:
+        """End an attempt; says whether there was one."""
+        if self._attempts.pop(uid, None) is None:
+            return False
+        self.changed.pop(uid, None)
+        self.stop_collecting(uid)
+        return True
 
     def event_counts(self) -> Counter[str]:
         """How many events are kept by label, and how many pods they are kept for."""
@@ -130,6 +108,8 @@ class InFlightPods:
         starts = list(self._starts.values())
         if not self._starts.keys() <= self._attempts.keys():
             yield "events are collected for a pod that is not in flight"
+        if not self.changed.keys() <= self._attempts.keys():
+            yield "a newer version is kept of a pod that is not in flight"
         if starts != sorted(starts):
             yield "attempts are not in the order in which they began"
         if len(self._events) != self._recorded - min(starts, default=self._recorded):

@@ -71,15 +71,6 @@ class Moves:
         self._metrics = metrics
         self.is_flushing = False
 
-    def add(self, uid: str, queued: QueuedPodInfo, label: str) -> bool:
-        """Put a new pod where it belongs, and say whether it is active."""
-        if self._admit(queued):
-            self.activate(uid, queued, label)
-            return True
-        self._unschedulable.add(uid, queued)
-        self._metrics.queue_incoming_pods[UNSCHEDULABLE, label].inc()
-        return False
-
     def requeue(
         self, uid: str, queued: QueuedPodInfo, strategy: QueueingStrategy, label: str
     ) -> str:

@@ -72,6 +72,8 @@ class QueuedPods:
         self._max_in_unschedulable = settings.max_in_unschedulable_seconds
         self._metrics = metrics
         self._slow = SlowPods(clock)
+        self._known: dict[str, QueuedPodInfo] = {}
+        """All pods that wait or are in flight, by UID."""
         self._in_flight = InFlightPods()
         self._readmission = Readmission()
         self.nominator = NominatedPods()
@@ -103,23 +105,30 @@ class QueuedPods:
 
     def get(self, uid: str) -> PodInfo | None:
         """The newest version of a pod that waits or is in flight, or None."""
-        queued = self._find(uid)
-        return self._in_flight.latest(uid) if queued is None else queued.pod_info
+        queued = self._known.get(uid)
+        if queued is None or (self._readmission.sources and self._is_forgotten(uid, queued)):
+            return None
+        return self._in_flight.changed.get(uid, queued.pod_info)
+
+    def _is_forgotten(self, uid: str, queued: QueuedPodInfo) -> bool:
+        """Whether a pod is to be admitted anew, and its profile is gone."""
+        is_gone = queued.pod_info.spec.scheduler_name not in self._profiles
+        return is_gone and self._readmission.get(uid) is not None
 
     def place_of(self, uid: str) -> QueuePosition | None:
         """Where a pod is; None for one that does not wait here."""
-        if (queued := self._active.get(uid)) is not None:
+        queued = self._known.get(uid)
+        if queued is None or self._is_forgotten(uid, queued):
+            return None
+        if uid in self._active:
             return QueuePosition(ACTIVE, queued)
-        if (queued := self._backoff.get(uid)) is not None:
+        if uid in self._in_flight:
+            return QueuePosition(IN_FLIGHT, queued)
+        if uid not in self._unschedulable:
             return QueuePosition(BACKOFF, queued, backoff_end(queued))
-        if (queued := self._unschedulable.get(uid)) is not None:
-            if queued.is_gated:
-                return QueuePosition(GATED, queued)
-            return QueuePosition(UNSCHEDULABLE, queued, self._unschedulable.deadlines.of(uid))
-        if (queued := self._former(uid)) is not None:
-            return QueuePosition(BACKOFF, queued, backoff_end(queued))
-        queued = self._in_flight.queued(uid)
-        return None if queued is None else QueuePosition(IN_FLIGHT, queued)
+        if queued.is_gated:
+            return QueuePosition(GATED, queued)
+        return QueuePosition(UNSCHEDULABLE, queued, self._unschedulable.deadlines.of(uid))
 
     def wakers(self, pod: PodInfo, plugin: str) -> tuple[str, ...]:
         """The events, by their labels, that a plugin of the pod's profile wants to hear of."""
@@ -186,11 +195,8 @@ class QueuedPods:
             self._in_flight,
             self._readmission,
             self.nominator,
+            self._known,
         )
-
-    def latest(self, uid: str) -> PodInfo | None:
-        """The newest version of a pod in flight; None when it was deleted meanwhile."""
-        return self._in_flight.latest(uid)
 
     def valid_rejection(
         self, queued: QueuedPodInfo, version: Callable[[], tuple[int, ...]]
@@ -214,16 +220,6 @@ class QueuedPods:
         if profile is None or pod.pod.status.nominated_node_name:
             return False
         return self.nominator.node_of(pod.uid) is None and profile.shares_rejections(pod)
-
-    def _find(self, uid: str) -> QueuedPodInfo | None:
-        found = self._active.get(uid) or self._backoff.get(uid) or self._unschedulable.get(uid)
-        return found or (self._former(uid) if self._readmission else None)
-
-    def _former(self, uid: str) -> QueuedPodInfo | None:
-        """A pod that is to be admitted anew, unless its profile is gone."""
-        queued = self._readmission.get(uid)
-        known = queued is not None and queued.pod_info.spec.scheduler_name in self._profiles
-        return queued if known else None
 
 
 class SlowPods:

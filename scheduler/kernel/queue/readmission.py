@@ -43,20 +43,23 @@ class _Source:
 
 
 class Readmission:
-    """The pods of former queues, in the order in which they came there."""
+    """The pods of former queues, in the order in which they came there.
+
+    Attributes:
+        sources: these queues, maybe some that are empty by now; hardly ever are there any.
+    """
 
     def __init__(self) -> None:
-        self._sources: deque[_Source] = deque()
+        self.sources: deque[_Source] = deque()
 
     def __len__(self) -> int:
-        return sum(source.left for source in self._sources)
+        return sum(source.left for source in self.sources)
 
     def __bool__(self) -> bool:
-        # Asked several times about each pod, and hardly ever are there any sources.
-        return bool(self._sources) and len(self) > 0
+        return bool(self.sources) and len(self) > 0
 
     def __iter__(self) -> Iterator[QueuedPodInfo]:
-        return (queued for source in self._sources for queued in source)
+        return (queued for source in self.sources for queued in source)
 
     def add(
         self, active: ActiveQueue, backoff: BackoffQueue, unschedulable: UnschedulablePods
@@ -68,15 +71,15 @@ class Readmission:
             (unschedulable, QueueingStrategy.AFTER_BACKOFF),
         ):
             if len(pods):
-                self._sources.append(_Source(pods, strategy))
+                self.sources.append(_Source(pods, strategy))
 
     def get(self, uid: str) -> QueuedPodInfo | None:
         """The pod with this UID, or None."""
-        return next(filter(None, (source.get(uid) for source in self._sources)), None)
+        return next(filter(None, (source.get(uid) for source in self.sources)), None)
 
     def take(self, uid: str) -> tuple[QueuedPodInfo, QueueingStrategy] | None:
         """Take out the pod with this UID, if it is here, with when it is to be tried."""
-        for source in self._sources:
+        for source in self.sources:
             queued = source.get(uid)
             if queued is not None:
                 source.take(uid)
@@ -86,8 +89,8 @@ class Readmission:
     def some(self, most: int) -> Iterable[tuple[QueuedPodInfo, QueueingStrategy]]:
         """Take out the first pods, so many at most."""
         for _ in range(most):
-            while self._sources and not self._sources[0].left:
-                self._sources.popleft()
-            if not self._sources:
+            while self.sources and not self.sources[0].left:
+                self.sources.popleft()
+            if not self.sources:
                 return
-            yield self._sources[0].take_next(), self._sources[0].strategy
+            yield self.sources[0].take_next(), self.sources[0].strategy

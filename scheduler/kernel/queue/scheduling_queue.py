@@ -63,13 +63,14 @@ class SchedulingQueue(QueuedPods):
         if pod.spec.scheduler_name not in self._profiles:
             self.nominator.delete_nominated_pod_if_exists(pod.uid)
             count_rejectors(self._metrics, queued, -1)
+            del self._known[pod.uid]
             return
         queued.backoff_expiration = self._backoff.expiration(queued)
         self._moves.requeue(pod.uid, queued, strategy, CONFIGURATION_CHANGED.label)
 
     def _settle(self, uid: str) -> None:
         """Have a pod in its place under the configuration that is in force."""
-        found = self._readmission.take(uid) if self._readmission else None
+        found = self._readmission.take(uid) if self._readmission.sources else None
         if found is not None:
             self._readmit(*found)
 
@@ -83,12 +84,19 @@ class SchedulingQueue(QueuedPods):
             label: of the event that brought it.
         """
         uid = pod.uid
-        if uid in self._in_flight:
-            # Deleted and back under the same UID: it never was gone.
-            self._in_flight.update(pod)
+        known = self._known.get(uid)
+        if known is not None:
+            if uid in self._in_flight:
+                # Deleted and back under the same UID: it never was gone.
+                self._in_flight.changed[uid] = pod
+            else:
+                self.update(known.pod_info, pod)
             return
-        queued = QueuedPodInfo(pod, self._clock.monotonic())
-        if self._moves.add(uid, queued, label) and pod.pod.status.nominated_node_name:
+        queued = self._known[uid] = QueuedPodInfo(pod, self._clock.monotonic())
+        place = self._moves.requeue(uid, queued, QueueingStrategy.IMMEDIATELY, label)
+        if place == UNSCHEDULABLE:
+            self._metrics.queue_incoming_pods[UNSCHEDULABLE, label].inc()
+        elif pod.pod.status.nominated_node_name:
             self.nominator.nominate(pod)
 
     def update(self, old: PodInfo, new: PodInfo) -> None:
@@ -99,20 +107,20 @@ class SchedulingQueue(QueuedPods):
         uid = new.uid
         self._settle(uid)
         if uid in self._in_flight:
-            self._in_flight.update(new)
+            self._in_flight.changed[uid] = new
             for event in pod_scheduling_properties_change(old, new):
                 self._in_flight.record(self._hints.observe(event, old, new))
-        elif (queued := self._active.get(uid) or self._backoff.get(uid)) is not None:
+        elif (queued := self._known.get(uid)) is None:
+            self.add(new, UNSCHEDULED_POD_UPDATE.label)
+        elif uid not in self._unschedulable:
             queued.pod_info = new
             self._moves.sort_anew(queued)
             self.nominator.update_nominated_pod(old, new)
             if old.kind is not new.kind:
                 self._waking.end_probe(uid)
-        elif (queued := self._unschedulable.get(uid)) is not None:
+        else:
             self.nominator.update_nominated_pod(old, new)
             self._waking.update(queued, old, new)
-        else:
-            self.add(new, UNSCHEDULED_POD_UPDATE.label)
 
     def delete(self, pod: PodInfo) -> None:
         """Forget a pod that is gone or has a node; if it is in flight, it will not come back."""
@@ -120,11 +128,10 @@ class SchedulingQueue(QueuedPods):
         self._settle(uid)
         self.nominator.delete_nominated_pod_if_exists(uid)
         if uid in self._in_flight:
-            self._in_flight.mark_deleted(uid)
-            return
-        queued = self._active.remove(uid) or self._backoff.remove(uid)
-        queued = queued or self._unschedulable.remove(uid)
-        if queued is not None:
+            self._in_flight.changed[uid] = None
+        elif (queued := self._known.pop(uid, None)) is not None:
+            for place in (self._active, self._backoff, self._unschedulable):
+                place.remove(uid)
             count_rejectors(self._metrics, queued, -1)
             self._waking.end_probe(uid)
 
@@ -262,7 +269,8 @@ class SchedulingQueue(QueuedPods):
 
     def done(self, uid: str) -> None:
         """End the attempt of a pod that need not come back."""
-        self._in_flight.done(uid)
+        if self._in_flight.done(uid):
+            del self._known[uid]
         self._waking.end_probe(uid)
 
     def add_unschedulable_if_not_present(self, queued: QueuedPodInfo, failure: Failure) -> bool:
@@ -277,11 +285,12 @@ class SchedulingQueue(QueuedPods):
             False when the pod was deleted meanwhile, or is waiting already: it is not put back.
         """
         uid = queued.pod_info.uid
-        deleted = uid in self._in_flight and self._in_flight.latest(uid) is None
-        if deleted or self._find(uid) is not None:
+        latest = self._in_flight.changed.get(uid, queued.pod_info)
+        if latest is None or (uid in self._known and uid not in self._in_flight):
             self.done(uid)
             return False
-        queued.pod_info = self._in_flight.latest(uid) or queued.pod_info
+        self._known[uid] = queued
+        queued.pod_info = latest
         queued.unschedulable_plugins = failure.unschedulable_plugins
         queued.pending_plugins = failure.pending_plugins
         queued.last_failure, queued.excess = failure.message, failure.excess
@@ -345,7 +354,7 @@ class SchedulingQueue(QueuedPods):
         Returns:
             The pod, if it is put last now; None also for one that does not wait.
         """
-        queued = self._find(uid)
+        queued = None if uid in self._in_flight else self._known.get(uid)
         if queued is None or not self._slow.note(queued):
             return None
         self._moves.sort_anew(queued)
@@ -354,7 +363,7 @@ class SchedulingQueue(QueuedPods):
     def _forgive(self) -> None:
         """Pods that were put last long enough ago wait like all others."""
         for uid in self._slow.forgiven():
-            queued = self._find(uid) or self._in_flight.queued(uid)
+            queued = self._known.get(uid)
             if queued is not None:
                 queued.is_slow = False
                 self._moves.sort_anew(queued)

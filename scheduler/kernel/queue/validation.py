@@ -1,7 +1,7 @@
 """What is always true of the queue, checked."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 from scheduler.errors import SchedulerError
@@ -18,22 +18,25 @@ class QueueInvariantError(SchedulerError):
     """The queue contradicts itself; a programming error."""
 
 
-def validate_queue(
+def validate_queue(  # noqa: PLR0913, PLR0917 - all parts of the queue
     active: ActiveQueue,
     backoff: BackoffQueue,
     unschedulable: UnschedulablePods,
     in_flight: InFlightPods,
     readmission: Readmission,
     nominator: NominatedPods,
+    known: Mapping[str, QueuedPodInfo],
 ) -> None:
     """Check what is always true.
+
+    `known` is to have the pods of all places, by UID.
 
     Raises:
         QueueInvariantError: something is not; the message lists all that is wrong.
     """
     problems = list(
         chain(
-            _places(active, backoff, unschedulable, in_flight, readmission),
+            _places(known, active, backoff, unschedulable, in_flight, readmission),
             _active(active),
             active.validate(),
             _backoff(backoff),
@@ -46,12 +49,13 @@ def validate_queue(
         raise QueueInvariantError("; ".join(problems))
 
 
-def _places(*places: Iterable[QueuedPodInfo]) -> Iterator[str]:
-    uids = [queued.pod_info.uid for place in places for queued in place]
-    if len(set(uids)) < len(uids):
-        for uid, count in Counter(uids).items():
-            if count > 1:
-                yield f"pod {uid} is in {count} places"
+def _places(known: Mapping[str, QueuedPodInfo], *places: Iterable[QueuedPodInfo]) -> Iterator[str]:
+    pods = [queued for place in places for queued in place]
+    for uid, count in Counter(queued.pod_info.uid for queued in pods).items():
+        if count > 1:
+            yield f"pod {uid} is in {count} places"
+    if known != {queued.pod_info.uid: queued for queued in pods}:
+        yield "the pods that are known are not those that wait or are in flight"
 
 
 def _active(active: ActiveQueue) -> Iterator[str]:

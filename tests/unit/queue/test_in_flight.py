@@ -44,7 +44,7 @@ def test_a_deleted_pod_does_not_come_back(*, after_permit: bool) -> None:
         under_test.queue.done_scheduling_cycle(pod.uid)
 
     under_test.queue.delete(pod)
-    latest = under_test.queue.latest(pod.uid)
+    latest = under_test.queue.get(pod.uid)
     under_test.queue.add_nominated_pod(pod, "n")
     put_back = under_test.queue.add_unschedulable_if_not_present(queued, Failure(""))
 
