@@ -313,7 +313,7 @@ class Cluster:
 
     def _find(self, name: str) -> PodInfo:
         core = self._ready.engine.core
-        known = [pod for pod, _ in core.cache.pods().values()]
+        known = list(core.cache.pods.values())
         waiting = core.queue.pending_pods()
         for pod in (*known, *waiting):
             if name in (pod.name, pod.key):

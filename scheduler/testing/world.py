@@ -90,7 +90,7 @@ class World(Driving):
         answer = Explainer(self.engine, self.profiles.framework_of).explain(pod)
         self.settle()
         core = self.engine.core
-        present, held = core.cache.get_pod(pod.uid), core.waiting.get(pod.uid)
+        present, held = core.cache.pods.get(pod.uid), core.waiting.get(pod.uid)
         messages = {entry["uid"]: str(entry["message"]) for entry in core.queue.dump()}
         return Decision(
             pod.key,

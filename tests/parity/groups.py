@@ -135,7 +135,7 @@ class Trial(Driving):
         cluster.engine.core.algorithm = _FirstOfEqual(Random(0))
         self._keys = {pod.uid: pod.key for pod in cluster.waiting}
         self._waiting = {pod.uid: pod for pod in cluster.waiting}
-        pods = cluster.engine.core.cache.pods().values()
+        pods = cluster.engine.core.cache.pods.values()
         self._terminating = {pod.key for pod, _ in pods if pod.is_terminating}
         self._texts: set[str] = set()
         self._members = {pod.uid for pod in cluster.waiting if pod.group_name}

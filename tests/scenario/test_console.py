@@ -65,7 +65,7 @@ def test_a_cluster_is_watched_and_its_events_are_a_pods_story(tmp_path: Path) ->
                     page = await answer.json()
                 world.pod("small", cpu="1")
                 world.sandbox.bind("small", "n")
-                await world.until(lambda: scene.engine.core.cache.pod_count() == 1, "the change")
+                await world.until(lambda: len(scene.engine.core.cache.pods) == 1, "the change")
 
         assert (now["missing"], now["isLive"]) == ("", True)
         assert now["queue"]["unschedulable"] == 1

@@ -75,7 +75,7 @@ def test_an_error_is_a_scheduler_error() -> None:
         assert "etcd is unhappy" in condition["message"]
         await world.until(lambda: world.events("p"), "the event")
         assert "etcd is unhappy" in world.events("p")[0]["note"]
-        assert world.daemon.driver.engine.core.cache.pod_count() == 0
+        assert len(world.daemon.driver.engine.core.cache.pods) == 0
         world.sandbox.faults.clear()
         assert await world.bound("p") == ["n"]
         await world.until(
@@ -207,7 +207,7 @@ def test_a_pod_replaced_before_it_is_bound() -> None:
         assert pod["metadata"]["uid"] not in uids
         assert world.bindings() == 1
         assert world.bindings(409) == 1
-        cached = world.daemon.driver.engine.core.cache.pods()
+        cached = world.daemon.driver.engine.core.cache.pods
         assert list(cached) == [pod["metadata"]["uid"]]
 
     play(story)

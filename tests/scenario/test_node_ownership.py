@@ -30,7 +30,7 @@ def test_nodes_belong_to_one_scheduler_and_are_handed_over_by_their_labels() -> 
         known = core.states.lister(POD_KIND)
         await world.until(lambda: known.get("stranger", "default") is not None, "the other pod")
         world.sandbox.bind("stranger", "ours")
-        await world.until(lambda: core.cache.pod_count() == 2, "its binding")
+        await world.until(lambda: len(core.cache.pods) == 2, "its binding")
         world.pod("second", cpu="500m")
         world.pod("third", cpu="500m")
         assert await world.bound("second") == ["ours"]

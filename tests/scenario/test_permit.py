@@ -223,7 +223,7 @@ def test_the_leader_is_lost_while_pods_wait() -> None:
         # As if the one before had bound it in the middle.
         member(world, "d", size=4, nodeName="n")
         cache = world.daemon.driver.engine.core.cache
-        await world.until(lambda: cache.pod_count() == 3, "the daemon to know of it")
+        await world.until(lambda: len(cache.pods) == 3, "the daemon to know of it")
 
         member(world, "c", size=4)
 

@@ -150,7 +150,7 @@ def test_a_plugin_that_fails_spoils_only_that_attempt(trap: str) -> None:
         condition = world.condition("victim")
         assert condition is not None
         assert plugin.NAME in condition["message"]
-        assert world.daemon.driver.engine.core.cache.pod_count() == 5
+        assert len(world.daemon.driver.engine.core.cache.pods) == 5
 
     play(story)
 

@@ -52,7 +52,7 @@ def watch_sizes(driver: Driver, metrics: SchedulerMetrics) -> None:
     metrics.cache_size.from_source(
         lambda: {
             "nodes": cache.node_count(),
-            "pods": cache.pod_count(),
+            "pods": len(cache.pods),
             "assumed_pods": len(cache.assumed_pods()),
         }
     )

@@ -138,7 +138,7 @@ def state(  # noqa: C901 - each pod as it was, beside what it is
     remove: list[PodInfo] = []
     early: dict[str, PodInfo] = {}
     for uid, then in pods.items():
-        now = cache.get_pod(uid)
+        now = cache.pods.get(uid)
         if _counts(then) == _counts(now):
             continue
         if then is not None and then.node_name in known:

@@ -97,7 +97,7 @@ class Shadow:
     def note(self, event: Event, now: float) -> None:
         """Hear of an event before the engine does."""
         if isinstance(event, ObjectGone) and event.kind == "pods":
-            known = self._core.cache.get_pod(event.uid)
+            known = self._core.cache.pods.get(event.uid)
             if known is not None:
                 self._left(known, None, now)
             self._break_promise(event.uid, now)
@@ -204,7 +204,7 @@ class Shadow:
     def _hear(self, pod: PodInfo, now: float) -> None:  # noqa: PLR0912 - one branch per change of a pod
         """A pod is new or has changed; what matters is that it has a node for the first time."""
         core, scheduler = self._core, pod.spec.scheduler_name
-        known = core.cache.get_pod(pod.uid)
+        known = core.cache.pods.get(pod.uid)
         if known is not None:
             if pod.is_terminating and not known.is_terminating:
                 self._left(known, pod, now)

@@ -187,7 +187,7 @@ def changes_in_steps(engine: Engine, framework: Framework, pod: PodInfo) -> Step
     Raises:
         PluginError: a plugin failed.
     """
-    copy, seen = ClusterCopy(engine.core), engine.core.cache.get_pod(pod.uid)
+    copy, seen = ClusterCopy(engine.core), engine.core.cache.pods.get(pod.uid)
     if seen is not None and seen.node_name in copy.world.table.row_of:
         copy.world.update([PodRemoved(seen)])
     supposed = supposed_devices(engine, copy.states)

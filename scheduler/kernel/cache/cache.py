@@ -5,7 +5,7 @@ Differs: sums over pods are kept by the snapshot only; changes go to it as a lis
 them over costs O(changes).
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -52,6 +52,7 @@ class Cache:
 
     Attributes:
         nodes: by name, ghosts (deleted nodes with pods left) included.
+        pods: by UID, on the nodes where they run or are assumed to run; for reading.
         namespaces: their labels, by name.
         rebuilds: how often the snapshot had to be built anew.
         changes: what the snapshot has not taken over; for reading. A new list once it has.
@@ -66,8 +67,7 @@ class Cache:
         self.version = 0
         self._node_count = 0
         """Those of `nodes` that are no ghosts."""
-        self._pods: dict[str, PodInfo] = {}
-        """By UID, on the nodes where they run or are assumed to run."""
+        self.pods: dict[str, PodInfo] = {}
         self._assumed: set[str] = set()
         """Those that the API server has not confirmed."""
         self.changes: list[Change] = []
@@ -82,7 +82,7 @@ class Cache:
         """
         uid = pod.uid
         self._check(uid, PodEvent.ASSUME)
-        self._pods[uid] = pod
+        self.pods[uid] = pod
         self._assumed.add(uid)
         self._place(pod, uid)
 
@@ -109,13 +109,9 @@ class Cache:
     def remove_pod(self, pod: PodInfo) -> None:
         """The pod is deleted, or has ended."""
         uid = pod.uid
-        if uid in self._pods:
+        if uid in self.pods:
             self._check(uid, PodEvent.REMOVE)
             self._drop(uid)
-
-    def get_pod(self, uid: str) -> PodInfo | None:
-        """The pod as the cache has it."""
-        return self._pods.get(uid)
 
     def seen_by_snapshot(self, uid: str) -> PodInfo | None:
         """The pod as the snapshot has it, which does not know yet what changed since.
@@ -127,17 +123,13 @@ class Cache:
                 return change.pod if isinstance(change, PodRemoved) else None
             if isinstance(change, PodRelabelled) and change.pod.uid == uid:
                 return change.old
-        return self.get_pod(uid)
+        return self.pods.get(uid)
 
     def state_of(self, uid: str) -> PodState:
         """Where a pod stands."""
         if uid in self._assumed:
             return PodState.ASSUMED
-        return PodState.ADDED if uid in self._pods else PodState.ABSENT
-
-    def is_assumed_pod(self, uid: str) -> bool:
-        """Whether the pod is assumed and not confirmed."""
-        return uid in self._assumed
+        return PodState.ADDED if uid in self.pods else PodState.ABSENT
 
     # --- nodes and namespaces -------------------------------------------------------------------
 
@@ -218,30 +210,17 @@ class Cache:
         """Nodes, ghosts left out."""
         return self._node_count
 
-    def pod_count(self) -> int:
-        """Pods, assumed ones included."""
-        return len(self._pods)
-
     def assumed_pods(self) -> list[PodInfo]:
         """Pods that are assumed and not confirmed: the API server has them on no node."""
-        return [self._pods[uid] for uid in self._assumed]
-
-    @property
-    def uids(self) -> Collection[str]:
-        """Of all pods."""
-        return self._pods.keys()
-
-    def pods(self) -> dict[str, tuple[PodInfo, PodState]]:
-        """All pods by UID with their states."""
-        return {uid: (pod, self.state_of(uid)) for uid, pod in self._pods.items()}
+        return [self.pods[uid] for uid in self._assumed]
 
     # --- inside ---------------------------------------------------------------------------------
 
     def _confirm(self, pod: PodInfo, event: PodEvent) -> None:
         uid = pod.uid
         self._check(uid, event)
-        old = self._pods.get(uid)
-        self._pods[uid] = pod
+        old = self.pods.get(uid)
+        self.pods[uid] = pod
         if old is None:
             self._place(pod, uid)
             return
@@ -261,7 +240,7 @@ class Cache:
 
     def _drop(self, uid: str) -> None:
         self._assumed.discard(uid)
-        self._take_away(self._pods.pop(uid))
+        self._take_away(self.pods.pop(uid))
 
     def _place(self, pod: PodInfo, uid: str) -> None:
         info = self._node_info(pod.pod.node_name)

@@ -12,6 +12,7 @@ from scheduler.api.nodes import occupied_by
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.cache.cache import Cache
+from scheduler.kernel.cache.states import PodState
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.kernel.snapshot.term_counts import term_keys_of
 from scheduler.observability.dumps import REST, Entries
@@ -100,7 +101,7 @@ class CacheComparer:
             "missed_nodes": _found(self._nodes, self._missed_node),
             "redundant_nodes": _found(self._cache.nodes, self._redundant_node),
             "missed_pods": _found(self._pods, self._missed_pod),
-            "redundant_pods": _found(self._cache.uids, self._redundant_pod),
+            "redundant_pods": _found(self._cache.pods, self._redundant_pod),
         }
 
     def dump(self) -> Mapping[str, object]:
@@ -121,7 +122,7 @@ class CacheComparer:
             state_of = self._cache.state_of
             pods = {pod.key: state_of(uid).value for uid, pod in info.pods.items()}
             shown: dict[str, object] = {"ghost": info.node is None, "pods": pods}
-            assumed = [pod for uid, pod in info.pods.items() if self._cache.is_assumed_pod(uid)]
+            assumed = [pod for uid, pod in info.pods.items() if state_of(uid) is PodState.ASSUMED]
             if assumed:
                 shown["assumed"] = occupied_by(assumed)
             yield name, shown
@@ -140,11 +141,11 @@ class CacheComparer:
         pod = self._pods.get(key)
         if pod is None or not self._is_wanted(pod):
             return ""
-        is_known = self._cache.get_pod(pod.uid) is not None or self._is_queued(pod.uid)
+        is_known = self._cache.pods.get(pod.uid) is not None or self._is_queued(pod.uid)
         return "" if is_known else pod.uid
 
     def _redundant_pod(self, uid: str) -> str:
-        pod = self._cache.get_pod(uid)
+        pod = self._cache.pods.get(uid)
         if pod is None:
             return ""
         there = self._pods.get(pod.key)

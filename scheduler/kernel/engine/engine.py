@@ -66,6 +66,7 @@ from scheduler.kernel.framework.events import ObjectKind
 from scheduler.kernel.framework.handle import PluginServices
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
+from scheduler.kernel.groups import PodGroups
 from scheduler.kernel.preemption.kept_room import KeptRoom
 from scheduler.kernel.queue import QueueSettings
 from scheduler.kernel.snapshot import Snapshot
@@ -281,8 +282,9 @@ class Engine:
     @property
     def has_ready(self) -> bool:
         """Whether `Decide` would find a pod to try, or something else to do."""
-        scheduler = self.scheduler
-        return scheduler.has_turn or (self.core.queue.has_ready and not scheduler.is_blocked)
+        scheduler, queue = self.scheduler, self.core.queue
+        is_blocked = scheduler.group_cycle.asking.is_waiting
+        return scheduler.has_turn or (queue.has_ready and not is_blocked)
 
     def story(self, uid: str) -> list[Entry]:
         """What happened to a pod lately."""
@@ -350,7 +352,8 @@ class Engine:
 
     def _show_profiles(self) -> None:
         """Plugins may ask the filters of these profiles; pods that name them count as members."""
-        frameworks, groups = self.core.frameworks, self.core.groups
+        frameworks, groups = self.core.frameworks, self.core.states.known(PodGroups)
+        self.core.groups = groups
         self.services.filters = {name: each.filtering for name, each in frameworks.items()}
         if groups is not None:
             groups.profiles = frozenset(frameworks)

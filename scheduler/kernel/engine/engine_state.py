@@ -85,6 +85,7 @@ class EngineState(msgspec.Struct):
         durations: how long the pods of each controller ran before they ended.
         out: the instructions of the event at hand.
         inbox: what plugins want, to be taken up after the event at hand.
+        groups: what is known of pod groups; None where no profile schedules any.
         next_audited: the row at which the next audit begins.
     """
 
@@ -108,17 +109,13 @@ class EngineState(msgspec.Struct):
     durations: RunDurations
     out: list[Instruction]
     inbox: deque[Event]
+    groups: PodGroups | None = None
     next_audited: int = 0
 
     @property
     def now(self) -> float:
         """The time of the event at hand, in seconds."""
         return self.time.now
-
-    @property
-    def groups(self) -> PodGroups | None:
-        """What is known of pod groups; None where no profile schedules any."""
-        return self.states.known(PodGroups)
 
     def is_member(self, pod: PodInfo) -> bool:
         """Whether a pod is to be placed together with the others of its group."""

@@ -109,7 +109,7 @@ class PodEventHandlers:
     def _end(self, uid: str) -> None:
         core = self._core
         self._preemption_executor.gone(uid)
-        assigned = core.cache.get_pod(uid)
+        assigned = core.cache.pods.get(uid)
         attempt = self._attempts.of(uid)
         if attempt is not None:
             core.queue.delete(attempt.queued.pod_info)
@@ -174,7 +174,7 @@ class PodEventHandlers:
 
     def _update_assigned(self, new: PodInfo) -> None:
         core = self._core
-        old = core.cache.get_pod(new.uid)
+        old = core.cache.pods.get(new.uid)
         core.cache.update_pod(new)
         self._tell_states(new)
         if old is None:

@@ -120,5 +120,5 @@ def _still_tried(members: Sequence[Member]) -> list[Attempt]:
 
 def _still_there(core: EngineState, victim: PodInfo) -> PodInfo | None:
     """A victim as it is by now, if it has its place still."""
-    pod = core.cache.get_pod(victim.uid)
+    pod = core.cache.pods.get(victim.uid)
     return None if pod is None or pod.node_name != victim.node_name else pod

@@ -48,24 +48,22 @@ class _Group(msgspec.Struct):
 
 
 class GroupsAsking:
-    """The groups that wait for answers, and the member under way that does."""
+    """The groups that wait for answers, and the member under way that does.
+
+    Attributes:
+        ready: the groups that have all answers.
+    """
 
     def __init__(self, core: EngineState, calls: PendingExtenderCalls) -> None:
         self._core = core
         self._calls = calls
         self._groups: dict[GroupKey, _Group] = {}
-        self._ready: deque[GroupKey] = deque()
-        """Those of `_groups` that wait for nothing more."""
+        self.ready: deque[GroupKey] = deque()
         self._asking: dict[int, tuple[Member, GroupKey]] = {}
         self._under_way: Member | None = None
         calls.tell_end_to(self._ended)
 
     # --- before their turn ------------------------------------------------------------------------
-
-    @property
-    def has_ready(self) -> bool:
-        """Whether a group has all answers."""
-        return bool(self._ready)
 
     def members(self) -> list[Member]:
         """Those of all groups that wait."""
@@ -100,7 +98,7 @@ class GroupsAsking:
 
     def take_ready(self) -> list[Member]:
         """The members of a group that has all answers; they wait no more."""
-        return self._groups.pop(self._ready.popleft()).members
+        return self._groups.pop(self.ready.popleft()).members
 
     def _ask(self, member: Member) -> None:
         self._core.catch_up()
@@ -120,7 +118,7 @@ class GroupsAsking:
         group = self._groups[place]
         group.asking.discard(attempt_id)
         if not group.asking:
-            self._ready.append(place)
+            self.ready.append(place)
 
     def _ended(self, attempt: Attempt) -> None:
         """An attempt has ended, or has a place: it asks nothing any more."""

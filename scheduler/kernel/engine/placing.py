@@ -4,6 +4,7 @@ Source: kubernetes pkg/scheduler/schedule_one.go (assume, skipPodSchedule, sched
 """
 
 from scheduler.api.pods import PodInfo
+from scheduler.kernel.cache import PodState
 from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.attempt import Attempt, AttemptEvent
 from scheduler.kernel.engine.attempts import Attempts
@@ -29,7 +30,7 @@ class Placing:
     def skips(self, pod: PodInfo) -> bool:
         """End the attempt of a pod that needs no node any more, or has one already."""
         core = self._core
-        if not (pod.is_terminating or core.cache.is_assumed_pod(pod.uid)):
+        if not (pod.is_terminating or core.cache.state_of(pod.uid) is PodState.ASSUMED):
             return False
         if pod.is_terminating:
             note = f"skip schedule deleting pod: {pod.key}"

@@ -110,7 +110,7 @@ class PodGroupCycle:
     @property
     def has_turn(self) -> bool:
         """Whether a group may go on, or begin without being popped."""
-        return not self.asking.is_waiting if self.members else self.asking.has_ready
+        return not self.asking.is_waiting if self.members else bool(self.asking.ready)
 
     def all_members(self) -> list[Member]:
         """Those of the group under way, and of groups that ask extenders before."""
@@ -150,7 +150,7 @@ class PodGroupCycle:
 
     def go_on(self) -> int:
         """Take the next step of the group under way; gives the members it is about."""
-        if not self.members and self.asking.has_ready:
+        if not self.members and self.asking.ready:
             self.step.begin_group(is_new=False)
             here = (each for each in self.asking.take_ready() if not each.has_left)
             self._begin(sorted(here, key=lambda each: turn_of(each.attempt.queued)))

@@ -113,7 +113,7 @@ class PreemptionExecutor:
             self._core.out.append(preempted(victim, preemptor))
         if uid in self._leaving:
             return
-        if uid in self._wanted or self._core.cache.get_pod(uid) is not None:
+        if uid in self._wanted or self._core.cache.pods.get(uid) is not None:
             # Also if no preemptor waits for it any more: the next one need not ask again. Also if
             # the victim has lost its place meanwhile: the watch is still to show it leaving.
             self._accepted[uid] = (victim, self._core.now)
@@ -250,7 +250,7 @@ class PreemptionExecutor:
         if run.has_failed:
             for pod in run.preemptor.pods:
                 core.queue.try_again(pod)
-        elif core.cache.get_pod(victim) is None:
+        elif core.cache.pods.get(victim) is None:
             # It lost its place before it was gone: no end of a running pod wakes the preemptor.
             core.queue.activate(run.preemptor.pods)
 

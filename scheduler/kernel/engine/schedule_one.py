@@ -74,16 +74,10 @@ class Scheduler:
         Or members of a group are still to be woken.
         """
         return (
-            self.waking.has_more
+            bool(self.waking.asleep or self._core.waiting.settled)
             or self.group_cycle.has_turn
-            or bool(self._core.waiting.settled)
             or self._extender_calls.has_turn
         )
-
-    @property
-    def is_blocked(self) -> bool:
-        """Whether no pod is taken off the queue: the group under way waits for an extender."""
-        return self.group_cycle.asking.is_waiting
 
     def schedule(self, limit: int) -> None:
         """Let an attempt go on, of a group or to ask extenders, or schedule the next ready pods.
@@ -93,7 +87,7 @@ class Scheduler:
         """
         core = self._core
         self.decided, self.scheduled = "", 0
-        if core.waiting.settled or self.waking.has_more:
+        if core.waiting.settled or self.waking.asleep:
             return  # Their turn comes after each event; what they give back is there for the next.
         if self.group_cycle.has_turn:
             self.scheduled = self.group_cycle.go_on()
@@ -108,7 +102,8 @@ class Scheduler:
         if attempt is not None:
             self._measured(attempt, lambda: self._scheduling_cycle(attempt, batch))
             return
-        queued = None if self.is_blocked else core.queue.pop()
+        # Nothing is taken off the queue while the group under way waits for an extender.
+        queued = None if self.group_cycle.asking.is_waiting else core.queue.pop()
         if queued is not None and core.is_member(queued.pod_info):
             self.decided = queued.pod_info.uid
             self.scheduled = self.group_cycle.schedule(queued)

@@ -71,7 +71,7 @@ def _asking(
     A member may have its answers, and wait for those of the others.
     """
     key, uid = attempt.pod.key, attempt.pod.uid
-    if attempt.placed is not None or core.cache.get_pod(uid) is not None:
+    if attempt.placed is not None or core.cache.pods.get(uid) is not None:
         yield f"{key} is asking, and has a place in the cache"
     if not core.queue.is_in_flight(uid):
         yield f"{key} is asking, and not in flight"

@@ -20,36 +20,31 @@ class GroupWaking:
 
     Attributes:
         at_once: how many members are woken in a step.
+        asleep: by group, the members to be woken, and whether the group is held now.
     """
 
     def __init__(self, core: EngineState, executor: PreemptionExecutor) -> None:
         self._core = core
         self._executor = executor
         self.at_once = WOKEN_AT_ONCE
-        self._asleep: dict[tuple[str, str], tuple[deque[PodInfo], bool]] = {}
-        """By group: the members to be woken, and whether the group is held now."""
-
-    @property
-    def has_more(self) -> bool:
-        """Whether `some` has something to do, apart from what has just happened."""
-        return bool(self._asleep)
+        self.asleep: dict[tuple[str, str], tuple[deque[PodInfo], bool]] = {}
 
     def some(self) -> None:
         """Take note of what happened to groups, and wake some of the members that are concerned."""
         groups = self._core.groups
         if groups is not None and groups.changed:
             for place, members, is_held in groups.take_released():
-                before = self._asleep.get(place)
+                before = self.asleep.get(place)
                 # Those that were woken for the same reason are still awake.
                 if before is None or before[1] != is_held:
-                    self._asleep[place] = deque(members), is_held
+                    self.asleep[place] = deque(members), is_held
         left = self.at_once
-        while self._asleep and left > 0:
-            place, (asleep, is_held) = next(iter(self._asleep.items()))
+        while self.asleep and left > 0:
+            place, (asleep, is_held) = next(iter(self.asleep.items()))
             now = [asleep.popleft() for _ in range(min(left, len(asleep)))]
             left -= len(now) or 1
             if not asleep:
-                del self._asleep[place]
+                del self.asleep[place]
             self._wake(now, is_held=is_held)
 
     def _wake(self, members: Sequence[PodInfo], *, is_held: bool) -> None:

@@ -302,7 +302,7 @@ class _Replay:
 def _pod_called(engine: Engine, name: str) -> PodInfo:
     core = engine.core
     waiting = core.queue.pending_pods()
-    assigned = [pod for pod, _ in core.cache.pods().values()]
+    assigned = list(core.cache.pods.values())
     for pod in (*waiting, *assigned):
         if name in (pod.name, pod.key):
             return pod

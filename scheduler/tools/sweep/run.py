@@ -177,7 +177,7 @@ def _rows(task: Task, found: Placements, engine: Engine) -> Iterable[Row]:
     core = engine.core
     snapshot = core.snapshot
     framework = next(iter(core.frameworks.values()))
-    pods = [pod for pod, _ in core.cache.pods().values()] + core.queue.pending_pods()
+    pods = list(core.cache.pods.values()) + core.queue.pending_pods()
     unusable = fragmentation(framework, pods, snapshot) if snapshot.table.count else {}
     use = found.meter.use
     every = _row(task, found, ALL_PODS, list(found.pods))

@@ -35,7 +35,7 @@ def load(profiles: Profiles, objects: list[Object]) -> ClusterState:
 def explained(case: Object, objects: list[Object], key: str) -> PodAnswer:
     profiles = profiles_of(case)
     cluster = load(profiles, objects)
-    pods = [*(pod for pod, _ in cluster.engine.core.cache.pods().values()), *cluster.waiting]
+    pods = [*cluster.engine.core.cache.pods.values(), *cluster.waiting]
     pod = next(pod for pod in pods if pod.key == key)
     return Explainer(cluster.engine, profiles.framework_of).explain(pod)
 
@@ -105,7 +105,7 @@ def test_the_short_answer_is_the_long_one_with_its_nodes_counted() -> None:
         case = make_case(family, seed)
         profiles = profiles_of(case)
         cluster = load(profiles, case["objects"])
-        pods = [*(pod for pod, _ in cluster.engine.core.cache.pods().values()), *cluster.waiting]
+        pods = [*cluster.engine.core.cache.pods.values(), *cluster.waiting]
         for all_reasons in (False, True):
             explainer = Explainer(cluster.engine, profiles.framework_of, all_reasons=all_reasons)
             for pod in pods:
@@ -153,7 +153,7 @@ def test_explaining_changes_no_decision() -> None:
     [waiting] = cluster.waiting
     before = explainer.explain(waiting)
 
-    for pod, _ in list(cluster.engine.core.cache.pods().values()):
+    for pod in list(cluster.engine.core.cache.pods.values()):
         [own] = [n for n in explainer.explain(pod).nodes if n.node == pod.node_name]
         assert own.feasible
 

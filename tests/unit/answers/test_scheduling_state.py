@@ -55,7 +55,7 @@ def test_a_member_with_a_node_says_whether_its_gang_is_whole() -> None:
     driven.run()
     for pod in pods:
         driven.confirm(pod)
-    left = driven.engine.core.cache.get_pod(pods[1].uid)
+    left = driven.engine.core.cache.pods.get(pods[1].uid)
     assert left is not None
     whole = standing(driven, left)
     driven.gone(pods[0])

@@ -47,7 +47,7 @@ class Cluster:
         )
 
     def some(self, *states: PodState) -> PodInfo | None:
-        found = [pod for pod, state in self.cache.pods().values() if state in states]
+        found = [pod for uid, pod in self.cache.pods.items() if self.cache.state_of(uid) in states]
         return self.random.choice(found) if found else None
 
     def add(self) -> None:
@@ -91,7 +91,7 @@ class Cluster:
 def contents(cache: Cache) -> object:
     """All that a cache holds."""
     nodes = {name: (info.node, dict(info.pods)) for name, info in cache.nodes.items()}
-    return nodes, cache.pods(), len(cache.assumed_pods()), cache.node_count()
+    return nodes, dict(cache.pods), len(cache.assumed_pods()), cache.node_count()
 
 
 def columns(snapshot: Snapshot) -> dict[str, tuple[object, ...]]:
@@ -122,7 +122,7 @@ def test_the_snapshot_equals_one_built_anew(seed: int) -> None:
         for info in cluster.cache.nodes.values():
             if info.node is not None:
                 anew.set_node(info.node)
-        for pod, _ in cluster.cache.pods().values():
+        for pod in cluster.cache.pods.values():
             anew.add_pod(pod)
         rebuilt = Snapshot()
         anew.update_snapshot(rebuilt)
@@ -160,9 +160,9 @@ def test_nothing_is_counted_twice_or_forgotten(seed: int) -> None:
         cluster.step()
         cache = cluster.cache
         placed = [(uid, name) for name, info in cache.nodes.items() for uid in info.pods]
-        assert sorted(placed) == sorted((u, p.node_name) for u, (p, _) in cache.pods().items())
+        assert sorted(placed) == sorted((u, p.node_name) for u, p in cache.pods.items())
         ghosts = [info for info in cache.nodes.values() if info.node is None]
         assert all(info.pods for info in ghosts)
         assert cache.node_count() == len(cache.nodes) - len(ghosts)
-        states = [state for _, state in cache.pods().values()]
+        states = [cache.state_of(uid) for uid in cache.pods]
         assert len(cache.assumed_pods()) == len(states) - states.count(PodState.ADDED)

@@ -417,14 +417,15 @@ class Cluster:
     def check(self) -> None:
         """The engine knows exactly what it was told, and no pod is lost or in two places."""
         core, attempts = self.engine.core, self.engine.attempts
-        cached = core.cache.pods()
+        cached = core.cache.pods
         for uid, pod in self.known.items():
             waits = core.queue.get(uid) is not None
             if pod.node_name:
                 assert not waits, f"{uid} runs and waits"
                 assert attempts.of(uid) is None, f"{uid} runs and is being scheduled"
-                assert cached[uid][1] is PodState.ADDED, f"{uid} runs and is only assumed"
-                assert cached[uid][0].node_name == pod.node_name
+                state = core.cache.state_of(uid)
+                assert state is PodState.ADDED, f"{uid} runs and is only assumed"
+                assert cached[uid].node_name == pod.node_name
             elif pod.spec.scheduler_name == self.profile and not pod.is_terminating:
                 assert waits or attempts.of(uid) is not None, f"{uid} is lost"
         placed = {pod.uid for pod in attempts.assumed()}

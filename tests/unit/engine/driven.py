@@ -121,7 +121,7 @@ class DrivenEngine(EngineUnderTest):
 
     def node_of(self, pod: PodInfo) -> str:
         """Where the cache has a pod."""
-        known = self.engine.core.cache.get_pod(pod.uid)
+        known = self.engine.core.cache.pods.get(pod.uid)
         return "" if known is None else known.node_name
 
     def is_asleep(self, pod: PodInfo) -> bool:
@@ -140,7 +140,9 @@ class DrivenEngine(EngineUnderTest):
         if attempt is not None:
             return attempt.state.value
         core = self.engine.core
-        return self.places().get(pod.key) or ("cache" if core.cache.get_pod(pod.uid) else "nowhere")
+        return self.places().get(pod.key) or (
+            "cache" if core.cache.pods.get(pod.uid) else "nowhere"
+        )
 
     def tick(self, seconds: float = 0.0) -> list[Instruction]:
         """Time passes."""
@@ -175,7 +177,7 @@ class DrivenEngine(EngineUnderTest):
         core = self.engine.core
         core.cache.update_snapshot(core.snapshot)
         used = int(core.snapshot.table.pod_count.sum())
-        assert used == core.cache.pod_count()
+        assert used == len(core.cache.pods)
         return used
 
 

@@ -6,6 +6,7 @@ from typing_extensions import override
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Pod
 from scheduler.api.pods import PodInfo
+from scheduler.kernel.cache import PodState
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import (
     Diagnosis,
@@ -33,7 +34,7 @@ def test_the_way_of_a_pod() -> None:
     assert plugin.diary == [f"P.{point}" for point in WAY]
     assert under_test.told == [("scheduled", "p", "Successfully assigned default/p to n")]
     assert under_test.places() == {}
-    assert under_test.engine.core.cache.is_assumed_pod(pod.uid)
+    assert under_test.engine.core.cache.state_of(pod.uid) is PodState.ASSUMED
     assert under_test.engine.core.queue.counts().in_flight == 0
 
 
@@ -54,7 +55,7 @@ def test_an_error_at_any_point(point: str, answer: Status | Exception, words: st
     reached = [f"P.{p}" for p in WAY[: WAY.index(point) + 1]]
     has_node = WAY.index(point) >= WAY.index("reserve")
     assert plugin.diary == reached + ["P.unreserve"] * has_node
-    assert under_test.engine.core.cache.pod_count() == 0
+    assert len(under_test.engine.core.cache.pods) == 0
     assert under_test.places() == {"default/p": "backoff"}
     event, failed = under_test.told
     assert event[:2] == ("event", "p")
@@ -75,7 +76,7 @@ def test_an_error_at_the_last_point() -> None:
 
     assert plugin.diary == [f"P.{p}" for p in WAY]
     assert under_test.places() == {}
-    assert under_test.engine.core.cache.is_assumed_pod(pod.uid)
+    assert under_test.engine.core.cache.state_of(pod.uid) is PodState.ASSUMED
     assert under_test.told == [("scheduled", "p", "Successfully assigned default/p to n")]
 
 
@@ -87,7 +88,7 @@ def test_a_rejection_at_any_point(point: str) -> None:
 
     under_test.run()
 
-    assert under_test.engine.core.cache.pod_count() == 0
+    assert len(under_test.engine.core.cache.pods) == 0
     assert under_test.places() == {"default/p": "unschedulable"}
     event, failed = under_test.told
     assert "not here" in event[2]
@@ -122,7 +123,7 @@ def test_everything_is_given_back_in_reverse() -> None:
 
     turns = [entry for entry in diary if "reserve" in entry]
     assert turns == ["A.reserve", "B.reserve", "C.unreserve", "B.unreserve", "A.unreserve"]
-    assert under_test.engine.core.cache.pod_count() == 0
+    assert len(under_test.engine.core.cache.pods) == 0
 
 
 def test_the_most_recent_failures_freed_place_is_seen_at_once() -> None:

@@ -101,7 +101,7 @@ class Scene:
             self.handle(ObjectSet("resourceclaims", free))
 
     def pod(self, name: str) -> PodInfo:
-        found = self.engine.core.cache.get_pod(name)
+        found = self.engine.core.cache.pods.get(name)
         assert found is not None
         return found
 

@@ -29,7 +29,7 @@ class Stepping(Gangs):
 
     def steps(self, count: int) -> None:
         """So many steps after the one that pops the members; the group is still under way."""
-        while self.engine.scheduler.waking.has_more:
+        while self.engine.scheduler.waking.asleep:
             self.handle(Decide())
         for _ in range(1 + count):
             self.handle(Decide())

@@ -82,7 +82,7 @@ def engine(*plugins: Any) -> tuple[DrivenEngine, Diary]:
 
 def places(driven: DrivenEngine) -> dict[str, str]:
     """Where the cache has everybody, assumed pods included."""
-    return {uid: pod.node_name for uid, (pod, _) in driven.engine.core.cache.pods().items()}
+    return {uid: pod.node_name for uid, pod in driven.engine.core.cache.pods.items()}
 
 
 def test_a_pod_from_its_creation_to_its_end() -> None:

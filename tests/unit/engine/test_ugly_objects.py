@@ -101,7 +101,7 @@ def check(world: World) -> None:
     world.delete_all()
     world.engine.validate()
     assert not world.reports
-    assert world.engine.core.cache.pod_count() == 0
+    assert len(world.engine.core.cache.pods) == 0
 
 
 def test_every_watched_kind_is_among_them() -> None:

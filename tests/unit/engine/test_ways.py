@@ -7,6 +7,7 @@ import pytest
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
+from scheduler.kernel.cache import PodState
 from scheduler.kernel.engine import AttemptState
 from scheduler.kernel.engine.algorithm import SchedulingAlgorithm
 from scheduler.kernel.engine.binding_cycle import ASK_AGAIN_SECONDS, CONFIRM_SECONDS, MAX_QUESTIONS
@@ -349,7 +350,7 @@ def test_post_bind_that_raises_undoes_nothing() -> None:
     assert (report.message, report.pod) == ("PostBind failed", "default/p")
     assert "webhook down" in report.problem
     assert "P.unreserve" not in plugin.diary
-    assert under_test.engine.core.cache.is_assumed_pod(pod.uid)
+    assert under_test.engine.core.cache.state_of(pod.uid) is PodState.ASSUMED
     assert under_test.places() == {}
 
 
@@ -370,7 +371,7 @@ def test_the_watch_is_faster_than_the_answer(state: AttemptState) -> None:
     assert hears.pods == ["p"]
     assert driven.stage(pod) == "cache"
     assert driven.notes == [SCHEDULED]
-    assert not driven.engine.core.cache.is_assumed_pod(pod.uid)
+    assert driven.engine.core.cache.state_of(pod.uid) is not PodState.ASSUMED
 
 
 @in_every_state

@@ -196,7 +196,7 @@ class History:
         return f"n{self.draw.randint(0, 12)}"
 
     def some_running_pod(self) -> PodInfo | None:
-        pods = [pod for pod, _ in self.cache.pods().values()]
+        pods = list(self.cache.pods.values())
         return self.draw.pick(pods) if pods else None
 
     def fresh_snapshot(self) -> Snapshot:
@@ -207,7 +207,7 @@ class History:
         for info in self.cache.nodes.values():
             if info.node is not None:
                 cache.set_node(info.node)
-        for pod, _ in self.cache.pods().values():
+        for pod in self.cache.pods.values():
             cache.add_pod(pod)
         cache.update_snapshot(snapshot)
         return snapshot

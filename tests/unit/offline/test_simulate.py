@@ -37,7 +37,7 @@ def outcome(*objects: Manifest, profiles: Profiles | None = None) -> dict[str, t
     text = json.dumps({"kind": "List", "items": objects})
     cluster = profiles.load(objects_from_documents(documents_from_text(text, "test")))
     placements: tuple[Placement, ...] = simulate(cluster).placements
-    running = {pod.key: pod.node_name for pod, _ in cluster.engine.core.cache.pods().values()}
+    running = {pod.key: pod.node_name for pod in cluster.engine.core.cache.pods.values()}
     assert {p.pod: p.node for p in placements if p.node}.items() <= running.items()
     return {p.pod.removeprefix("default/"): (p.node, p.message) for p in placements}
 
@@ -248,5 +248,5 @@ def test_the_less_important_make_room() -> None:
     placements = simulate(cluster).placements
 
     assert placements == (Placement("default/vip", "n", victims=("default/low",)),)
-    left = {pod.name for pod, _ in cluster.engine.core.cache.pods().values()}
+    left = {pod.name for pod in cluster.engine.core.cache.pods.values()}
     assert left == {"mid", "vip"}

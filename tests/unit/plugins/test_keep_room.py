@@ -68,7 +68,7 @@ def test_small_pods_do_not_overtake_a_big_one_for_ever(after: int | None, stage:
         busy.tick(11.0)
         busy.replace(small.pop(0), f"next-{i}")
         core = busy.engine.core
-        known = core.cache.get_pod(f"default/next-{i}")
+        known = core.cache.pods.get(f"default/next-{i}")
         if known is not None:
             busy.set(known)
             small.append(known)

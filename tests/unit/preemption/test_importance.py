@@ -29,7 +29,7 @@ class History:
     def step(self) -> None:
         """One thing happens."""
         draw, cache = self.draw, self.cache
-        known = [pod for pod, _ in cache.pods().values()]
+        known = list(cache.pods.values())
         what = draw.choice(("come", "come", "come", "go", "start", "node"))
         if what == "node":
             name = draw.choice(NAMES)
@@ -120,9 +120,7 @@ def test_a_fork_is_another_cluster() -> None:
         history.step()
     history.cache.update_snapshot(history.snapshot)
     [*pods] = [
-        pod
-        for pod, _ in history.cache.pods().values()
-        if pod.node_name in history.snapshot.table.row_of
+        pod for pod in history.cache.pods.values() if pod.node_name in history.snapshot.table.row_of
     ]
 
     for gone in pods[:5]:

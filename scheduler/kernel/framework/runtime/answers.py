@@ -86,7 +86,7 @@ def status_of(codes: Codes, plugin: str) -> Check[Status]:
     """A check for a status; a rejection is the plugin's."""
 
     def check(answer: Any, _: Args) -> Status:
-        said = status(answer, codes)
+        said = SUCCESS if answer is SUCCESS else status(answer, codes)
         return said if said.code in OK_OR_SKIP else said.by(plugin)
 
     return check

@@ -133,7 +133,7 @@ def view_of(
     core.catch_up()
     binds, arrivals = rates.per_second(now)
     return View(
-        core.cache.pod_count(),
+        len(core.cache.pods),
         _queue(core.queue) if decides else _by_condition(core.queue),
         len(core.cache.assumed_pods()),
         binds,
