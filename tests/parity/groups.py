@@ -136,7 +136,7 @@ class Trial(Driving):
         self._keys = {pod.uid: pod.key for pod in cluster.waiting}
         self._waiting = {pod.uid: pod for pod in cluster.waiting}
         pods = cluster.engine.core.cache.pods.values()
-        self._terminating = {pod.key for pod, _ in pods if pod.is_terminating}
+        self._terminating = {pod.key for pod in pods if pod.is_terminating}
         self._texts: set[str] = set()
         self._members = {pod.uid for pod in cluster.waiting if pod.group_name}
         self._groups = {pod.key: pod for pod in cluster.waiting if pod.group_name}
