@@ -30,8 +30,8 @@ from scheduler.tools.offline.cluster import Profiles
 Handle: TypeAlias = Callable[[Event, float], Sequence[Instruction]]
 
 _PODS_PER_NODE: Final = 6
-_LARGE: Final = (50_000, 10)
-"""From so many nodes on, so many pods on each."""
+_LARGE: Final = ((130_000, 8), (50_000, 10))
+"""From so many nodes on, so many pods on each: 1,040,000 and 500,000."""
 WARM_UP: Final = 100
 """Decisions that do not count: the first of a class looks at every node."""
 TURN: Final = 100
@@ -50,7 +50,7 @@ HEADER: Final = Header(
 
 
 class Timed:
-    """An engine with a cluster where six (ten) pods run on each node already, and pods to come.
+    """An engine with a cluster where six (eight, ten) pods run on each node, and pods to come.
 
     The engine is told what a daemon tells it, one pod after the other: the pod, Decide, Bound, and
     the pod on its node. It waits for nothing, so it is timed by the CPU time of this thread: what
@@ -70,7 +70,7 @@ class Timed:
         take_outcome: TakeOutcome | None = None,
         log: EventLog | None = None,
     ) -> None:
-        per_node = _LARGE[1] if node_count >= _LARGE[0] else _PODS_PER_NODE
+        per_node = next((each for nodes, each in _LARGE if node_count >= nodes), _PODS_PER_NODE)
         self.running = running = node_count * per_node
         nodes = objects.nodes_of(workload.nodes, node_count)
         names = [node["metadata"]["name"] for node in nodes]
