@@ -249,7 +249,7 @@ FOUND: Final = (
     ),
     Undone(
         "hints over very many label sets are asked in one step",
-        "scheduler/kernel/queue/requeue_passes.py",
+        "scheduler/kernel/queue/waking.py",
         "QUESTIONS_AT_ONCE: Final = 256",
         "QUESTIONS_AT_ONCE: Final = 1_000_000",
         "tests/unit/queue/test_equals.py::test_very_many_groups_are_woken_bit_by_bit",
@@ -296,7 +296,7 @@ FOUND: Final = (
     ),
     Undone(
         "a change of a pod hides it from the round under way",
-        "scheduler/kernel/queue/requeue_passes.py",
+        "scheduler/kernel/queue/waking.py",
         "            self._due[group] = None\n",
         "            pass\n",
         "tests/unit/queue/test_equals.py::test_a_change_of_a_pod_does_not_hide_it_from_the_round",

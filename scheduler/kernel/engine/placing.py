@@ -11,7 +11,6 @@ from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import failed_scheduling, failure_of
 from scheduler.kernel.engine.outcome import choice_of
-from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import PostFilterResult
 from scheduler.kernel.framework.runtime import AttemptDiagnosis
@@ -22,10 +21,9 @@ from scheduler.kernel.framework.types import Failure
 class Placing:
     """The steps of a scheduling cycle that do not ask where the pod came from."""
 
-    def __init__(self, core: EngineState, attempts: Attempts, failures: FailureHandler) -> None:
+    def __init__(self, core: EngineState, attempts: Attempts) -> None:
         self._core = core
         self._attempts = attempts
-        self._failures = failures
 
     def skips(self, pod: PodInfo) -> bool:
         """End the attempt of a pod that needs no node any more, or has one already."""
@@ -89,7 +87,8 @@ class Placing:
         if core.extenders.all:
             self._attempts.extender_calls.forget(attempt)
         core.cache.assume_pod(pod)
-        self._failures.tell_states(core.states.reserved, pod)
+        for problem in core.states.reserved(pod):
+            core.report("Plugin failed", pod.key, problem)
         core.queue.found_place(pod.uid)
 
     def reserve(self, attempt: Attempt) -> tuple[Status, dict[str, float]]:

@@ -58,7 +58,7 @@ class Scheduler:
         self._extender_calls = attempts.extender_calls
         self._failures = failures
         self._binding = binding
-        self._placing = placing = Placing(core, attempts, failures)
+        self._placing = placing = Placing(core, attempts)
         self.room_keeper = keeper = RoomKeeper(core, executor)
         self.group_cycle = PodGroupCycle(
             core, attempts, failures, binding, placing, executor, keeper

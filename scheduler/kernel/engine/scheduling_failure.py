@@ -24,7 +24,6 @@ from scheduler.kernel.engine.failure import failed_scheduling, status_patch
 from scheduler.kernel.engine.instructions import Cancel, LogError
 from scheduler.kernel.engine.outcome import outcome_of
 from scheduler.kernel.framework.events import ASSIGNED_POD_DELETE
-from scheduler.kernel.framework.runtime import PluginError
 from scheduler.kernel.framework.status import Code
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.queue import PUT_LAST_SECONDS
@@ -116,7 +115,8 @@ class FailureHandler:
         for problem in failures:
             self._core.report("Unreserve failed", pod.key, problem)
         self._core.out.extend(writes)
-        self.tell_states(self._core.states.unreserved, pod)
+        for problem in self._core.states.unreserved(pod):
+            self._core.report("Plugin failed", pod.key, problem)
 
     def _free(self, attempt: Attempt, *, freed: bool) -> None:
         """Room that others waited for is there again."""
@@ -181,11 +181,6 @@ class FailureHandler:
         except Exception as problem:  # noqa: BLE001 - see above
             core.take_outcome = None
             core.report(OUTCOMES_END, queued.pod_info.key, problem)
-
-    def tell_states(self, tell: Callable[[PodInfo], list[PluginError]], pod: PodInfo) -> None:
-        """Tell the shared states of plugins what is reserved for a pod, or no more."""
-        for problem in tell(pod):
-            self._core.report("Plugin failed", pod.key, problem)
 
     def end_waiting(self, uid: str, code: Code) -> None:
         """Permit holds a pod no longer."""

@@ -99,6 +99,11 @@ class ActiveQueue(PodHeap):
         """What is wrong, in words."""
         if set(self) != set(self._by_failures):
             yield "active pods have turns without importance, or importance without turns"
+        for queued in self:
+            if queued.is_gated:
+                yield f"gated pod {queued.pod_info.uid} is active"
+            if queued.initial_attempt_timestamp is None:
+                yield f"pod {queued.pod_info.uid} is active without having become ready"
 
     def _weigh(self) -> None:
         if self._turns >= _REMEMBERED_TURNS:

@@ -64,10 +64,6 @@ class BackoffQueue:
         """The pod with this UID, or None."""
         return self._rejected.get(uid) or self._failed.get(uid)
 
-    def has_failed(self, uid: str) -> bool:
-        """Whether the pod must not be popped early, as it met an error or its attempt was long."""
-        return uid in self._failed
-
     def in_order(self) -> list[QueuedPodInfo]:
         """The pods, rejected ones first, each kind in the order in which it will be released."""
         return self._rejected.in_order() + self._failed.in_order()
@@ -119,6 +115,17 @@ class BackoffQueue:
             while (first := heap.first()) is not None and first.backoff_expiration < now:
                 heap.pop()
                 yield first
+
+    def validate(self) -> Iterator[str]:
+        """What is wrong, in words."""
+        for queued in self:
+            uid = queued.pod_info.uid
+            if queued.is_gated:
+                yield f"gated pod {uid} is in back-off"
+            if queued.backoff_expiration != self.expiration(queued):
+                yield f"pod {uid} has a back-off that does not follow from its failures"
+            if (uid in self._failed) == queued.may_come_early:
+                yield f"pod {uid} is in the wrong kind of back-off"
 
 
 def _window(seconds: float) -> float:

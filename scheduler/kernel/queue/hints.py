@@ -122,31 +122,20 @@ class QueueingHints:
         registered = () if known is None else known.events.get(plugin, ())
         return tuple(dict.fromkeys(each.event.label for each in registered))
 
-    def strategy(
-        self,
-        pod: PodInfo,
-        unschedulable_plugins: frozenset[str],
-        pending_plugins: frozenset[str],
-        observed: ObservedEvent,
-    ) -> QueueingStrategy:
-        """What the event does to a pod that these plugins rejected."""
+    def strategy(self, queued: QueuedPodInfo, observed: ObservedEvent) -> QueueingStrategy:
+        """What the event does to a rejected pod."""
+        pod, pending = queued.pod_info, queued.pending_plugins
         if observed.interest.is_wildcard:
             # An object given with such an event is the one pod it is meant for.
             is_meant = observed.new is None or observed.pod_uid == pod.uid
             return QueueingStrategy.AFTER_BACKOFF if is_meant else QueueingStrategy.SKIP
         hints = observed.interest.of(pod.spec.scheduler_name).hints
-        if any(self._says_queue(p, hints[p], pod, observed) for p in pending_plugins if p in hints):
+        if any(self._says_queue(p, hints[p], pod, observed) for p in pending if p in hints):
             return QueueingStrategy.IMMEDIATELY
-        rejectors = unschedulable_plugins - pending_plugins
+        rejectors = queued.unschedulable_plugins - pending
         if any(self._says_queue(p, hints[p], pod, observed) for p in rejectors if p in hints):
             return QueueingStrategy.AFTER_BACKOFF
         return QueueingStrategy.SKIP
-
-    def strategy_for(self, queued: QueuedPodInfo, observed: ObservedEvent) -> QueueingStrategy:
-        """What the event does to a rejected pod."""
-        return self.strategy(
-            queued.pod_info, queued.unschedulable_plugins, queued.pending_plugins, observed
-        )
 
     def strategy_after_attempt(
         self, queued: QueuedPodInfo, events: Iterable[ObservedEvent] | None
@@ -164,7 +153,7 @@ class QueueingHints:
         )
         strategy = QueueingStrategy.SKIP
         for observed in events:
-            strategy = max(strategy, self.strategy_for(queued, observed))
+            strategy = max(strategy, self.strategy(queued, observed))
             if strategy is strongest:
                 break
         return strategy

@@ -10,6 +10,7 @@ from typing import Final
 
 from scheduler.api.pods import PodInfo
 from scheduler.clock import MonotonicClock
+from scheduler.errors import SchedulerError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.queue.active import ActiveQueue
@@ -35,12 +36,15 @@ from scheduler.kernel.queue.settings import (
     QueueSettings,
 )
 from scheduler.kernel.queue.unschedulable_pods import UnschedulablePods
-from scheduler.kernel.queue.validation import validate_queue
 from scheduler.kernel.queue.waking import Waking
 from scheduler.observability.queue_metrics import QueueMetrics
 
 PUT_LAST_SECONDS: Final = 300.0
 """A pod with slow decisions goes after all other pods for this long."""
+
+
+class QueueInvariantError(SchedulerError):
+    """The queue contradicts itself; a programming error."""
 
 
 class QueuedPods:
@@ -139,7 +143,10 @@ class QueuedPods:
         """Whether `pop` has a pod, or something to do."""
         is_ready = len(self._active) > 0 or self._backoff.has_early
         return (
-            is_ready or self._waking.has_more or self._moves.is_flushing or bool(self._readmission)
+            is_ready
+            or self._waking.has_more
+            or self._moves.is_flushing
+            or bool(self._readmission.sources)
         )
 
     def is_in_flight(self, uid: str) -> bool:
@@ -188,15 +195,22 @@ class QueuedPods:
 
         Cost: O(pods).
         """
-        validate_queue(
+        places = (
             self._active,
             self._backoff,
             self._unschedulable,
             self._in_flight,
             self._readmission,
-            self.nominator,
-            self._known,
         )
+        pods = [queued for place in places for queued in place]
+        counts = Counter(queued.pod_info.uid for queued in pods)
+        problems = [f"pod {uid} is in {n} places" for uid, n in counts.items() if n > 1]
+        if self._known != {queued.pod_info.uid: queued for queued in pods}:
+            problems.append("the pods that are known are not those that wait or are in flight")
+        for part in (*places[:4], self.nominator):
+            problems.extend(part.validate())
+        if problems:
+            raise QueueInvariantError("; ".join(problems))
 
     def valid_rejection(
         self, queued: QueuedPodInfo, version: Callable[[], tuple[int, ...]]

@@ -46,7 +46,7 @@ class Readmission:
     """The pods of former queues, in the order in which they came there.
 
     Attributes:
-        sources: these queues, maybe some that are empty by now; hardly ever are there any.
+        sources: these queues, as long as they have any; hardly ever are there some.
     """
 
     def __init__(self) -> None:
@@ -54,9 +54,6 @@ class Readmission:
 
     def __len__(self) -> int:
         return sum(source.left for source in self.sources)
-
-    def __bool__(self) -> bool:
-        return bool(self.sources) and len(self) > 0
 
     def __iter__(self) -> Iterator[QueuedPodInfo]:
         return (queued for source in self.sources for queued in source)
@@ -83,14 +80,18 @@ class Readmission:
             queued = source.get(uid)
             if queued is not None:
                 source.take(uid)
+                if not source.left:
+                    self.sources.remove(source)
                 return queued, source.strategy
         return None
 
     def some(self, most: int) -> Iterable[tuple[QueuedPodInfo, QueueingStrategy]]:
         """Take out the first pods, so many at most."""
         for _ in range(most):
-            while self.sources and not self.sources[0].left:
-                self.sources.popleft()
             if not self.sources:
                 return
-            yield self.sources[0].take_next(), self.sources[0].strategy
+            source = self.sources[0]
+            queued = source.take_next()
+            if not source.left:
+                self.sources.popleft()
+            yield queued, source.strategy

@@ -36,7 +36,7 @@ class SchedulingQueue(QueuedPods):
     """Pods that wait for a node.
 
     Invariant: a pod is in exactly one of active, back-off, unschedulable and in flight, from `add`
-    until `delete`, or until `done` without being put back. See `scheduler.kernel.queue.validation`.
+    until `delete`, or until `done` without being put back. See `validate`.
     """
 
     def configure(
@@ -203,9 +203,9 @@ class SchedulingQueue(QueuedPods):
         pod, unless their last attempt took long. The caller ends the attempt with `done` or
         `add_unschedulable_if_not_present`.
         """
-        if self._readmission:
+        if self._readmission.sources:
             self._readmit_some()
-            if self._readmission:
+            if self._readmission.sources:
                 return None
         self._waking.some()
         queued = self._moves.pop()
@@ -216,7 +216,7 @@ class SchedulingQueue(QueuedPods):
 
         None also while pods are due to be woken: `pop` does that.
         """
-        if self._waking.has_more or self._moves.is_flushing or self._readmission:
+        if self._waking.has_more or self._moves.is_flushing or self._readmission.sources:
             return None
         first = self._active.first()
         if first is None or first.pod_info.kind is not pod.kind:

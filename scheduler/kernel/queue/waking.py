@@ -1,15 +1,18 @@
 """How rejected pods are woken: by events, by time, and by one probe for all that are equivalent.
 
 Source: kubernetes pkg/scheduler/backend/queue/scheduling_queue.go MoveAllToActiveOrBackoffQueue,
-flushUnschedulablePodsLeftover v1.36. Differs: an event is noted, and pods are asked about it some
-at a time; see `scheduler.kernel.queue.requeue_passes`.
+movePodsToActiveOrBackoffQueue, flushUnschedulablePodsLeftover v1.36. Differs: an event is noted,
+and pods are asked about it some at a time, equivalent ones once.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable
-from typing import TypeAlias
+from itertools import chain, islice
+from typing import Final, TypeAlias
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.events import (
+    UNSCHEDULABLE_TIMEOUT,
     UNSCHEDULED_POD_UPDATE,
     ClusterEvent,
     EventResource,
@@ -17,12 +20,14 @@ from scheduler.kernel.framework.events import (
 from scheduler.kernel.framework.property_changes import pod_scheduling_properties_change
 from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.queue.dump import UNSCHEDULABLE
-from scheduler.kernel.queue.equivalent_pods import ProbeEvent, Wake
-from scheduler.kernel.queue.hints import QueueingHints, QueueingStrategy
+from scheduler.kernel.queue.equivalent_pods import EquivalentPods, ProbeEvent, Wake
+from scheduler.kernel.queue.hints import Interest, QueueingHints, QueueingStrategy
 from scheduler.kernel.queue.in_flight import InFlightPods
-from scheduler.kernel.queue.pending_events import PendingEvent, Step
-from scheduler.kernel.queue.requeue_passes import RequeuePasses
+from scheduler.kernel.queue.pending_events import PendingEvent, PendingEvents, RequeuePass, Step
 from scheduler.kernel.queue.unschedulable_pods import UnschedulablePods
+
+QUESTIONS_AT_ONCE: Final = 256
+"""So many times waiting pods are asked at once what an event means to them: some 5 ms."""
 
 Requeue: TypeAlias = Callable[[str, QueuedPodInfo, QueueingStrategy, str], str]
 """Puts a pod, by UID, that is in no queue where it belongs; gives where that is."""
@@ -32,7 +37,7 @@ class Waking:
     """Tells which of the rejected pods are tried again, and has them put back.
 
     Attributes:
-        passes: what has happened, and how far pods have been asked about it.
+        pending: what has happened that the pass under way is not about.
     """
 
     def __init__(
@@ -46,12 +51,17 @@ class Waking:
         self._unschedulable = unschedulable
         self._in_flight = in_flight
         self._requeue = requeue
-        self.passes = RequeuePasses(hints, unschedulable)
+        self.pending = PendingEvents()
+        self._pass: RequeuePass | None = None
+        self._due: OrderedDict[EquivalentPods, None] = OrderedDict()
+        """The pods that the pass under way is still to come to, in this order."""
+        self._late: dict[EquivalentPods, list[str]] = {}
+        """Of these the ones that have waited too long."""
 
     @property
     def has_more(self) -> bool:
         """Whether `some` has something to do."""
-        return self.passes.has_more
+        return self._pass is not None or bool(self.pending)
 
     def observe(
         self,
@@ -70,20 +80,33 @@ class Waking:
         if not (observed.interest.exists or is_about_node):
             return
         if is_about_node or len(self._unschedulable):
-            self.passes.note(PendingEvent(observed, max_priority, but))
-            if not self.passes.is_under_way:
+            # A note is all that it costs, however many pods wait.
+            offers = self._unschedulable.offers_of(observed)
+            self.pending.add(PendingEvent(observed, max_priority, but), offers)
+            if self._pass is None:
                 self.some()
         self._in_flight.record(observed)
 
     def note_time(self, now: float) -> None:
         """Wake the pods that have waited too long."""
-        if self.passes.note_time(now) and not self.passes.is_under_way:
-            self.some()
+        if self._unschedulable.deadlines.has_before(now):
+            self.pending.late = now, self._hints.interest_in(UNSCHEDULABLE_TIMEOUT)
+            if self._pass is None:
+                self.some()
 
     def some(self) -> None:
         """Wake pods that something may have helped; where many different ones wait, not yet all."""
-        for queued, wake in self.passes.some():
-            self._send(queued, wake)
+        if self._pass is None:
+            if not self.pending:
+                return
+            pending, self.pending = self.pending, PendingEvents()
+            self._begin(pending)
+            self._pass = self._going_on(pending)
+        for step in islice(self._pass, QUESTIONS_AT_ONCE):
+            if step is not None and step[0].pod_info.uid in self._unschedulable:
+                self._send(*step)
+        if not self._due:
+            self._pass = None
 
     def update(self, queued: QueuedPodInfo, old: PodInfo, new: PodInfo) -> None:
         """Take over a newer version of a pod, and wake it if the change may help it."""
@@ -91,20 +114,32 @@ class Waking:
         uid, strategy, label = new.uid, QueueingStrategy.SKIP, UNSCHEDULED_POD_UPDATE.label
         for event in pod_scheduling_properties_change(old, new):
             observed = self._hints.observe(event, old, new)
-            answer = self._hints.strategy_for(queued, observed)
+            answer = self._hints.strategy(queued, observed)
             if answer > strategy:
                 strategy, label = answer, observed.interest.label
         if strategy is QueueingStrategy.SKIP:
             self.refile(uid)
             return
-        is_due = self.passes.is_due(uid)
+        is_due = self._is_due(uid)
         self._unschedulable.remove(uid)
         if self._requeue(uid, queued, strategy, label) == UNSCHEDULABLE and is_due:
-            self.passes.make_due(uid)
+            self._make_due(uid)
 
     def refile(self, uid: str) -> None:
-        """Move a pod that changed to its equivalents."""
-        self.passes.refile(uid)
+        """Move a pod that changed to its equivalents; the pass under way comes to it there."""
+        is_due = self._is_due(uid)
+        if self._unschedulable.refile(uid) and is_due:
+            self._make_due(uid)
+
+    def _is_due(self, uid: str) -> bool:
+        """Whether the pass under way is still to come to a pod."""
+        return self._unschedulable.equivalent_of(uid) in self._due
+
+    def _make_due(self, uid: str) -> None:
+        """Let the pass under way come to a pod, to which it would have come elsewhere."""
+        group = self._unschedulable.equivalent_of(uid)
+        if group is not None:
+            self._due[group] = None
 
     def end_probe(self, uid: str, event: ProbeEvent = ProbeEvent.LEAVE) -> None:
         """Take note of what became of a pod, which may be a probe; another one may follow."""
@@ -126,3 +161,114 @@ class Waking:
             if wake.late_before is not None and not queued.gate_failed:
                 self._unschedulable.extend_deadline(uid, wake.late_before)
             step = self._unschedulable.end_probe(uid, ProbeEvent.LEAVE)
+
+    # --- a pass -----------------------------------------------------------------------------------
+
+    def _begin(self, pending: PendingEvents) -> None:
+        """Find the pods that are to be asked.
+
+        Cost: O(different pods with a rejector that registered for what happened).
+        """
+        unschedulable = self._unschedulable
+        interests = [sort.interest for sort in pending.sorts.values()]
+        self._late = {} if pending.late is None else unschedulable.late(pending.late[0])
+        if any(interest.is_wildcard for interest in interests):
+            self._due = OrderedDict.fromkeys(unschedulable.all_equivalent())
+            return
+        found = [
+            self._late,
+            *(
+                unschedulable.that_fit(resource, amount)
+                for resource, (amount, _) in pending.offered.items()
+            ),
+            *(
+                unschedulable.rejected_by(profile, plugin)
+                for interest in interests
+                for profile, registered in interest.by_profile.items()
+                for plugin in registered.hints
+            ),
+        ]
+        self._due = OrderedDict.fromkeys(chain.from_iterable(found))
+
+    def _going_on(self, pending: PendingEvents) -> RequeuePass:
+        """The pods that are woken; one may be gone, if the pass rested for a while."""
+        while self._due:
+            group = next(iter(self._due))
+            yield None
+            if group.members:
+                yield from self._woken(group, pending)
+            del self._due[group]
+
+    def _woken(self, group: EquivalentPods, pending: PendingEvents) -> RequeuePass:
+        helped_by = "" if group.gating_plugin else pending.helps(group.key.excess)
+        if helped_by:
+            yield from _outright(group, helped_by)
+        for sort in pending.sorts.values():
+            if not group.may_wake(sort.interest):
+                continue
+            if sort.too_many:
+                yield from _outright(group, sort.interest.label)
+                continue
+            for happened in sort.happened:
+                if happened.max_priority is None or group.priority <= happened.max_priority:
+                    yield from self._woken_by(group, happened)
+        if pending.late is not None and group in self._late:
+            yield from self._expired(group, *pending.late)
+
+    def _expired(self, group: EquivalentPods, limit: float, interest: Interest) -> RequeuePass:
+        """The pods past their deadline; of equivalent pods, one as a probe.
+
+        Pods that wait for nodes get another deadline until nodes change. Gated pods get another
+        one unless their gate has failed or has registered for this event.
+        """
+        wake = Wake(QueueingStrategy.AFTER_BACKOFF, interest.label, limit)
+        has_time = self._unschedulable.waits_for_nodes(group) or not group.may_wake(interest)
+        for uid in self._late[group]:
+            queued = group.members.get(uid)
+            if queued is None:
+                continue
+            if has_time and not queued.gate_failed:
+                self._unschedulable.extend_deadline(uid, limit)
+                yield None
+            elif group.probe:
+                return
+            else:
+                yield queued, wake
+
+    def _woken_by(self, group: EquivalentPods, happened: PendingEvent) -> RequeuePass:
+        """Ask once for equivalent pods, and on its own for a pod that the event happened to."""
+        observed, but = happened.observed, happened.but
+        label, subject_uid = observed.interest.label, observed.pod_uid
+        alone = not observed.interest.of(group.profile).asked_per_pod.isdisjoint(group.rejectors)
+        has_subject = subject_uid in group.members
+        is_each = alone or has_subject
+        shared: QueueingStrategy | None = None
+        for queued in list(group.members.values()) if is_each else _to_send(group, but):
+            uid = queued.pod_info.uid
+            if uid == subject_uid or alone:
+                strategy = self._hints.strategy(queued, observed)
+            else:
+                if shared is None:
+                    shared = self._hints.strategy(queued, observed)
+                strategy = shared
+            is_woken = strategy is not QueueingStrategy.SKIP and uid != but
+            yield (queued, Wake(strategy, label)) if is_woken else None
+            if shared is QueueingStrategy.SKIP and not is_each:
+                return
+
+
+def _outright(group: EquivalentPods, label: str) -> list[Step]:
+    """Wake pods without asking; of equivalent ones a probe."""
+    is_pending = bool(group.key.pending_plugins)
+    wake = Wake(
+        QueueingStrategy.IMMEDIATELY if is_pending else QueueingStrategy.AFTER_BACKOFF, label
+    )
+    return [(queued, wake) for queued in _to_send(group, "")]
+
+
+def _to_send(group: EquivalentPods, but: str) -> list[QueuedPodInfo]:
+    """The pods that are to be tried; none while a probe is on its way."""
+    if group.probe:
+        return []
+    members = (queued for uid, queued in group.members.items() if uid != but)
+    return list(islice(members, 1 if group.key.shares else None))

@@ -96,7 +96,7 @@ def test_nobody_waits_who_fits(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
     With some seeds so little is asked at once that rounds are under way most of the time.
     """
     if seed % 3 == 0:
-        monkeypatch.setattr("scheduler.kernel.queue.requeue_passes.QUESTIONS_AT_ONCE", 2)
+        monkeypatch.setattr("scheduler.kernel.queue.waking.QUESTIONS_AT_ONCE", 2)
     world = World(seed)
     waited = 0
     for number in range(STEPS):

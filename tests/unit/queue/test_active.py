@@ -18,6 +18,7 @@ class Turns:
         self.clock.advance(0.001)
         queued = QueuedPodInfo(make_pod_info(name, priority=priority), self.clock.now)
         queued.unschedulable_count = failures
+        queued.initial_attempt_timestamp = queued.timestamp
         self.active.push(queued.pod_info.uid, queued, by_priority(queued))
         assert not list(self.active.validate())
 

@@ -353,7 +353,7 @@ def test_nodes_that_come_in_a_row_cost_a_note_each() -> None:
     for cpu in ("4", "8", "4") * 20:
         node = make_node("n", allocatable={"cpu": cpu})
         queue.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, node)
-    noted = queue.queue._waking.passes.pending
+    noted = queue.queue._waking.pending
     at_once = len(queue.active())
     for _ in range(10):
         queue.queue.flush_backoff_completed()
