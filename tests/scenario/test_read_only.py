@@ -22,6 +22,7 @@ import yaml
 from tests.scenario.test_what_if_of_daemons import kubeconfig
 from tests.scenario.world import LIMIT_SECONDS, World, node_object, play, pod_object
 from tests.support.extender import FakeExtender, names_of
+from tests.support.forked import Outcome, outcomes, words_of
 from tests.support.pki import Authority
 from tests.support.pod_rights import HOSTNAME, UID, in_pod, is_possible
 
@@ -77,10 +78,9 @@ def tmp_path() -> Iterator[Path]:
         yield folder
 
 
-@pytest.fixture
-def objects(tmp_path: Path) -> Path:
+def cluster_in(folder: Path) -> Path:
     """A cluster as a file."""
-    path = tmp_path / "cluster.yaml"
+    path = folder / "cluster.yaml"
     listed = [node_object("n0"), pod_object("p", cpu="1"), pod_object("huge", cpu="99")]
     path.write_text(yaml.safe_dump_all(listed))
     return path
@@ -110,36 +110,56 @@ def test_nothing_can_be_written_there() -> None:
 # --- what ends by itself --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("explain", "-f"),
-        ("simulate", "-f"),
-        ("what-if", "--drain=n0", "-f"),
-        ("capacity", "--like=p", "-f"),
-    ],
-    ids=lambda words: words[0],
-)
-def test_commands_over_files(objects: Path, arguments: tuple[str, ...]) -> None:
+OVER_FILES = {
+    "explain": ("explain",),
+    "simulate": ("simulate",),
+    "what-if": ("what-if", "--drain=n0"),
+    "capacity": ("capacity", "--like=p"),
+}
+ABOUT_THEMSELVES = {
+    "config": ("config",),
+    "version": ("version",),
+    "help": ("help", "run"),
+    "top": ("top", "-h"),
+}
+
+
+@pytest.fixture(scope="module")
+def ended() -> dict[str, Outcome]:
+    """How each command ended that needs no cluster."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        folder.chmod(0o755)
+        file = ("-f", str(cluster_in(folder)), "-o", "json")
+        over_files = {name: (*words, *file) for name, words in OVER_FILES.items()}
+        starts = over_files | ABOUT_THEMSELVES | {"nothing": ("explain", "p")}
+        # Threads of a library would not survive the fork.
+        status, out, err = outcome(*words_of(starts), OPENBLAS_NUM_THREADS="1")
+    assert status == 0, err
+    return outcomes(out)
+
+
+@pytest.mark.parametrize("command", OVER_FILES)
+def test_commands_over_files(ended: dict[str, Outcome], command: str) -> None:
     """They read and answer."""
-    _, out, err = outcome(*WORDS, *arguments, str(objects), "-o", "json")
+    _, out, err = ended[command]
 
     assert json.loads(out)
     assert err == ""
 
 
-@pytest.mark.parametrize("arguments", [("config",), ("version",), ("help", "run"), ("top", "-h")])
-def test_commands_about_themselves(arguments: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("command", ABOUT_THEMSELVES)
+def test_commands_about_themselves(ended: dict[str, Outcome], command: str) -> None:
     """They need nothing at all."""
-    status, out, err = outcome(*WORDS, *arguments)
+    status, out, err = ended[command]
 
     assert (status, err) == (0, "")
     assert out
 
 
-def test_without_a_kubeconfig_and_a_home() -> None:
+def test_without_a_kubeconfig_and_a_home(ended: dict[str, Outcome]) -> None:
     """What was looked for is said; that nobody has a home here is no crash."""
-    status, out, err = outcome(*WORDS, "explain", "p")
+    status, out, err = ended["nothing"]
 
     assert (status, out) == (2, "")
     assert err.startswith("stowage explain: no API server given: expected --kubeconfig FILE")

@@ -1,4 +1,4 @@
-"""What a daemon decided is decided again, in another process, to the last byte."""
+"""What a daemon decided is decided again, to the last byte; in another process as well."""
 
 import asyncio
 import re
@@ -18,13 +18,20 @@ from scheduler.kernel.engine.events import ObjectSet
 from scheduler.kernel.engine.instructions import Instruction
 from scheduler.testing import Cluster, ClusterError
 from tests.scenario.world import BINDINGS, World, play, pod_object
+from tests.support.commands import stowage
 from tests.support.extender import Body, FakeExtender, failing, names_of, scores
 
 MARKER = "do-not-tell"
 
 
-def replay(*arguments: str | Path, hash_seed: str = "1") -> tuple[int, str]:
-    """Run `stowage replay` in a process of its own."""
+def replay(*arguments: str | Path) -> tuple[int, str]:
+    """Run `stowage replay` to the end of a recording."""
+    done = stowage("replay", *arguments)
+    return done.exit_code, done.output
+
+
+def replay_elsewhere(*arguments: str | Path, hash_seed: str = "1") -> tuple[int, str]:
+    """Run it in a process of its own; one that stops early leaves files to the end of a process."""
     done = subprocess.run(
         [sys.executable, "-m", "scheduler", "replay", *map(str, arguments)],
         env={"PYTHONHASHSEED": hash_seed, "PATH": ""},
@@ -96,7 +103,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.mark.parametrize("hash_seed", ["1", "2"])
 def test_another_process_gives_the_same_answers(recorded: list[Path], hash_seed: str) -> None:
     """Whatever the order of its sets."""
-    status, said = replay(*recorded, hash_seed=hash_seed)
+    status, said = replay_elsewhere(*recorded, hash_seed=hash_seed)
 
     assert (status, said.endswith(" events: identical\n")) == (0, True), said
 
@@ -168,7 +175,7 @@ def test_another_seed_is_told_apart(recorded: list[Path], tmp_path: Path) -> Non
     recording = Recording(recorded)
     other = rewritten(recording, tmp_path / "other.recording", seed=recording.header.seed + 1)
 
-    status, said = replay(other)
+    status, said = replay_elsewhere(other)
 
     assert status == 1
     assert said.startswith("different at event ")
@@ -186,7 +193,7 @@ def test_a_missing_event_is_told_apart(recorded: list[Path], tmp_path: Path) -> 
         if isinstance(record.event, ObjectSet) and record.event.kind == "nodes"
     )
 
-    status, said = replay(rewritten(recording, tmp_path / "less.recording", without=node))
+    status, said = replay_elsewhere(rewritten(recording, tmp_path / "less.recording", without=node))
 
     assert status == 1
     assert said.startswith("different at event ")
@@ -213,7 +220,9 @@ def test_a_pod_is_explained_as_of_a_moment(recorded: list[Path]) -> None:
         if b'"name":"large"' in record.answer and b'"Bind"' in record.answer
     )
 
-    before = replay(*recorded, "--at", f"{placed - 0.001}", "--explain", "default/large")
+    moment = f"{placed - 0.001}"
+
+    before = replay_elsewhere(*recorded, "--at", moment, "--explain", "default/large")
     after = replay(*recorded, "--explain", "large")
 
     assert before[0] == after[0] == 0

@@ -1,8 +1,6 @@
 """Many configurations over recordings: the same tables from processes and Dask, cut off or not."""
 
 import json
-import os
-import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from pathlib import Path
@@ -13,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from scheduler.tools.offline.reading import InputError
-from scheduler.tools.sweep import executors
+from scheduler.tools.sweep import dask as with_dask, executors
 from scheduler.tools.sweep.candidates import RECORDED
 from scheduler.tools.sweep.dask import dask
 from scheduler.tools.sweep.directory import SweepDirectory
@@ -23,6 +21,7 @@ from scheduler.tools.sweep.what_if import parse_what_if
 from tests.scenario.test_replaying import contested
 from tests.scenario.world import World, play
 from tests.support.commands import stowage
+from tests.support.deadly import die, die_once
 
 GRID = """
 weights: {NodeResourcesFit: [0, 1, 5]}
@@ -137,9 +136,16 @@ def test_a_configuration_that_is_wrong_fails_alone(recorded: Path, tmp_path: Pat
     ],
 )
 def test_a_wrong_option_has_one_message(
-    recorded: Path, tmp_path: Path, arguments: list[str], told: str
+    recorded: Path,
+    tmp_path: Path,
+    arguments: list[str],
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """And status 2."""
+    # Nothing listens there, however long it is tried.
+    monkeypatch.setattr(with_dask, "CONNECT_SECONDS", 0.1)
+
     said = sweep(recorded, *arguments, "-d", tmp_path / "out", status=2)
 
     assert told in said
@@ -198,16 +204,6 @@ def test_processes_and_dask_give_the_same_table(
     assert tables[0] == tables[1]
 
 
-def _die_once(mark: str, task: Task) -> Result:
-    """The first worker that comes by dies as by SIGKILL; the others work."""
-    try:
-        os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
-    except FileExistsError:
-        return carry_out(task)
-    os.kill(os.getpid(), signal.SIGKILL)
-    raise AssertionError
-
-
 class _Deadly:
     """An executor whose first task kills its worker."""
 
@@ -215,7 +211,7 @@ class _Deadly:
         self._executor, self._mark = executor, str(mark)
 
     def submit(self, _: Callable[[Task], Result], task: Task) -> Any:
-        return self._executor.submit(_die_once, self._mark, task)
+        return self._executor.submit(die_once, self._mark, task)
 
 
 def _deadly(workers: Workers, mark: Path) -> Workers:
@@ -247,16 +243,11 @@ def test_a_worker_that_dies_loses_and_doubles_nothing(
     assert found == sorted(map(carry_out, tasks), key=lambda result: result.task)
 
 
-def _always_die(task: Task) -> Result:
-    os.kill(os.getpid(), signal.SIGKILL)
-    raise AssertionError(task)
-
-
 def test_workers_that_always_die_end_the_sweep(
     recorded: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a message, not for ever."""
-    monkeypatch.setattr(executors, "carry_out", _always_die)
+    monkeypatch.setattr(executors, "carry_out", die)
 
     with pytest.raises(InputError, match="5 runs are left: out of memory"):
         _collect(_tasks(recorded), processes(1))

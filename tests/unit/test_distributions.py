@@ -258,12 +258,13 @@ def test_nothing_in_the_scheduler_names_the_stand_in() -> None:
 def test_what_is_imported_is_declared(package: str, project: str) -> None:
     """What came along with something else today may not tomorrow."""
     provided = packages_distributions()
+    needed = declared(ROOT / project)
     undeclared = {
         (str(module), name)
         for module in map(Path, modules(package))
         for name in imports_of(ROOT / module)
         if name not in {package, OF_EXTRAS.get(".".join(module.with_suffix("").parts))}
-        and not declared(ROOT / project) & set(map(canonicalize_name, provided[name]))
+        and not needed & set(map(canonicalize_name, provided[name]))
     }
 
     assert undeclared == set()

@@ -3,11 +3,15 @@
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor
 from contextlib import contextmanager
+from typing import Final
 
 from distributed import Client, KilledWorker
 
 from scheduler.tools.offline.reading import InputError
 from scheduler.tools.sweep.executors import MAX_VAIN_ROUNDS, Workers
+
+CONNECT_SECONDS: Final = 10
+"""How long a connection may take; a Dask that has just been started may not listen yet."""
 
 
 def dask(address: str) -> Workers:
@@ -16,7 +20,7 @@ def dask(address: str) -> Workers:
     @contextmanager
     def opened() -> Iterator[Executor]:
         try:
-            client = Client(address, timeout=10, set_as_default=False)
+            client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError) as problem:
             raise InputError(f"--dask {address}: {problem}") from problem
         with client, client.get_executor(pure=False, retries=MAX_VAIN_ROUNDS) as executor:
