@@ -199,7 +199,8 @@ def pod_info(pod: Pod) -> PodInfo:
     force_setattr(pod.status, "phase", intern(pod.status.phase))
     if pod.spec.volumes:
         _move_volumes(pod)
-    _drop_unread_conditions(pod)
+    if pod.status.conditions:
+        _drop_unread_conditions(pod)
     kind = _shared_kind(pod, _shared_shape(pod))
     _share(pod, kind)
     return PodInfo(pod, kind)
@@ -238,16 +239,14 @@ def _is_storage(volume: Volume) -> bool:
 
 
 def _drop_unread_conditions(pod: Pod) -> None:
-    conditions = pod.status.conditions
-    if conditions:
-        # That a pod has a place is read from its node name.
-        kept = tuple(
-            c
-            for c in conditions
-            if c.type in _KEPT_CONDITIONS and (c.type, c.status) != ("PodScheduled", "True")
-        )
-        if len(kept) < len(conditions):
-            force_setattr(pod.status, "conditions", kept)
+    # That a pod has a place is read from its node name.
+    kept = tuple(
+        c
+        for c in pod.status.conditions
+        if c.type in _KEPT_CONDITIONS and (c.type, c.status) != ("PodScheduled", "True")
+    )
+    if len(kept) < len(pod.status.conditions):
+        force_setattr(pod.status, "conditions", kept)
 
 
 def _shared_shape(pod: Pod) -> PodShape:

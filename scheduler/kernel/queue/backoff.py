@@ -60,10 +60,6 @@ class BackoffQueue:
     def __iter__(self) -> Iterator[QueuedPodInfo]:
         return chain(self._rejected, self._failed)
 
-    def get(self, uid: str) -> QueuedPodInfo | None:
-        """The pod with this UID, or None."""
-        return self._rejected.get(uid) or self._failed.get(uid)
-
     def in_order(self) -> list[QueuedPodInfo]:
         """The pods, rejected ones first, each kind in the order in which it will be released."""
         return self._rejected.in_order() + self._failed.in_order()

@@ -86,7 +86,7 @@ class InFlightPods:
 
     def stop_collecting(self, uid: str) -> None:
         """Keep no more events for a pod."""
-        if self._starts.pop(uid, None) is not None:
+        if self._starts.pop(uid, None) is not None and self._events:
             self._trim()
 
     def done(self, uid: str) -> bool:

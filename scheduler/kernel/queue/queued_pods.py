@@ -117,7 +117,7 @@ class QueuedPods:
     def _is_forgotten(self, uid: str, queued: QueuedPodInfo) -> bool:
         """Whether a pod is to be admitted anew, and its profile is gone."""
         is_gone = queued.pod_info.spec.scheduler_name not in self._profiles
-        return is_gone and self._readmission.get(uid) is not None
+        return is_gone and uid in self._readmission
 
     def place_of(self, uid: str) -> QueuePosition | None:
         """Where a pod is; None for one that does not wait here."""

@@ -26,8 +26,8 @@ class _Source:
         self._order: Iterator[QueuedPodInfo] = iter(pods)
         self._taken: set[str] = set()
 
-    def get(self, uid: str) -> QueuedPodInfo | None:
-        return None if uid in self._taken else self._pods.get(uid)
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._pods and uid not in self._taken
 
     def take(self, uid: str) -> None:
         self._taken.add(uid)
@@ -70,19 +70,17 @@ class Readmission:
             if len(pods):
                 self.sources.append(_Source(pods, strategy))
 
-    def get(self, uid: str) -> QueuedPodInfo | None:
-        """The pod with this UID, or None."""
-        return next(filter(None, (source.get(uid) for source in self.sources)), None)
+    def __contains__(self, uid: str) -> bool:
+        return any(uid in source for source in self.sources)
 
-    def take(self, uid: str) -> tuple[QueuedPodInfo, QueueingStrategy] | None:
-        """Take out the pod with this UID, if it is here, with when it is to be tried."""
+    def take(self, uid: str) -> QueueingStrategy | None:
+        """Take out the pod with this UID, if it is here; gives when it is to be tried."""
         for source in self.sources:
-            queued = source.get(uid)
-            if queued is not None:
+            if uid in source:
                 source.take(uid)
                 if not source.left:
                     self.sources.remove(source)
-                return queued, source.strategy
+                return source.strategy
         return None
 
     def some(self, most: int) -> Iterable[tuple[QueuedPodInfo, QueueingStrategy]]:

@@ -70,9 +70,9 @@ class SchedulingQueue(QueuedPods):
 
     def _settle(self, uid: str) -> None:
         """Have a pod in its place under the configuration that is in force."""
-        found = self._readmission.take(uid) if self._readmission.sources else None
-        if found is not None:
-            self._readmit(*found)
+        strategy = self._readmission.take(uid) if self._readmission.sources else None
+        if strategy is not None:
+            self._readmit(self._known[uid], strategy)
 
     # --- what happens to waiting pods -------------------------------------------------------------
 

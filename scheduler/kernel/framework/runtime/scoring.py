@@ -143,7 +143,7 @@ class Scoring:
             totals = totals - INFEASIBLE_TOTAL
             totals *= verdicts.first == FEASIBLE
             totals += INFEASIBLE_TOTAL
-            best = _best(Ranking().best_rows(totals), totals, pod_class)
+            best = Best(*Ranking().best_rows(totals), None, totals, pod_class.raw_scores)
         if best.feasible > 1:
             start = self._calls.point_done("PreScore", Code.SUCCESS, start)
             self._calls.point_done("Score", Code.SUCCESS, start)
@@ -160,15 +160,14 @@ class Scoring:
             within: the only rows to choose from; None for all.
         """
         size = snapshot.table.size
-        if within is not None:
+        if within is None:
+            rows, feasible = pod_class.best_rows(size)
+            totals = pod_class.total[:size]
+        else:
             totals = pod_class.total[within]
             feasible = int(np.count_nonzero(totals != INFEASIBLE_TOTAL))
-            if not feasible:
-                return Best(within[:0], 0)
-            best_rows = within[totals == totals.max()]
-            return Best(best_rows, feasible, within, totals, pod_class.raw_scores, is_of_class=True)
-        best = pod_class.best_rows(size)
-        return _best(best, pod_class.total[:size], pod_class, is_of_class=True)
+            rows = within[totals == totals.max()] if feasible else within[:0]
+        return Best(rows, feasible, within, totals, pod_class.raw_scores, is_of_class=True)
 
     def _best_by_domain(
         self, asked: Sequence[BoundScore], found: Feasibility, pod: PodInfo, snapshot: Snapshot
@@ -305,16 +304,3 @@ class Scoring:
         for scored in plugins:
             column = scored.score(state, pod, snapshot, rows)
             yield scored, scored.normalized(state, pod, column)
-
-
-def _best(
-    best: tuple[NDArray[np.intp], int],
-    totals: Scores,
-    pod_class: PodClass,
-    *,
-    is_of_class: bool = False,
-) -> Best:
-    rows, feasible = best
-    if not feasible:
-        return Best(rows, 0)
-    return Best(rows, feasible, None, totals, pod_class.raw_scores, is_of_class)
