@@ -22,6 +22,7 @@ from scheduler.api.objects import (
     PodAnnotations,
     PodCondition,
     PodMeta,
+    PodResourceClaim,
     PodSchedulingGate,
     PodSchedulingGroup,
     PodSpec,
@@ -74,6 +75,7 @@ def make_pod(
     expected_duration: str = "",
     expected_end: str = "",
     group: str = "",
+    claims: Iterable[str] = (),
     phase: str = "",
     nominated_node_name: str = "",
     start_time: str | None = None,
@@ -120,6 +122,7 @@ def make_pod(
         host_network=host_network,
         host_users=host_users,
         active_deadline_seconds=active_deadline_seconds,
+        resource_claims=tuple(PodResourceClaim(each, each) for each in claims),
         scheduling_group=PodSchedulingGroup(pod_group_name=group) if group else None,
     )
     status = PodStatus(

@@ -117,6 +117,18 @@ class ClaimCatalog(SharedState):
         class_of = self.class_names.class_of
         return any(class_of(name) is not None for name in resources_asked(pod))
 
+    def has_claims(self, pod: PodInfo) -> bool:
+        """Whether the claims that a pod names are there."""
+        try:
+            return all(claims_of(pod, self.claims))
+        except ClaimProblem:
+            return False
+
+    def is_published(self, allocation: AllocationResult) -> bool:
+        """Whether all devices of an allocation are there."""
+        rows_of = self.devices.table.rows_of
+        return all(rows_of(each.id) for each in allocation.devices.results)
+
     def leaving_free(self, pod: PodInfo, nominations: Nominations) -> Self:
         """The same, where what is kept for pods that come before a pod is allocated."""
         kept = [uid for uid in self.kept if nominations.comes_before(uid, pod)]

@@ -5,6 +5,7 @@ profile has that plugin, nothing is done here.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from msgspec.structs import replace
@@ -15,6 +16,8 @@ from scheduler.api.devices import (
     ResourceClaim,
     ResourceClaimStatus,
 )
+from scheduler.api.nodes import NodeInfo
+from scheduler.api.objects import Node
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.devices.claim_catalog import CLAIM, ClaimCatalog
@@ -164,10 +167,15 @@ class RoomKeeper:
                 return None
             trial.parts = found.parts()
         pods = [each.queued.pod_info for each in attempts]
+        nodes = {name: info.node for name, info in core.cache.nodes.items()}
         search = plugin.search(pods, core.snapshot, trial)
         start = yield from on_copy(trial, attempts, search)
         waiting = _pods_of(members)
-        return plugin.keep(group, waiting, start) if waiting else None
+        room = plugin.keep(group, waiting, start) if waiting else None
+        if room is not None:
+            used = {name: nodes.get(name) for name in room.places.values()}
+            room.nodes = {name: node for name, node in used.items() if node is not None}
+        return room
 
     def rooms(self) -> dict[str, Room | None]:
         """What is kept in each profile that keeps room."""
@@ -188,12 +196,7 @@ class RoomKeeper:
         for turns in kept:
             room = turns.room
             if room is not None and not any(map(core.queue.is_in_flight, room.places)):
-                waiting = self._waiting(room)
-                if room.is_ending or not waiting:
-                    turns.room = None
-                    self._give_up(kept, waiting)
-                elif len(waiting) < len(room.places):
-                    room.review_at = min(room.review_at, core.now)
+                turns.room = self._reviewed(kept, room)
             turns.forget_gone()
             uid = turns.to_be_tried(core.now)
             if uid:
@@ -205,6 +208,28 @@ class RoomKeeper:
             )
         self._show_devices(kept)
         self._wake_for_devices()
+
+    def _reviewed(self, kept: KeptRoom, room: Room) -> Room | None:
+        """What is still to be kept of some room; it is chosen anew soon if it may be of no use."""
+        nominated, catalog = self._nominated(room), self._core.states.known(ClaimCatalog)
+        waiting = nominated
+        if catalog is not None:
+            waiting = [pod for pod in nominated if catalog.has_claims(pod)]
+        if room.is_ending or not waiting:
+            self._give_up(kept, nominated)
+            return None
+        self._give_up(kept, [pod for pod in nominated if pod not in waiting])
+        if len(waiting) < len(room.places) or self._has_changed(room):
+            room.review_at = min(room.review_at, self._core.now)
+        return room
+
+    def _has_changed(self, room: Room) -> bool:
+        """Whether nodes or devices that are kept are others by now, or gone."""
+        catalog, nodes = self._core.states.known(ClaimCatalog), self._core.cache.nodes
+        given = chain.from_iterable(room.devices.values())
+        if catalog is not None and not all(map(catalog.is_published, given)):
+            return True
+        return any(not _is_like(nodes.get(name), node) for name, node in room.nodes.items())
 
     def _wake_for_devices(self) -> None:
         """Pods that wait for devices are woken where some are kept no longer."""
@@ -227,7 +252,7 @@ class RoomKeeper:
         kept = self._kept
         if kept is not None:
             for room in kept.rooms():
-                self._give_up(kept, self._waiting(room))
+                self._give_up(kept, self._nominated(room))
             kept.drop_profiles()
             self._show_devices(kept)
 
@@ -235,7 +260,7 @@ class RoomKeeper:
         self._executor.clear_nominations(waiting)
         kept.freed += waiting
 
-    def _waiting(self, room: Room) -> list[PodInfo]:
+    def _nominated(self, room: Room) -> list[PodInfo]:
         """The pods for which room is kept that still have their nomination, on a node there is."""
         queue, nodes = self._core.queue, self._core.cache.nodes
         found = []
@@ -266,4 +291,16 @@ def _nominated(failure: Failure, uid: str, room: Room) -> Failure:
         return replace(failure, message=told)
     return replace(
         failure, message=told, nominated_node_name=node, needed_at=room.until, fits_nowhere=False
+    )
+
+
+def _is_like(info: NodeInfo | None, before: Node) -> bool:
+    """Whether a node is as it was before, as far as that decides which pods it takes."""
+    node = None if info is None else info.node
+    if node is None or node is before:
+        return node is before
+    return (node.spec, node.metadata.labels, node.status.allocatable) == (
+        before.spec,
+        before.metadata.labels,
+        before.status.allocatable,
     )

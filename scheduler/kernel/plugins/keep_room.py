@@ -81,7 +81,7 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
         turns, room = self._turns, self._turns.kept_for(pod.kind, pod.uid)
         rows = rows_that_may_help(snapshot, found)
         if not len(rows):
-            self._give_up(room)
+            self._give_up(pod.kind, (pod,))
             return None, unschedulable()
         if not self._has_turn(pod.kind, pod, (pod,)):
             return None, unschedulable()
@@ -90,7 +90,7 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
         start = soonest_start(found, snapshot, self._importance, rows, wall, kept.durations())
         if start is None:
             turns.forget(pod.kind)
-            self._give_up(room)
+            self._give_up(pod.kind, (pod,))
             return None, unschedulable()
         places = {pod.uid: start.node_name}
         chosen = GroupStart(places, start.time, start.unknown)
@@ -131,7 +131,7 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
             self._kept.freed += [pod for pod in members if pod.uid in room.places]
         if start is None:
             turns.forget(waiter)
-            self._give_up(room)
+            self._give_up(waiter, members)
             return None
         name = f"pod {members[0].key}"
         if group is not None:
@@ -191,8 +191,15 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
             rows = np.roll(rows, -int(self._handle.random.random() * len(rows)))[:NODES_TRIED]
         return rows
 
-    @staticmethod
-    def _give_up(room: Room | None) -> None:
+    def _give_up(self, waiter: Waiter, pods: Sequence[PodInfo]) -> None:
         """What room is kept for cannot start there, nor elsewhere."""
+        turns = self._turns
+        room = turns.kept_for(waiter, pods[0].uid)
+        if room is None and turns.room is None:
+            # Kept by the scheduler that ran before this one: the engine withdraws nominations.
+            nodes = {pod.uid: pod.pod.status.nominated_node_name for pod in pods}
+            places = {uid: node for uid, node in nodes.items() if node}
+            if places:
+                room = turns.room = self._room(waiter, "", pods[0], GroupStart(places, 0.0, 0))
         if room is not None:
             room.is_ending = True

@@ -17,6 +17,7 @@ import msgspec
 from typing_extensions import override
 
 from scheduler.api.devices import AllocationResult
+from scheduler.api.objects import Node
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo, PodKind
 from scheduler.kernel.ends import RunDurations
@@ -68,6 +69,7 @@ class Room(msgspec.Struct):
         is_there: whether the pods that have to end are on the same nodes.
         devices: by the UID of each pod that is to have a place, what its claims are to be
             allocated.
+        nodes: those of the places, by name, as they were when the room was searched on a copy.
     """
 
     waiter: Waiter
@@ -82,6 +84,7 @@ class Room(msgspec.Struct):
     is_ending: bool = False
     is_there: bool = True
     devices: Mapping[str, Sequence[AllocationResult]] = MappingProxyType({})
+    nodes: Mapping[str, Node] = MappingProxyType({})
 
     def told(self, uid: str) -> str:
         """The room of one pod in words, as its condition has them."""

@@ -142,6 +142,10 @@ class GroupedCluster:
                 self.pods[bind.uid] = self.pods[bind.uid].on_node(bind.node)
         self.under_way.clear()
         self.engine = self._new_engine()
+        self.tell_all()
+
+    def tell_all(self) -> None:
+        """A new engine hears of all that is there."""
         for name, places in self.nodes.items():
             self.set_node(name, places)
         for group in self.groups.values():

@@ -18,6 +18,7 @@ from scheduler.kernel.engine.instructions import Instruction, PatchGroupStatus
 from scheduler.kernel.preemption.kept_room import KeptRoom, Room
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import objects_from_documents
+from tests.support.builders import make_node
 from tests.support.device_manifests import (
     Object,
     claim_manifest,
@@ -89,6 +90,11 @@ class Scene:
             self.handle(ObjectSet("resourceclaims", obj))
         for pod in objects.pods:
             self.handle(ObjectSet("pods", pod))
+
+    def show(self, kind: str, document: Object) -> None:
+        """An object that plugins watch is like this by now."""
+        [(_, obj)] = self._read(document).watched
+        self.handle(ObjectSet(kind, obj))
 
     def end(self, name: str, *, frees: bool = True) -> None:
         """A running pod ends, and its claim is deallocated, unless that never happens."""
@@ -264,6 +270,54 @@ def test_room_for_devices_is_given_up_with_its_pod() -> None:
 
     assert scene.room is None
     assert scene.place("small") == "n"
+
+
+def test_devices_are_kept_no_longer_for_a_pod_whose_claim_is_gone() -> None:
+    """It must not run; its nomination is withdrawn, and others get the device at once."""
+    scene = kept()
+    scene.come(*wanting("small"))
+    scene.pass_seconds()
+    uid = scene.profiles.shared(ClaimCatalog).claims["default/for-big"].metadata.uid
+    scene.handle(ObjectGone("resourceclaims", "default", "for-big", uid))
+    for _ in range(2):
+        scene.pass_seconds(11)
+
+    assert scene.room is None
+    assert scene.engine.core.queue.nominator.node_of("big") is None
+    assert scene.place("small") == "n"
+
+
+@pytest.mark.parametrize("what", ["device", "node"])
+def test_room_is_chosen_anew_where_what_is_kept_is_gone(what: str) -> None:
+    """In time; not when the pods end that it was to wait for."""
+    scene = Scene(
+        slice_manifest("n", "a"),
+        slice_manifest("m", "b"),
+        *holding("early", "n/a", 3600),
+        *holding("late", "m/b", 7200),
+        *wanting("big"),
+    )
+    before = scene.room
+    if what == "device":
+        scene.show("resourceslices", slice_manifest("n"))
+    else:
+        scene.handle(ObjectSet("nodes", make_node("n", unschedulable=True)))
+    for _ in range(3):
+        scene.pass_seconds(11)
+
+    assert before is not None
+    assert scene.room is not None
+    assert (before.places, scene.room.places) == ({"big": "n"}, {"big": "m"})
+
+
+def test_a_nomination_of_an_earlier_scheduler_is_withdrawn_if_the_pod_fits_no_empty_node() -> None:
+    big, claim = wanting("big")
+    big["status"] = {"nominatedNodeName": "n"}
+    scene = Scene(*holding("holder", "m/a"), big, claim)
+    scene.pass_seconds(11)
+
+    assert scene.room is None
+    assert scene.engine.core.queue.nominator.node_of("big") is None
 
 
 def test_a_gang_has_devices_kept_on_several_nodes() -> None:

@@ -161,6 +161,7 @@ class TimedCluster(GroupedCluster):
             preemption_policy=known.spec.preemption_policy,
             expected_duration=said.expected_duration,
             owner_references=known.pod.metadata.owner_references,
+            claims=[each.name for each in known.spec.resource_claims],
             **{
                 "nominated_node_name": known.pod.status.nominated_node_name,
                 "start_time": known.pod.status.start_time,
