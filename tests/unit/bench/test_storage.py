@@ -1,6 +1,7 @@
 """Workloads with claims: what is created, who binds, what is judged, and what one decision is."""
 
 import asyncio
+import gc
 from typing import Any, cast
 
 import msgspec
@@ -118,6 +119,8 @@ def test_a_pod_away_from_its_volume_and_a_volume_with_two_claims_are_violations(
 def test_decisions_about_pods_with_claims_are_timed(workload: Workload) -> None:
     """Every pod finds a volume: what is reserved comes true before the next one."""
     decision = time_decisions(workload, 20, 30)
+    # It thaws what it froze, and with it all that tests have imported.
+    gc.freeze()
 
     assert (decision.decisions, decision.note) == (30, "")
     assert decision.median_us > 0

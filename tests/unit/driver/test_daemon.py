@@ -146,9 +146,10 @@ class _Outbox:
 
 @pytest.fixture(autouse=True)
 def _collector_as_it_was() -> Iterator[None]:
+    # What is frozen stays so: thawed, all that tests have imported would be looked through again in
+    # every later round of the collector, here and in the tests that follow.
     thresholds = gc.get_threshold()
     yield
-    gc.unfreeze()
     gc.set_threshold(*thresholds)
 
 
