@@ -11,7 +11,12 @@ from typing import Any
 def without_nulls(value: Any) -> Any:
     """The value without fields that are null: they are fields that are not there."""
     if isinstance(value, Mapping):
-        return {k: without_nulls(v) for k, v in value.items() if v is not None}
+        # Most fields are text: asking whether that is a mapping costs more than all the rest.
+        return {
+            k: v if isinstance(v, str) else without_nulls(v)
+            for k, v in value.items()
+            if v is not None
+        }
     if isinstance(value, list):
         return [without_nulls(v) for v in value]
     return value

@@ -95,7 +95,10 @@ class Selector(msgspec.Struct, frozen=True, gc=False):
         """Whether the labels satisfy every requirement."""
         if self.nothing:
             return False
-        return all(r.matches_value(labels.get(r.key)) for r in self.requirements)
+        for requirement in self.requirements:  # all() takes twice as long
+            if not requirement.matches_value(labels.get(requirement.key)):
+                return False
+        return True
 
     def with_requirements(self, more: Iterable[Requirement]) -> "Selector":
         """The selector that also demands the given requirements."""

@@ -92,11 +92,13 @@ def _unknown(value: Any, type_: str, path: str) -> Iterator[str]:
         return
     fields = _known().types[type_]
     for key, item in value.items():
-        at = f"{path}.{key}" if path else str(key)
         below = fields.get(key)
+        if below == "":
+            continue
+        at = f"{path}.{key}" if path else str(key)
         if below is None:
             yield f"{at}: unknown field{_guess(str(key), fields)}"
-        elif below:
+        else:
             yield from _unknown(item, below, at)
 
 
