@@ -14,7 +14,7 @@ import yaml
 
 from tests.scenario.test_what_if_of_daemons import kubeconfig
 from tests.scenario.world import LIMIT_SECONDS, World, play
-from tests.support.forked import Outcome, outcomes, words_of
+from tests.support.forked import VARIABLES, Outcome, outcomes, words_of
 
 HELLO = base64.b64encode(b"hello").decode()
 Words = Callable[[Path, int], list[str]]
@@ -110,8 +110,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Outcome
                 starts[name] = make(folders[name], port)
             process = await asyncio.create_subprocess_exec(
                 sys.executable, *words_of(starts), stdout=asyncio.subprocess.PIPE,
-                # Threads of a library would not survive the fork.
-                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+                env={**os.environ, **VARIABLES},
             )  # fmt: skip
             async with asyncio.timeout(LIMIT_SECONDS * len(starts)):
                 printed, _ = await process.communicate()

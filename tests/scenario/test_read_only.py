@@ -22,7 +22,7 @@ import yaml
 from tests.scenario.test_what_if_of_daemons import kubeconfig
 from tests.scenario.world import LIMIT_SECONDS, World, node_object, play, pod_object
 from tests.support.extender import FakeExtender, names_of
-from tests.support.forked import Outcome, outcomes, words_of
+from tests.support.forked import VARIABLES, Outcome, outcomes, words_of
 from tests.support.pki import Authority
 from tests.support.pod_rights import HOSTNAME, UID, in_pod, is_possible
 
@@ -133,8 +133,7 @@ def ended() -> dict[str, Outcome]:
         file = ("-f", str(cluster_in(folder)), "-o", "json")
         over_files = {name: (*words, *file) for name, words in OVER_FILES.items()}
         starts = over_files | ABOUT_THEMSELVES | {"nothing": ("explain", "p")}
-        # Threads of a library would not survive the fork.
-        status, out, err = outcome(*words_of(starts), OPENBLAS_NUM_THREADS="1")
+        status, out, err = outcome(*words_of(starts), **VARIABLES)
     assert status == 0, err
     return outcomes(out)
 
@@ -236,6 +235,8 @@ def test_the_daemon_with_an_extender_whose_certificates_are_inline(tmp_path: Pat
             document = {
                 "apiVersion": "kubescheduler.config.k8s.io/v1",
                 "kind": "KubeSchedulerConfiguration",
+                # A lease is lost where the machine stands still for seconds.
+                "leaderElection": {"leaderElect": False},
                 "clientConnection": {"kubeconfig": str(credentials)},
                 "extenders": [extender.config("filter", enableHTTPS=True, tlsConfig=tls)],
             }

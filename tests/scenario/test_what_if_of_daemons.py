@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import socket
 import sys
 from pathlib import Path
@@ -11,23 +12,28 @@ import yaml
 
 from tests.scenario.test_recording import MARKER
 from tests.scenario.world import World, play
+from tests.support.forked import VARIABLES, Outcome, outcomes, words_of
 from tests.support.pki import Authority
 
-
-async def ask(command: str, *arguments: str | Path) -> tuple[int, str, str]:
-    """Run a command in a process of its own, while the daemon goes on."""
-    words = [sys.executable, "-m", "scheduler", command, *map(str, arguments)]
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(*words, stdout=pipe, stderr=pipe)
-    async with asyncio.timeout(60):
-        out, err = await process.communicate()
-    return process.returncode or 0, out.decode(), err.decode()
+JSON = ("-o", "json")
 
 
-async def answer(command: str, *arguments: str | Path) -> Any:
-    status, out, err = await ask(command, *arguments, "-o", "json")
-    assert (status, err) == (0, "")
-    return json.loads(out)
+async def ask(*commands: tuple[str | Path, ...]) -> list[Outcome]:
+    """Run commands, one after the other and each in a process, while the daemon goes on."""
+    starts = {str(number): [*map(str, words)] for number, words in enumerate(commands)}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *words_of(starts), stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, **VARIABLES},
+    )  # fmt: skip
+    async with asyncio.timeout(60 * len(starts)):
+        printed, _ = await process.communicate()
+    return list(outcomes(printed).values())
+
+
+def answer_of(ended: Outcome) -> Any:
+    """What a command has printed as JSON."""
+    assert (ended.status, ended.err) == (0, "")
+    return json.loads(ended.out)
 
 
 def kubeconfig(world: World, directory: Path) -> Path:
@@ -73,9 +79,14 @@ def test_the_daemon_says_what_the_cluster_says(tmp_path: Path) -> None:
         daemon = ("--kubeconfig", config, "--daemon", url, "--insecure-skip-tls-verify")
         change = ("--delete", "node/n0", "--add-nodes", "2", "--like", "n1")
 
-        live = await answer("what-if", *daemon, *change)
-        cluster = await answer("what-if", "--kubeconfig", config, *change)
-        fits = await answer("capacity", *daemon, "--like", "waits")
+        live, cluster, fits = map(
+            answer_of,
+            await ask(
+                ("what-if", *daemon, *change, *JSON),
+                ("what-if", "--kubeconfig", config, *change, *JSON),
+                ("capacity", *daemon, "--like", "waits", *JSON),
+            ),
+        )
 
         assert {p["pod"] for p in live["placements"]} >= {"default/waits"}
         assert places(live) == places(cluster)
@@ -97,7 +108,8 @@ def test_explain_asks_a_daemon_by_its_own_profiles(tmp_path: Path) -> None:
         config = kubeconfig(world, tmp_path)
         daemon = ("--kubeconfig", config, "--daemon", url, "--insecure-skip-tls-verify")
 
-        [said] = (await answer("explain", *daemon, "p0"))["pods"]
+        [ended] = await ask(("explain", *daemon, "p0", *JSON))
+        [said] = answer_of(ended)["pods"]
 
         assert said["profile"] == "stowage"
         scores = [node["scores"] for node in said["nodes"] if node["feasible"]]
@@ -136,11 +148,10 @@ def test_its_own_profiles_decide(tmp_path: Path) -> None:
         pod["metadata"] = {"name": "larger", "namespace": "default"}
         again.write_text(json.dumps(pod))
 
-        found = await answer(
-            "what-if", *daemon, *config, "--delete", f"node/{node}", "--apply", again
-        )
+        change = ("--delete", f"node/{node}", "--apply", again)
+        [ended] = await ask(("what-if", *daemon, *config, *change, *JSON))
 
-        assert places(found) == {"default/larger": "n1" if node == "n0" else "n0"}
+        assert places(answer_of(ended)) == {"default/larger": "n1" if node == "n0" else "n0"}
 
     play(story)
 
@@ -154,13 +165,16 @@ def test_its_certificate_is_checked(tmp_path: Path) -> None:
         daemon = ("--daemon", url.replace("127.0.0.1", "localhost"))
         config = ("--kubeconfig", kubeconfig(world, tmp_path))
 
-        status, out, err = await ask("what-if", *config, *daemon, "--drain", "n0")
         trusting = ("--certificate-authority", authority.file)
-        fits = await answer("capacity", *config, *daemon, *trusting, "--like", "waits")
+        refused, fits = await ask(
+            ("what-if", *config, *daemon, "--drain", "n0"),
+            ("capacity", *config, *daemon, *trusting, "--like", "waits", *JSON),
+        )
 
+        status, out, err = refused
         assert (status, out, len(err.splitlines())) == (2, "", 1), err
         assert "--insecure-skip-tls-verify" in err
-        assert fits["fits"] == 0
+        assert answer_of(fits)["fits"] == 0
 
     play(story)
 
@@ -181,16 +195,20 @@ def test_a_recording_is_asked_as_of_a_moment(tmp_path: Path) -> None:
     async def story(world: World) -> None:
         await busy(world, record=str(directory))
         await world.stop_daemon()
-        end = await answer("what-if", "--recording", directory, "--add-nodes", "1", "--like", "n0")
-        start = await answer("what-if", "--recording", directory, "--at", "0", "--apply", new)
-        many, _, why = await ask("what-if", "--recording", directory, "-f", new, "--drain", "n0")
+        asked = ("what-if", "--recording", directory)
         added = ("--add-nodes", "1", "--like", "n0")
-        theirs = await answer("what-if", "--recording", directory, *added, "--config", other)
+        *answered, refused = await ask(
+            (*asked, *added, *JSON),
+            (*asked, "--at", "0", "--apply", new, *JSON),
+            (*asked, *added, "--config", other, *JSON),
+            (*asked, "-f", new, "--drain", "n0"),
+        )
 
+        end, start, theirs = map(answer_of, answered)
         assert (theirs["placements"], theirs["homeless"]) == ([], [])
         assert places(end) == {"default/waits": "n0-new-0"}
         assert start["placements"] == []
-        assert (many, "give one" in why) == (2, True), why
+        assert (refused.status, "give one" in refused.err) == (2, True), refused.err
 
     new = tmp_path / "new.json"
     new.write_text(

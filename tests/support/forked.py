@@ -10,9 +10,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from click import Context
+
+from scheduler.__main__ import main
+
 PROGRAM: Final = __file__
-COMMANDS: Final = ("explain", "operator", "run", "shadow")
-"""Those that take long to import; others are imported by the start that needs them."""
+VARIABLES: Final = {"OPENBLAS_NUM_THREADS": "1"}
+"""What the program's environment must have: threads of a library would not survive a fork."""
 
 
 class Outcome(NamedTuple):
@@ -35,8 +39,6 @@ def outcomes(printed: str | bytes) -> dict[str, Outcome]:
 
 
 def _start(words: Sequence[str]) -> tuple[int, str, str]:
-    from scheduler.__main__ import main  # noqa: PLC0415 - tests that read outcomes need no command
-
     # In memory: there may be no folder to write in.
     streams = [os.memfd_create(name) for name in ("out", "err")]
     process = os.fork()
@@ -52,10 +54,12 @@ def _start(words: Sequence[str]) -> tuple[int, str, str]:
     return os.waitstatus_to_exitcode(status), out, err
 
 
-if __name__ == "__main__":
-    from importlib import import_module
+def _all(starts: Mapping[str, Sequence[str]]) -> dict[str, tuple[int, str, str]]:
+    context = Context(main)
+    for command in {words[0] for words in starts.values()}:
+        main.get_command(context, command)
+    return {name: _start(words) for name, words in starts.items()}
 
-    for command in COMMANDS:
-        import_module(f"scheduler.tools.cli.{command}")
-    told = {name: _start(words) for name, words in json.loads(sys.argv[1]).items()}
-    print(json.dumps(told))
+
+if __name__ == "__main__":
+    print(json.dumps(_all(json.loads(sys.argv[1]))))
