@@ -344,7 +344,8 @@ def _room_for(
 ) -> tuple[NDArray[np.intp], bool]:
     """How many pods of a class each row can take, as far as row-local filters say.
 
-    A row that is full of them stays full when more come. So the number is found by halving.
+    A row that is full of them stays full when more come. So the number is found by halving. Most
+    rows take as many as are asked for, so that is tried first.
 
     Args:
         pod_class: the class, as of the last `refresh`.
@@ -355,19 +356,25 @@ def _room_for(
     Returns:
         By row the number, and whether it is exact. If it is not, it is never too small.
 
-    Cost: one pass over the rows that fit for each time that `most` can be halved.
+    Cost: one pass over the rows that fit, and over those left for each time that `most` can be
+    halved.
     """
     first = pod_class.first[: snapshot.table.size]
-    rows = np.flatnonzero(first == FEASIBLE)
-    low, high = np.ones(len(rows), np.intp), np.full(len(rows), most, np.intp)
+    feasible = np.flatnonzero(first == FEASIBLE)
     found = np.zeros(len(first), np.intp)
-    while len(rows) and (low < high).any():
-        middle = (low + high + 1) >> 1
+    found[feasible] = 1
+    rows = feasible if most > 1 else feasible[:0]
+    low, high = np.ones(len(rows), np.intp), np.full(len(rows), most, np.intp)
+    middle = high
+    while len(rows):
         more = (middle - 1).astype(np.float64)
         fits = pod_class.fits_with_more(snapshot, shape, rows, more)
         if fits is None:
-            found[rows] = most
+            found[feasible] = most
             return found, False
         low, high = np.where(fits, middle, low), np.where(fits, high, middle - 1)
-    found[rows] = low
+        found[rows] = low
+        is_open = low < high
+        rows, low, high = rows[is_open], low[is_open], high[is_open]
+        middle = (low + high + 1) >> 1
     return found, True
