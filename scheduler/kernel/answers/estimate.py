@@ -21,6 +21,7 @@ from scheduler.kernel.answers.waiting_model import Estimate, PodEnd
 from scheduler.kernel.ends import EndSource, ExpectedEnd, expected_end, never_ends
 from scheduler.kernel.ends.times import text_of
 from scheduler.kernel.engine import Engine
+from scheduler.kernel.extender import Verb
 from scheduler.kernel.framework.placements import Placements
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.status import Status
@@ -36,6 +37,7 @@ _NODES_AT_ONCE: Final = 64
 _PODS_TOLD: Final = 10
 _NAMES_TOLD: Final = 3
 _NOTHING_KNOWN: Final = "When it fits is not known: no running pod has a known end."
+_NOT_ASKED: Final = "Extenders are not asked."
 _NO_DOMAIN: Final = "When the group fits is not known: {}."
 
 
@@ -92,10 +94,10 @@ def estimate(
 
     Returns:
         None for what fits now, and where there is nothing to tell: the pod or its group is held
-        back, extenders have a say, or a plugin fails.
+        back, or a plugin fails. Extenders are not asked: where they have a say, the text says so.
     """
     wanted = _wanted(engine, framework, pod)
-    if wanted is None or engine.core.extenders.about_nodes(pod):
+    if wanted is None:
         return None
     engine.core.catch_up()
     try:
@@ -109,9 +111,18 @@ def estimate(
         yield
         ending, unknown = yield from _ending(engine, ahead, wanted, now)
         ahead.running = [each.pod for each in ending]
-        return (yield from _bisect(ahead, wanted, ending, unknown, now))
+        found = yield from _bisect(ahead, wanted, ending, unknown, now)
     except PluginError:
         return None
+    if found is None or not found.time or not _is_extended(engine, wanted):
+        return found
+    return replace(found, text=f"{found.text} {_NOT_ASKED}")
+
+
+def _is_extended(engine: Engine, wanted: _Wanted) -> bool:
+    """Whether extenders may refuse a node; by scores they decide what a group leaves of nodes."""
+    verbs = (Verb.FILTER, Verb.PRIORITIZE) if wanted.group[1] else (Verb.FILTER,)
+    return any(engine.core.extenders.asked(pod, *verbs) for pod in wanted.pods)
 
 
 def _bisect(

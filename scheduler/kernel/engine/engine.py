@@ -361,6 +361,7 @@ class Engine:
         if kept is not None:
             kept.durations, kept.groups = lambda: self.core.durations, groups
             kept.holds_more = self.scheduler.room_keeper.holds_more
+            kept.keeps_for = self.scheduler.room_keeper.keeps_for
 
     def _tick(self) -> None:
         """Let back-off and patience end; take over what changed, so that the next attempt need not.

@@ -34,7 +34,7 @@ from scheduler.kernel.framework.events import ASSIGNED_POD_DELETE, ActionType, C
 from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.framework.types import Failure
 from scheduler.kernel.preemption.group_start import RoomForGroupPlugin
-from scheduler.kernel.preemption.kept_room import KeptRoom, Room
+from scheduler.kernel.preemption.kept_room import NOT_KEPT, KeptRoom, Room
 
 DEVICES_FREED: Final = (
     ClusterEvent(CLAIM.event_resource, ActionType.UPDATE),
@@ -111,13 +111,18 @@ class RoomKeeper:
         kept, plugin = self._kept, _plugin_of(attempt)
         if kept is None or plugin is None or attempt.pod.group_name:
             return False
-        return self.holds_more(attempt.pod) and plugin.has_turn(None, (attempt.pod,))
+        pod = attempt.pod
+        return self.holds_more(pod) and self.keeps_for(pod) and plugin.has_turn(None, (pod,))
 
     def holds_more(self, pod: PodInfo) -> bool:
         """Whether a pod holds volumes or devices as well: their room is found on a copy."""
         catalog = self._core.states.known(ClaimCatalog)
         has_devices = catalog is not None and catalog.may_need_devices(pod)
         return has_devices or bool(pod.pod.volumes)
+
+    def keeps_for(self, pod: PodInfo) -> bool:
+        """Whether room may be kept for a pod: extenders are not asked where others run still."""
+        return not self._core.extenders.asked(pod, Verb.FILTER)
 
     def keep_for_pod(self, step: GroupStep, member: Member) -> Steps[None]:
         """Nominate a pod by itself that has failed, if there is room to be kept for it."""
@@ -129,6 +134,8 @@ class RoomKeeper:
         plugin = _plugin_of(members[0].attempt)
         if plugin is None or self._kept is None:
             return ""
+        if not all(map(self.keeps_for, _pods_of(members))):
+            return NOT_KEPT
         try:
             room = yield from self._room_for(plugin, step, group, members)
         except Exception as problem:  # noqa: BLE001 - members must not be lost
@@ -158,7 +165,7 @@ class RoomKeeper:
         if step.is_over:
             yield
         attempts = [each.attempt for each in members if not each.has_left]
-        if not attempts or any(core.extenders.asked(each.pod, Verb.FILTER) for each in attempts):
+        if not attempts:
             return None
         trial = GroupTrial(core, attempts, step, is_nominated=False, pods_end=True)
         if group is not None and trial.framework.tries_placements:

@@ -42,6 +42,7 @@ from scheduler.kernel.preemption.group_start import (
 )
 from scheduler.kernel.preemption.kept_room import (
     ASKED_AGAIN_SECONDS,
+    NOT_KEPT,
     UNKNOWN_REVIEWED_SECONDS,
     KeptRoom,
     Room,
@@ -74,6 +75,8 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
     def post_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status]:
+        if not self._kept.keeps_for(pod):
+            return None, unschedulable() if pod.group_name else unschedulable(NOT_KEPT)
         if pod.group_name or self._kept.holds_more(pod):
             # Room is kept for all members together, and for volumes and devices in the same way.
             return None, unschedulable()

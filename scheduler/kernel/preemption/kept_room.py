@@ -31,6 +31,8 @@ ASKED_AGAIN_SECONDS: Final = 30.0
 """So often those are tried whose turn it is, whatever happens."""
 UNKNOWN_REVIEWED_SECONDS: Final = 300.0
 """Where no time is known at which the room is needed, it is chosen anew after so long."""
+NOT_KEPT: Final = "no room is kept for pods that extenders filter nodes for"
+"""They are not asked about nodes that others have to leave before."""
 
 
 class WaitingGroup:
@@ -227,6 +229,7 @@ class KeptRoom(SharedState):
         groups: what is known of pod groups, if any are scheduled; filled in by the engine.
         holds_more: whether a pod holds volumes or devices, for which room is searched on a copy of
             the cluster; filled in by the engine.
+        keeps_for: whether room may be kept for a pod; filled in by the engine.
         freed: pods for which room is kept no longer where it was, or until another time: others may
             fit there. The engine wakes those.
     """
@@ -235,6 +238,7 @@ class KeptRoom(SharedState):
         self.durations: Callable[[], RunDurations | None] = lambda: None
         self.groups: PodGroups | None = None
         self.holds_more: Callable[[PodInfo], bool] = lambda _: False
+        self.keeps_for: Callable[[PodInfo], bool] = lambda _: True
         self.freed: list[PodInfo] = []
         self._turns: dict[str, Turns] = {}
 
@@ -282,7 +286,7 @@ class KeptRoom(SharedState):
         """What is tried on a fork waits for nothing."""
         copy = KeptRoom()
         copy.durations, copy.groups = self.durations, self.groups
-        copy.holds_more = self.holds_more
+        copy.holds_more, copy.keeps_for = self.holds_more, self.keeps_for
         return copy
 
     def _waiting_of(self, waiter: WaitingGroup) -> list[str]:

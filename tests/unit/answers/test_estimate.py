@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from scheduler.api.objects import (
     Affinity,
@@ -17,6 +18,7 @@ from scheduler.api.objects import (
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo
 from scheduler.config.load import default_configuration
+from scheduler.config.types import Extender, ExtenderManagedResource
 from scheduler.kernel.answers import ahead, estimate as module
 from scheduler.kernel.answers.estimate import estimate
 from scheduler.kernel.answers.waiting_model import Estimate
@@ -27,6 +29,7 @@ from scheduler.tools.offline.cluster import DEFAULT_PROFILE, ClusterState, Profi
 from scheduler.tools.offline.reading import ClusterObjects
 from scheduler.tools.offline.simulate import simulate
 from tests.support.builders import HOSTNAME, ZONE, make_node, make_pod_info
+from tests.unit.engine.extenders import FILTERS, SCORES, extender
 
 NOW = 1767225600.0
 UNFIT = (
@@ -43,11 +46,15 @@ APART = Affinity(
 
 
 def loaded(
-    nodes: int, pods: Iterable[PodInfo], least: int | None = None, gpus: int = 4
+    nodes: int,
+    pods: Iterable[PodInfo],
+    least: int | None = None,
+    gpus: int = 4,
+    extenders: tuple[Extender, ...] = (),
 ) -> ClusterState:
     """Nodes of some GPUs and 4 cores, and a gang called `gang` if it has a least number."""
     gates = () if least is None else ("GenericWorkload", "GangScheduling")
-    config = default_configuration(DEFAULT_PROFILE, gates)
+    config = replace(default_configuration(DEFAULT_PROFILE, gates), extenders=extenders)
     objects = ClusterObjects()
     objects.time = NOW
     objects.nodes = [make_node(f"n{i}", allocatable={"x.io/gpu": gpus}) for i in range(nodes)]
@@ -185,6 +192,32 @@ def test_a_gang_fits_when_there_is_room_for_enough_of_it() -> None:
     assert [each.pod for each in found.ends] == ["default/a", "default/b"]
     assert found.text.startswith("The group fits about 00:10 UTC, if these 2 pods end")
     assert asked(loaded(2, [*pods, *members], least=2, gpus=6), members[0]) is None
+
+
+@pytest.mark.parametrize(("one", "is_told"), [(FILTERS, True), (SCORES, False), (None, False)])
+def test_an_estimate_says_that_extenders_are_not_asked(
+    one: Extender | None, *, is_told: bool
+) -> None:
+    """Those that filter: a score refuses no node."""
+    pods = [running("a", 0, 4, ends=300.0), pod("w")]
+    found = asked(loaded(1, pods, extenders=() if one is None else (one,)), pods[1])
+
+    assert found is not None
+    assert found.time == text_of(NOW + 300)
+    assert found.text.endswith("Extenders are not asked.") is is_told
+
+
+def test_an_estimate_of_a_gang_says_so_if_any_member_is_asked_about() -> None:
+    """By scores as well: they decide which nodes are left for the next member."""
+    scores = extender(
+        prioritize_verb="p", managed_resources=(ExtenderManagedResource("x.io/other"),)
+    )
+    other = make_pod_info("other", requests={"x.io/gpu": 2, "x.io/other": 0}, group="gang")
+    pods = [running("a", 0, 4, ends=300.0), pod("m", 2, group="gang"), other]
+    found = asked(loaded(1, pods, least=2, extenders=(scores,)), pods[1])
+
+    assert found is not None
+    assert found.text.endswith("Extenders are not asked.")
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,10 @@ from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.kernel.answers.estimate import estimate
 from scheduler.kernel.ends.times import text_of
 from scheduler.kernel.engine import Engine
-from scheduler.kernel.engine.events import Configure, Decide, ObjectGone, ObjectSet, Tick
-from scheduler.kernel.engine.instructions import Instruction, PatchGroupStatus, PatchStatus
+from scheduler.kernel.engine.events import Answered, Configure, Decide, ObjectGone, ObjectSet, Tick
+from scheduler.kernel.engine.instructions import Ask, Instruction, PatchGroupStatus, PatchStatus
 from scheduler.kernel.engine.profiles import EngineProfiles
+from scheduler.kernel.extender import Filtered
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.steps import finished
 from scheduler.kernel.preemption.kept_room import KeptRoom, Room
@@ -439,6 +440,52 @@ def test_nothing_is_kept_by_a_configuration_without_the_plugin() -> None:
 
     assert cluster.nominated == set()
     assert cluster.is_running(small)
+
+
+class ExtendedCluster(TimedCluster):
+    """An extender filters nodes for pods that ask for `x.io/x`; it refuses none."""
+
+    @override
+    def handle(self, event: Any) -> list[Instruction]:
+        told = super().handle(event)
+        for each in [each for each in told if isinstance(each, Ask)]:
+            told += self.handle(Answered(each.question, Filtered(tuple(self.nodes))))
+        return told
+
+
+EXTENDED: Final = """
+extenders:
+- urlPrefix: http://e
+  filterVerb: f
+  managedResources: [{name: x.io/x, ignoredByScheduler: true}]
+"""
+
+
+def test_what_extenders_filter_nodes_for_has_no_turn_and_says_so() -> None:
+    """Others have theirs, though it has waited longer; it starts once there is room."""
+    cluster = ExtendedCluster(2, 2, configuration=KEEPS + EXTENDED)
+    for _ in range(3):
+        cluster.run(900)
+    cluster.pass_seconds(2)
+    asking = {"cpu": "1", "x.io/x": "1"}
+    cluster.start_gang("a", 3, requests=asking)
+    alone = cluster.run(None, requests={**asking, "cpu": "2"})
+    cluster.pass_seconds(5)
+    cluster.start_gang("b", 4)
+    cluster.pass_seconds(AFTER + SLACK)
+    room, place = cluster.room, cluster.engine.core.queue.place_of(alone.uid)
+
+    assert room is not None
+    assert room.name == "pod group default/b"
+    told = "no room is kept for pods that extenders filter nodes for"
+    assert cluster.conditions["a"] == f"pod group is unschedulable, {told}"
+    assert place is not None
+    assert place.queued.last_failure.endswith(f" {told}")
+    cluster.drop_gang("b")
+    for uid in [uid for uid, pod in cluster.pods.items() if pod.node_name or uid == alone.uid]:
+        cluster.end(uid)
+    cluster.pass_seconds(SLACK)
+    assert cluster.placed("a") == 3
 
 
 LONGEST: Final = 15
