@@ -111,12 +111,12 @@ def estimate(
         yield
         ending, unknown = yield from _ending(engine, ahead, wanted, now)
         ahead.running = [each.pod for each in ending]
-        found = yield from _bisect(ahead, wanted, ending, unknown, now)
+        told = yield from _bisect(ahead, wanted, ending, unknown, now)
     except PluginError:
         return None
-    if found is None or not found.time or not _is_extended(engine, wanted):
-        return found
-    return replace(found, text=f"{found.text} {_NOT_ASKED}")
+    if told is None or not told.time or not _is_extended(engine, wanted):
+        return told
+    return replace(told, text=f"{told.text} {_NOT_ASKED}")
 
 
 def _is_extended(engine: Engine, wanted: _Wanted) -> bool:
