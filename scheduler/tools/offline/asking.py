@@ -5,10 +5,10 @@ They are asked what they think and never to bind: nothing may come of an explana
 
 import asyncio
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from scheduler.api.pods import PodInfo
 from scheduler.clock import Clock
-from scheduler.daemon.client.extenders import ExtenderClient
 from scheduler.kernel.extender import (
     Advice,
     Answer,
@@ -24,6 +24,9 @@ from scheduler.kernel.snapshot import Snapshot
 from scheduler.observability.extender_metrics import ExtenderMetrics
 from scheduler.observability.instruments import Instruments
 from scheduler.tools.offline.reading import Written
+
+if TYPE_CHECKING:
+    from scheduler.daemon.client.extenders import ExtenderClient
 
 
 class WrittenObjects:
@@ -108,7 +111,9 @@ class Asker:
         finally:
             await client.close()
 
-    def _client(self) -> ExtenderClient:
+    def _client(self) -> "ExtenderClient":
+        from scheduler.daemon.client.extenders import ExtenderClient  # noqa: PLC0415 - a tenth of a second that files need not wait for
+
         return ExtenderClient(
             self.extenders.all, self._objects, clock=self._clock, metrics=self._metrics
         )
