@@ -185,14 +185,14 @@ def test_a_long_history_leads_where_a_fresh_start_leads(seed: int, nodes: int) -
 
     for step in range(3000):
         snapshot.update(cluster.change())
-        # In large clusters asking takes longer than all the rest.
-        if nodes <= 30 or step % 4 == 0:
+        # Every term that comes or goes lets the answers be forgotten: those before the last steps
+        # are not there any more when the snapshot is looked at. Asking takes longer than the rest.
+        if step % 10 == 0 or step % 500 >= 450:
             ask_about_terms(snapshot)
-        if step % 1000 == 999:
+        if step % 500 == 499:
             assert_equal_to_rebuilt(snapshot, cluster)
 
     assert snapshot.namespace_epoch > 0
-    assert_equal_to_rebuilt(snapshot, cluster)
 
 
 @settings(deadline=None, max_examples=60)
