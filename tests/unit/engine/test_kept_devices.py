@@ -311,7 +311,7 @@ def test_room_is_chosen_anew_where_what_is_kept_is_gone(what: str) -> None:
 
 
 def test_a_nomination_of_an_earlier_scheduler_is_withdrawn_if_the_pod_fits_no_empty_node() -> None:
-    big, claim = wanting("big")
+    big, claim = wanting("big", preemptionPolicy="Never")
     big["status"] = {"nominatedNodeName": "n"}
     scene = Scene(*holding("holder", "m/a"), big, claim)
     scene.pass_seconds(11)
