@@ -119,7 +119,7 @@ def _together(parts: Iterable[Results]) -> Results:
             first.machine,
             _replace(first.throughput, part.throughput, lambda run: (run.workload, run.size)),
             _replace(first.latency, part.latency, lambda run: (run.workload, run.size)),
-            _replace(first.decisions, part.decisions, lambda each: each.workload),
+            _replace(first.decisions, part.decisions, lambda each: (each.workload, each.nodes)),
             _replace(first.bounds, part.bounds, lambda each: each.case),
         )
     return first

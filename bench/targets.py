@@ -56,7 +56,7 @@ _LARGE_NODES: Final = 50_000
 _LARGE_PLAIN_US: Final = 120.0
 _LARGE_US: Final = 1000.0
 _LARGE_MB: Final = 1000.0
-_LARGEST_NODES: Final = 130_000
+_LARGEST: Final = 130_000
 _LARGEST_PLAIN_US: Final = 300.0
 _LARGEST_US: Final = 3000.0
 
@@ -230,11 +230,11 @@ def _decisions(results: Results, workloads: Mapping[str, Workload]) -> Iterator[
             about = f"{workload.title}: one decision, {nodes:,} nodes"
             median = _median(found.get((workload.name, nodes)))
             yield _at_most(about, limit, median, "us")
-            if workload.storage is None:
-                limit = _LARGEST_PLAIN_US if workload.family == "plain" else _LARGEST_US
-                about = f"{workload.title}: one decision, {_LARGEST_NODES:,} nodes"
-                median = _median(found.get((workload.name, _LARGEST_NODES)))
-                yield _at_most(about, limit, median, "us")
+    largest = {each.workload: each.median_us for each in found.values() if each.nodes == _LARGEST}
+    about = f"plain pods: one decision, {_LARGEST:,} nodes, a million pods"
+    yield _at_most(about, _LARGEST_PLAIN_US, largest.pop("plain", None), "us")
+    about = f"the slowest other decision that was measured, {_LARGEST:,} nodes, a million pods"
+    yield _at_most(about, _LARGEST_US, max(largest.values(), default=None), "us")
     sizes = [each.peak_memory_bytes / 1e6 for each in results.decisions if _is_large(each)]
     about = f"memory with {_LARGE_NODES:,} nodes, 500,000 pods"
     yield _at_most(about, _LARGE_MB, max(sizes, default=None), "MB")
