@@ -4,11 +4,13 @@ The control plane is our own: its API server keeps groups, and its controllers m
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from e2e.conftest import StartStowage, control_plane_of_file
 from e2e.support.cluster import Cluster
+from e2e.support.devices import Devices, readers_of
 from e2e.support.objects import make_node, make_nodes, make_pod
 from e2e.support.placements import bindings_by_pod
 from e2e.support.pod_groups import (
@@ -36,7 +38,8 @@ def shared_cluster(
     tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
 ) -> Iterator[Cluster]:
     """An API server of 1.36 that knows pod groups, and the controllers that look after them."""
-    with control_plane_of_file(OPTIONS, tmp_path_factory, pytestconfig) as cluster:
+    options = replace(OPTIONS, controllers=f"{OPTIONS.controllers},resourceclaim-controller")
+    with control_plane_of_file(options, tmp_path_factory, pytestconfig) as cluster:
         yield cluster
 
 
@@ -95,6 +98,39 @@ def test_a_gang_without_room_waits_whole_and_starts_when_room_comes(
     cluster.wait_until_bound(namespace, timeout_seconds=SECONDS)
     wait_for_condition(cluster, namespace, "train", "True", SECONDS)
     assert sorted(places(cluster, namespace, "train")) == ["more", "small", "small", "small"]
+
+
+@pytest.mark.usefixtures("stowage")
+def test_members_share_a_claim_that_none_of_them_had(
+    cluster: Cluster, namespace: str, devices: Devices
+) -> None:
+    """All go where the device is that one of them gets; with the last of them it is free."""
+    nodes = make_nodes(3)
+    cluster.create_nodes(nodes)
+    for node in nodes:
+        devices.offer(node["metadata"]["name"], 1)
+    devices.claim(namespace, "shared")
+    members = make_members(3, group="train", namespace=namespace)
+    for member in members:
+        member["spec"]["resourceClaims"] = [{"name": "device", "resourceClaimName": "shared"}]
+        member["spec"]["containers"][0]["resources"]["claims"] = [{"name": "device"}]
+    cluster.create_pods(members)
+    make_gang(cluster, namespace, "train", 3)
+
+    with devices.watched() as watch:
+        cluster.wait_until_bound(namespace, timeout_seconds=SECONDS)
+        assert len(set(places(cluster, namespace, "train"))) == 1
+        [claim] = devices.claims(namespace)
+        names = [member["metadata"]["name"] for member in members]
+        assert sorted(readers_of(claim)) == names
+
+        cluster.delete_pods(namespace, names)
+        wait_for(
+            lambda: not devices.claims(namespace)[0].get("status", {}).get("allocation"),
+            "the device to be free",
+            SECONDS,
+        )
+    assert watch.doubles == []
 
 
 def _messages(cluster: Cluster, namespace: str, count: int) -> list[str]:

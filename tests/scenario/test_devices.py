@@ -3,7 +3,10 @@
 from collections import Counter
 from typing import Any, Final
 
+import pytest
+
 from apistub import Settings
+from tests.scenario.test_pod_group_stories import GROUPS, Stage
 from tests.scenario.world import Object, World, play
 
 API: Final = "resource.k8s.io/v1"
@@ -192,6 +195,59 @@ def test_a_shared_claim_holds_its_pods_to_one_node() -> None:
         assert condition["message"].startswith(
             "0/2 nodes are available: 1 Insufficient cpu, 1 resourceclaim not available on the node"
         )
+
+    play(story, CONTROLLED)
+
+
+GANG: Final = ("x", "y", "z")
+
+
+def gang_with_one_claim(world: World, cpu: str) -> None:
+    """A gang whose members all name one claim, which nothing has allocated."""
+    world.node("a", cpu="3")
+    world.node("b", cpu="9")
+    world.sandbox.create(resource_slice("a", "gpu-0"), device_class(), claim())
+    Stage(world).group("g", len(GANG))
+    for name in GANG:
+        member = {"schedulingGroup": {"podGroupName": "g"}, "resourceClaims": named()}
+        world.pod(name, cpu=cpu, **member)
+
+
+@pytest.mark.parametrize("refused", [0, 1, 4])
+def test_members_of_a_gang_share_a_claim_that_none_had(refused: int) -> None:
+    """The first whose write succeeds allocates it; a member whose writes fail comes later."""
+
+    async def story(world: World) -> None:
+        gang_with_one_claim(world, "1")
+        path = "*/resourceclaims/*/status"
+        if refused:
+            world.sandbox.faults.answer(500, verb="patch", path=path, times=refused)
+        await world.start_daemon(feature_gates=GROUPS)
+
+        assert await world.bound(*GANG) == ["a", "a", "a"]
+        found = world.sandbox.get(CLAIMS, "shared")
+        assert sorted(user["name"] for user in found["status"]["reservedFor"]) == list(GANG)
+        assert devices_of(found) == ["a/gpu-0"]
+        failed = {each["regarding"]["name"] for each in world.events(reason="FailedScheduling")}
+        # Only those whose own writes were refused.
+        assert len(failed) == min(refused, len(GANG))
+
+    play(story, CONTROLLED)
+
+
+def test_a_gang_that_does_not_fit_leaves_the_device_of_its_claim_to_others() -> None:
+    """Two of three have a place beside the device: none is bound, and the device is free."""
+
+    async def story(world: World) -> None:
+        gang_with_one_claim(world, "1500m")
+        await world.start_daemon(feature_gates=GROUPS)
+        await world.rejected(*GANG)
+        world.sandbox.create(claim("other"))
+        world.pod("single", cpu="1", resourceClaims=named("other"))
+
+        assert await world.bound("single") == ["a"]
+        assert [world.node_of(name) for name in GANG] == ["", "", ""]
+        assert not world.sandbox.get(CLAIMS, "shared").get("status", {}).get("allocation")
 
     play(story, CONTROLLED)
 

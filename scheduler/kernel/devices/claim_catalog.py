@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, Self
 
 import msgspec
+from msgspec.structs import replace
 from typing_extensions import override
 
 from scheduler.api.device_taint_rules import DeviceTaintRule
@@ -41,11 +42,13 @@ class InFlight(msgspec.Struct, frozen=True):
 
     Attributes:
         claim: as it is to be.
-        pod_uid: the pod that it is allocated for.
+        group: the name of the pod group of the pods; "" for a pod without one.
+        pods: by UID, the pods that are to have it, the first one first.
     """
 
     claim: ResourceClaim
-    pod_uid: str
+    group: str
+    pods: tuple[str, ...]
 
 
 class ClaimCatalog(SharedState):
@@ -106,7 +109,18 @@ class ClaimCatalog(SharedState):
 
     def claims_in_flight(self, pod_uid: str) -> Iterator[ResourceClaim]:
         """The claims that are being allocated for a pod."""
-        return (each.claim for each in self.in_flight.values() if each.pod_uid == pod_uid)
+        return (each.claim for each in self.in_flight.values() if pod_uid in each.pods)
+
+    def as_for(self, claim: ResourceClaim, pod: PodInfo) -> ResourceClaim:
+        """A claim of a pod, as it is to be if it is being allocated for other pods of its group.
+
+        Source: dynamicresources.go (PreFilter, podGroupStateData.pendingAllocations) v1.36.3.
+        Differs: it need not be in one attempt of the group.
+        """
+        known = self.in_flight.get(claim.metadata.uid)
+        if known is None or not pod.group_name or known.group != pod.group_name:
+            return claim
+        return replace(claim, status=known.claim.status)
 
     def may_need_devices(self, pod: PodInfo) -> bool:
         """Whether a pod has claims, or asks for resources that a device class stands for."""
@@ -158,15 +172,32 @@ class ClaimCatalog(SharedState):
 
     # --- allocations that are under way -----------------------------------------------------------
 
-    def begin(self, claim: ResourceClaim, allocation: AllocationResult, pod_uid: str) -> None:
-        """A claim is to have an allocation; from now on it counts."""
+    def begin(self, claim: ResourceClaim, allocation: AllocationResult, pod: PodInfo) -> None:
+        """A claim is to have an allocation for a pod; from now on it counts.
+
+        If it is to have it already, for others of the group, the pod is one more.
+        """
         uid = claim.metadata.uid
-        self.in_flight[uid] = InFlight(claim, pod_uid)
+        known = self.in_flight.get(uid)
+        if known is not None:
+            self.in_flight[uid] = replace(known, pods=(*known.pods, pod.uid))
+            return
+        self.in_flight[uid] = InFlight(claim, pod.group_name, (pod.uid,))
         self.devices.allocate(uid, allocation)
 
-    def give_up(self, uid: str) -> None:
-        """What was begun for a claim is not to be; nothing happens where the claim shows it."""
-        if self.in_flight.pop(uid, None) is not None:
+    def give_up(self, uid: str, pod_uid: str) -> None:
+        """A pod is not to have what was begun for a claim; with the last one its devices are free.
+
+        Nothing happens where the claim shows the allocation.
+        """
+        known = self.in_flight.get(uid)
+        if known is None or pod_uid not in known.pods:
+            return
+        left = tuple(each for each in known.pods if each != pod_uid)
+        if left:
+            self.in_flight[uid] = replace(known, pods=left)
+        else:
+            del self.in_flight[uid]
             self.devices.release(uid)
 
     # --- events -----------------------------------------------------------------------------------
@@ -237,9 +268,9 @@ class ClaimCatalog(SharedState):
             self.devices.allocate(uid, allocation)
         if pod_uid:
             # It was decided before the claim had a UID.
-            for of_pod in [u for u, each in self.in_flight.items() if each.pod_uid == pod_uid]:
+            for of_pod in [u for u, each in self.in_flight.items() if pod_uid in each.pods]:
                 if is_of_extended_resources(self.in_flight[of_pod].claim):
-                    self.give_up(of_pod)
+                    self.give_up(of_pod, pod_uid)
 
     def _take_slice(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
         if new is not None:

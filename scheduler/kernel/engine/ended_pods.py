@@ -48,7 +48,8 @@ class EndedPods:
         """By the UID of the pod with whose end they went."""
         self._in_flight: defaultdict[str, list[InFlight]] = defaultdict(list)
         for each in () if self._devices is None else self._devices.in_flight.values():
-            self._in_flight[each.pod_uid].append(each)
+            for uid in each.pods:
+                self._in_flight[uid].append(each)
 
     def end(self, pods: Sequence[PodInfo]) -> None:
         """Running pods end."""
@@ -83,9 +84,9 @@ class EndedPods:
         for each in self._in_flight.get(pod.uid, ()):
             allocation = each.claim.status.allocation
             if is_gone:
-                catalog.give_up(each.claim.metadata.uid)
+                catalog.give_up(each.claim.metadata.uid, pod.uid)
             elif allocation is not None:
-                catalog.begin(each.claim, allocation, pod.uid)
+                catalog.begin(each.claim, allocation, pod)
 
     def _claim_now(self, claim: ResourceClaim) -> ResourceClaim:
         users = claim.status.reserved_for

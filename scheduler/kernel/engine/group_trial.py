@@ -199,8 +199,8 @@ class GroupTrial:
         found: dict[str, list[AllocationResult]] = {pod.uid: [] for pod, _ in placed}
         for each in () if catalog is None else catalog.in_flight.values():
             allocation = each.claim.status.allocation
-            if each.pod_uid in found and allocation is not None:
-                found[each.pod_uid].append(allocation)
+            if each.pods[0] in found and allocation is not None:
+                found[each.pods[0]].append(allocation)
         return {uid: given for uid, given in found.items() if given}
 
     def take_back(self, placed: list[_Placed]) -> Steps[None]:

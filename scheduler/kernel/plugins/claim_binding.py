@@ -17,7 +17,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.errors import SchedulerError
 from scheduler.kernel.devices import claim_writes as writes
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
-from scheduler.kernel.devices.extended_resources import body_of
+from scheduler.kernel.devices.extended_resources import body_of, is_of_extended_resources
 from scheduler.kernel.devices.pod_claims import (
     BindingOutcome,
     DeviceBindingError,
@@ -147,6 +147,8 @@ class ClaimBinding:
             if allocation is None:
                 return claim
             claim = await self._create(pod, claim)
+        elif allocation is not None and pod.group_name:
+            claim = _same_claim(claim, self._catalog.claims.get(claim.key))
         claim = await self._write(claim, allocation, pod)
         if is_extended:
             body = writes.status_of_extended_resources(pod, claim.metadata.name, taken.mappings)
@@ -172,9 +174,10 @@ class ClaimBinding:
     ) -> ResourceClaim:
         """Write once more with the claim as it is by now where another write came first."""
         for tried in range(1, _TRIES + 1):
-            _check_as_decided(claim, allocation)
+            left = self._to_write(claim, allocation, pod)
+            _check_as_decided(claim, left)
             try:
-                return await self._write_once(claim, allocation, pod)
+                return await self._write_once(claim, left, pod)
             except ClaimWriteError as problem:
                 if tried == _TRIES or getattr(problem.__cause__, "status", 0) != CONFLICT:
                     raise
@@ -183,6 +186,24 @@ class ClaimBinding:
             answer = await self._request("GET", writes.path_of(claim), None, told)
             claim = _same_claim(claim, self._claim_in(answer))
         raise AssertionError("unreachable")
+
+    def _to_write(
+        self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo
+    ) -> AllocationResult | None:
+        """What is left to be allocated: another pod of the group may have written it before.
+
+        Raises:
+            ClaimWriteError: it was written and is free by now, so others may have the devices.
+        """
+        if allocation is None or not pod.group_name or is_of_extended_resources(claim):
+            return allocation
+        written = claim.status.allocation
+        if written is not None:
+            return None if written.devices.results == allocation.devices.results else allocation
+        pending = self._catalog.in_flight.get(claim.metadata.uid)
+        if pending is None or pod.uid not in pending.pods:
+            raise ClaimWriteError(f"claim {claim.key} got deallocated elsewhere in the meantime")
+        return allocation
 
     async def _write_once(
         self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo
@@ -280,12 +301,12 @@ class ClaimBinding:
         return self._handle.shared(ClaimCatalog)
 
 
-def _same_claim(claim: ResourceClaim, now: ResourceClaim) -> ResourceClaim:
+def _same_claim(claim: ResourceClaim, now: ResourceClaim | None) -> ResourceClaim:
     """A claim as it is by now; one of its name that was made since is another one.
 
     Differs: upstream would give that one the devices.
     """
-    if now.metadata.uid != claim.metadata.uid:
+    if now is None or now.metadata.uid != claim.metadata.uid:
         raise ClaimWriteError(f"claim {claim.key} got deleted in the meantime")
     return now
 

@@ -183,7 +183,9 @@ class DynamicResources(
         """Skip pods that need no devices; reject those whose claims no node can satisfy yet."""
         catalog = self._catalog
         try:
-            named = list(claims_of(pod, catalog.claims))
+            named = [
+                (name, catalog.as_for(claim, pod)) for name, claim in claims_of(pod, catalog.claims)
+            ]
         except ClaimProblem as problem:
             return None, unresolvable(str(problem))
         claims = PodClaims(named, _claim_of_extended_resources(pod, catalog))
@@ -292,10 +294,20 @@ class DynamicResources(
         if found is None:
             return error("claim allocation not found for node")
         attempt.mappings = found.mappings
+        for place, claim in enumerate(attempt.claims):
+            pending = claim.status.allocation
+            if pending is not None and claim.metadata.uid in self._catalog.in_flight:
+                # Another pod of the group has taken it; the first whose turn it is writes it.
+                attempt.allocations[place] = pending
+                self._catalog.begin(claim, pending, pod)
         for place, claim, allocation in found.given:
+            why = _why_not_to_allocate(claim, self._catalog, is_own=False)
+            if why:
+                # It was decided before another pod of the group had its place.
+                return unresolvable(why)
             attempt.allocations[place] = allocation
             attempt.claims[place] = claim
-            self._catalog.begin(writes.reserved(claim, pod, allocation), allocation, pod.uid)
+            self._catalog.begin(writes.reserved(claim, pod, allocation), allocation, pod)
         return SUCCESS
 
     @override
@@ -308,7 +320,7 @@ class DynamicResources(
         left: list[Write] = []
         for place, claim in enumerate([*attempt.claims][: attempt.claims.own]):
             if place in attempt.allocations:
-                catalog.give_up(claim.metadata.uid)
+                catalog.give_up(claim.metadata.uid, pod.uid)
             known = catalog.claims.get(claim.key)
             if (
                 known is not None
@@ -318,7 +330,7 @@ class DynamicResources(
             ):
                 left.append(writes.unreserving(known, pod))
         if attempt.claims.extended is not None:
-            catalog.give_up(claim_in_memory(pod).metadata.uid)
+            catalog.give_up(claim_in_memory(pod).metadata.uid, pod.uid)
             made = catalog.claim_of_extended_resources(pod.uid)
             left.extend(() if made is None else writes.deleting(made))
         return left

@@ -34,7 +34,7 @@ def test_a_claim_is_free_only_while_all_of_its_pods_have_ended() -> None:
     allocation = real.claims["default/of-a"].status.allocation
     assert allocation is not None
     [runner] = (pod for pod in core.cache.nodes["n"].pods.values() if pod.name == "c")
-    real.begin(reserved(real.claims["default/of-c"], runner, allocation), allocation, runner.uid)
+    real.begin(reserved(real.claims["default/of-c"], runner, allocation), allocation, runner)
     core.catch_up()
     world, states = core.snapshot.copy(), core.states.fork()
     known = {pod.name: pod for pod in world.info(world.table.row_of["n"]).pods.values()}
