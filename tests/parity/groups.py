@@ -7,6 +7,7 @@
     python -m tests.parity.groups --topology --preempt    # with both gates
     python -m tests.parity.groups --basic          # without GangScheduling: all groups are basic
     python -m tests.parity.groups --extenders      # with extenders that are asked about members
+    python -m tests.parity.groups --claims         # members of a group share claims for devices
 
 Each case is a small cluster with little room. Our engine tries every pod and group once, as the
 daemon would, and the judge then tries the same units in the same order. Both take the first of
@@ -49,6 +50,7 @@ from tests.parity.answering import Answerer, oracle_command, pipelined, running
 from tests.parity.compare import Difference
 from tests.parity.extender import PLACE, moved
 from tests.parity.generator.draw import Object
+from tests.parity.generator.group_claims import make_claims_case, make_claims_topology_case
 from tests.parity.generator.group_preemption import (
     make_group_preemption_case,
     make_preemption_in_racks_case,
@@ -81,12 +83,12 @@ WITH_EXTENDERS: Final[Makes] = {
     **dict.fromkeys((WITH_TOPOLOGY, BASIC_WITH_TOPOLOGY), make_asking_topology_case),
 }
 """The same of cases with extenders."""
+WITH_CLAIMS: Final[Makes] = {GATES: make_claims_case, WITH_TOPOLOGY: make_claims_topology_case}
 PRINTED: Final = 20
 """Differences printed before only counting goes on."""
 _BATCH: Final = 100
-_POST_FILTER = re.compile(
-    r"( no new claims to deallocate,)? (preemption: .*|not found)$", re.DOTALL
-)
+_CLAIMS: Final = r"( (no new claims to deallocate|still not schedulable),)?"
+_POST_FILTER: Final = re.compile(_CLAIMS + " (preemption: .*|not found)$", re.DOTALL)
 _UNCLEAR: Final = re.compile(r"(cannot determine domain for already scheduled pods: ).*", re.DOTALL)
 _ENOUGH: Final = 300
 """No case has as many pods: what comes later is tried again."""
@@ -294,15 +296,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", default="0:2000", metavar="A:B")
     parser.add_argument("--dump", type=int, metavar="SEED")
-    parser.add_argument("--topology", action="store_true")
-    parser.add_argument("--preempt", action="store_true")
-    parser.add_argument("--basic", action="store_true")
-    parser.add_argument("--extenders", action="store_true")
+    for option in ("topology", "preempt", "basic", "extenders", "claims"):
+        parser.add_argument(f"--{option}", action="store_true")
     arguments = parser.parse_args()
-    if arguments.preempt and (arguments.basic or arguments.extenders):
-        parser.error("groups do not preempt with --basic, nor where extenders filter nodes")
+    if arguments.preempt + arguments.claims + (arguments.basic or arguments.extenders) > 1:
+        parser.error("--preempt, --claims and --basic or --extenders exclude each other")
     gates = _gates(arguments)
-    makes = WITH_EXTENDERS if arguments.extenders else MAKES
+    makes = WITH_CLAIMS if arguments.claims else WITH_EXTENDERS if arguments.extenders else MAKES
     with running(groups_command(gates)) as judge:
         if arguments.dump is not None:
             return _dump(judge, arguments.dump, gates, makes)
