@@ -554,6 +554,13 @@ FAULTS: Final = (
         "::test_nodes_with_equal_devices_differ_by_what_is_consumed",
     ),
     NamedFault(
+        "a claim that members of a group share is given up with the first of them",
+        "kernel/devices/claim_catalog",
+        "        if left:\n            self.in_flight[uid]",
+        "        if not left:\n            self.in_flight[uid]",
+        "tests/scenario/test_devices.py::test_members_of_a_gang_share_a_claim_that_none_had",
+    ),
+    NamedFault(
         "what the watch brings late undoes the answer to a write: a device is given twice",
         "kernel/engine/other_event_handlers",
         "            self._read[place] = new\n",
