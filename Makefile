@@ -11,7 +11,7 @@ SEED ?=
 MINUTES ?= 20
 ROUNDS ?= 1
 # Processes of `make test`.
-WORKERS ?= 2
+WORKERS ?= 3
 HARNESS ?=
 IMAGE ?= stowage
 PLATFORMS ?= linux/amd64,linux/arm64
@@ -54,7 +54,7 @@ demo: $(VENV)/run.stamp ## Show the scheduler at work on an in-memory cluster (3
 	@$(BIN)/stowage demo
 
 .PHONY: test
-test: $(VENV)/dev.stamp ## Run unit, scenario and recorded parity tests (about 5 minutes on two cores; WORKERS=2 at a time)
+test: $(VENV)/dev.stamp ## Run unit, scenario and recorded parity tests (about 4 minutes on two cores; WORKERS=3 at a time)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --ignore=tests/browser -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
 
 .PHONY: browser
