@@ -219,14 +219,12 @@ class RoomKeeper:
     def _reviewed(self, kept: KeptRoom, room: Room) -> Room | None:
         """What is still to be kept of some room; it is chosen anew soon if it may be of no use."""
         nominated, catalog = self._nominated(room), self._core.states.known(ClaimCatalog)
-        waiting = nominated
-        if catalog is not None:
-            waiting = [pod for pod in nominated if catalog.has_claims(pod)]
-        if room.is_ending or not waiting:
+        lost = [pod for pod in nominated if catalog is not None and not catalog.has_claims(pod)]
+        if room.is_ending or len(lost) == len(nominated):
             self._give_up(kept, nominated)
             return None
-        self._give_up(kept, [pod for pod in nominated if pod not in waiting])
-        if len(waiting) < len(room.places) or self._has_changed(room):
+        self._give_up(kept, lost)
+        if len(nominated) - len(lost) < len(room.places) or self._has_changed(room):
             room.review_at = min(room.review_at, self._core.now)
         return room
 
