@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from scheduler.kernel.preemption.kept_room import Room
 from tests.unit.engine.device_cluster import Device, DeviceCluster, claims_of
-from tests.unit.engine.test_kept_room import SLACK
+from tests.unit.engine.test_kept_room import SLACK, arrivals_within
 from tests.unit.engine.test_kept_room_law import AFTER, GANGS, NODES, KeptRoomMachine
 
 WOKEN_SECONDS: Final = 13
@@ -188,11 +188,7 @@ LONGEST: Final = 12
 
 
 @given(
-    arrivals=st.lists(
-        st.lists(st.sampled_from((1, 3, 8, LONGEST)), max_size=2),
-        min_size=AFTER + LONGEST + SLACK,
-        max_size=AFTER + LONGEST + SLACK,
-    ),
+    arrivals=arrivals_within(AFTER + LONGEST + SLACK, LONGEST, 2),
     size=st.integers(1, 3),
     is_gang=st.booleans(),
 )

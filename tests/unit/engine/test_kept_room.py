@@ -491,12 +491,14 @@ def test_what_extenders_filter_nodes_for_has_no_turn_and_says_so() -> None:
 LONGEST: Final = 15
 
 
+def arrivals_within(bound: int, longest: int, most: int) -> st.SearchStrategy[list[list[int]]]:
+    """By second up to a bound, for how long the pods run that come then, so many at most."""
+    coming = st.lists(st.sampled_from((1, 3, 8, longest)), max_size=most)
+    return st.lists(coming, min_size=bound, max_size=bound)
+
+
 @given(
-    arrivals=st.lists(
-        st.lists(st.sampled_from((1, 3, 8, LONGEST)), max_size=3),
-        min_size=AFTER + LONGEST + SLACK,
-        max_size=AFTER + LONGEST + SLACK,
-    ),
+    arrivals=arrivals_within(AFTER + LONGEST + SLACK, LONGEST, 3),
     size=st.integers(2, 5),
 )
 @settings(max_examples=12, deadline=None, derandomize=True)
