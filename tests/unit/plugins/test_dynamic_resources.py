@@ -260,6 +260,11 @@ def pod_of(*claims: str, name: str = "p", statuses: Object | None = None, **more
     return pod_info(read(Pod, raw))
 
 
+def member_of(name: str, *claims: str, group: str = "g") -> PodInfo:
+    """A pod of a group, with claims."""
+    return pod_of(*claims, name=name, schedulingGroup={"podGroupName": group})
+
+
 # --- before nodes are looked at -------------------------------------------------------------------
 
 
@@ -713,6 +718,55 @@ def test_a_reservation_is_of_what_was_decided_on(now: ResourceClaim, problem: st
         [left] = world.plugin.unreserve(state, pod, "a") or ()
         assert left.body is not None
         assert left.body["status"] == {"reservedFor": [{"$patch": "delete", "uid": "p"}]}
+
+
+@pytest.mark.parametrize(
+    ("others", "problem"),
+    [
+        ((), ""),
+        ((make_claim("c", on="a", users=("p",)),), ""),
+        ((make_claim("c", on="b", users=("p",)),), "got allocated elsewhere in the meantime"),
+        (
+            (make_claim("c", on="a", users=("p",)), make_claim("c")),
+            "got deallocated elsewhere in the meantime",
+        ),
+    ],
+    ids=["not written", "written", "written otherwise", "written and freed"],
+)
+def test_a_member_writes_a_shared_claim_only_while_its_devices_are_held(
+    others: tuple[ResourceClaim, ...], problem: str
+) -> None:
+    """What was written and is free again may be another claim's by now."""
+    world = World()
+    world.devices("a", "gpu-0")
+    world.claim("c")
+    first, second = member_of("p", "c"), member_of("q", "c")
+    world.reserved(first)
+    state = world.reserved(second)
+    for each in others:
+        world.tell(CLAIM, each)
+
+    status = world.pre_bind(state, second)
+
+    assert status.is_success is not bool(problem)
+    assert status.message.endswith(problem)
+    given = [body["status"].get("allocation") for *_, body in world.api.sent if "status" in body]
+    assert len(list(filter(None, given))) == (not others)
+
+
+def test_the_devices_of_a_shared_claim_are_free_with_the_last_member() -> None:
+    """A pod of another group, or of none, is not among those that share."""
+    world = World()
+    world.devices("a", "gpu-0")
+    world.claim("c")
+    first, second = member_of("p", "c"), member_of("q", "c")
+    states = [world.reserved(first), world.reserved(second)]
+    for other in (pod_of("c", name="r"), member_of("s", "c", group="h")):
+        assert "in the process of being allocated" in world.attempt(other)[1].message
+
+    for state, pod, held in zip(states, (first, second), ({"c"}, set()), strict=True):
+        world.plugin.unreserve(state, pod, "a")
+        assert set(world.catalog.devices.usage.allocations) == held
 
 
 @pytest.mark.parametrize(
