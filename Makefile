@@ -10,7 +10,7 @@ COUNT ?= 30
 SEED ?=
 MINUTES ?= 20
 ROUNDS ?= 1
-# Processes of `make test`.
+# Processes of `make test`: one more than two cores, because many tests wait for a daemon.
 WORKERS ?= 3
 HARNESS ?=
 IMAGE ?= stowage
