@@ -44,7 +44,7 @@ class Decide(_Event, frozen=True):
 
 
 class Tick(_Event, frozen=True):
-    """Time has passed: to be told every second, and when a `WakeMeAt` asks for it."""
+    """Time has passed: to be told every second, and when a `SetTimer` asks for it."""
 
 
 class Bound(_Event, frozen=True):
