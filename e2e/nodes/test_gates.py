@@ -127,6 +127,27 @@ class TestWithComponents:
         [condition] = group["status"]["conditions"]
         assert (condition["type"], condition["status"]) == ("PodGroupScheduled", "True")
 
+    def test_members_of_a_gang_share_one_claim(self, lab: Lab) -> None:
+        """All run on the node whose driver has the device, which none of them had before."""
+        [device_class, template] = devices()
+        metadata = {"name": "shared", "namespace": "default"}
+        claim = {**template, "kind": "ResourceClaim", "metadata": metadata}
+        claim["spec"] = template["spec"]["spec"]
+        named = [{"name": "device", "resourceClaimName": "shared"}]
+        members = [member(name) for name in ("a", "b", "c")]
+        for each in members:
+            each["spec"]["resourceClaims"] = named
+            [main] = each["spec"]["containers"]
+            main["resources"] |= CLAIM["resources"]
+        manifests = yaml.safe_dump_all([device_class, claim, GROUP, *members])
+        with dra_driver(lab.node("node-2"), lab), lab.applied_text(manifests):
+            wait_for(lambda: running(lab) == ["a", "b", "c"], "all members to run", 120)
+            [found] = lab.get("resourceclaims", "--namespace=default")["items"]
+            assert {pod["spec"]["nodeName"] for pod in lab.pods("default")} == {"node-2"}
+
+        assert len(found["status"]["reservedFor"]) == len(members)
+        assert len(found["status"]["allocation"]["devices"]["results"]) == 1
+
     def test_the_api_server_chooses_the_leader(self, lab: Lab) -> None:
         """Both replicas are candidates; when the leader's pod is deleted, another is chosen."""
 
