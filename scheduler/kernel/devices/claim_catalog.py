@@ -41,14 +41,17 @@ class InFlight(msgspec.Struct, frozen=True):
     """A claim whose allocation is decided and not seen in the claim yet.
 
     Attributes:
-        claim: as it is to be.
+        claim: as it is to be, reserved for the pods that are to have it and no others.
         group: the name of the pod group of the pods; "" for a pod without one.
-        pods: by UID, the pods that are to have it, the first one first.
     """
 
     claim: ResourceClaim
     group: str
-    pods: tuple[str, ...]
+
+    @property
+    def pods(self) -> tuple[str, ...]:
+        """By UID, the pods that are to have it, the first one first."""
+        return tuple(user.uid for user in self.claim.status.reserved_for)
 
 
 class ClaimCatalog(SharedState):
@@ -180,9 +183,10 @@ class ClaimCatalog(SharedState):
         uid = claim.metadata.uid
         known = self.in_flight.get(uid)
         if known is not None:
-            self.in_flight[uid] = replace(known, pods=(*known.pods, pod.uid))
+            self.in_flight[uid] = replace(known, claim=reserved(known.claim, pod, None))
             return
-        self.in_flight[uid] = InFlight(claim, pod.group_name, (pod.uid,))
+        free = replace(claim, status=replace(claim.status, reserved_for=()))
+        self.in_flight[uid] = InFlight(reserved(free, pod, allocation), pod.group_name)
         self.devices.allocate(uid, allocation)
 
     def give_up(self, uid: str, pod_uid: str) -> None:
@@ -193,9 +197,12 @@ class ClaimCatalog(SharedState):
         known = self.in_flight.get(uid)
         if known is None or pod_uid not in known.pods:
             return
-        left = tuple(each for each in known.pods if each != pod_uid)
+        status = known.claim.status
+        left = tuple(user for user in status.reserved_for if user.uid != pod_uid)
         if left:
-            self.in_flight[uid] = replace(known, pods=left)
+            self.in_flight[uid] = replace(
+                known, claim=replace(known.claim, status=replace(status, reserved_for=left))
+            )
         else:
             del self.in_flight[uid]
             self.devices.release(uid)

@@ -307,7 +307,7 @@ class DynamicResources(
                 return unresolvable(why)
             attempt.allocations[place] = allocation
             attempt.claims[place] = claim
-            self._catalog.begin(writes.reserved(claim, pod, allocation), allocation, pod)
+            self._catalog.begin(claim, allocation, pod)
         return SUCCESS
 
     @override

@@ -3,7 +3,6 @@
 from itertools import permutations
 
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
-from scheduler.kernel.devices.claim_writes import reserved
 from scheduler.kernel.engine.ended_pods import EndedPods
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import objects_from_documents
@@ -34,7 +33,7 @@ def test_a_claim_is_free_only_while_all_of_its_pods_have_ended() -> None:
     allocation = real.claims["default/of-a"].status.allocation
     assert allocation is not None
     [runner] = (pod for pod in core.cache.nodes["n"].pods.values() if pod.name == "c")
-    real.begin(reserved(real.claims["default/of-c"], runner, allocation), allocation, runner)
+    real.begin(real.claims["default/of-c"], allocation, runner)
     core.catch_up()
     world, states = core.snapshot.copy(), core.states.fork()
     known = {pod.name: pod for pod in world.info(world.table.row_of["n"]).pods.values()}

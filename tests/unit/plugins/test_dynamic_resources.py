@@ -754,6 +754,24 @@ def test_a_member_writes_a_shared_claim_only_while_its_devices_are_held(
     assert len(list(filter(None, given))) == (not others)
 
 
+def test_a_member_that_comes_again_reserves_a_shared_claim_anew() -> None:
+    """Its first attempt took the devices and ended before it wrote; another member has them yet."""
+    world = World()
+    world.devices("a", "gpu-0")
+    world.claim("c")
+    first, second = member_of("p", "c"), member_of("q", "c")
+    state, _ = world.reserved(first), world.reserved(second)
+    world.plugin.unreserve(state, first, "a")
+    again = world.reserved(first)
+    assert world.catalog.in_flight["c"].pods == ("q", "p")
+
+    assert world.pre_bind(again, first) == SUCCESS
+
+    [written] = [body["status"] for *_, body in world.api.sent if "status" in body]
+    assert written["allocation"]
+    assert written["reservedFor"] == [{"resource": "pods", "name": "p", "uid": "p"}]
+
+
 def test_the_devices_of_a_shared_claim_are_free_with_the_last_member() -> None:
     """A pod of another group, or of none, is not among those that share."""
     world = World()
