@@ -68,8 +68,10 @@ class EndedPods:
         if states is None:
             return
         for pod in pods:
-            if states.hear_of(POD_KIND):
-                states.object_changed(POD_KIND, *((pod, None) if is_gone else (None, pod)))
+            if is_gone:
+                states.object_gone(POD_KIND, pod.name, pod.namespace, pod.uid)
+            else:
+                states.object_set(POD_KIND, pod)
             if self._devices is not None and pod.needs & DEVICES:
                 self._tell_of_devices(states, self._devices, pod, is_gone=is_gone)
             if self._volumes is not None and pod.pod.volumes:

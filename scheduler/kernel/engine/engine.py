@@ -195,7 +195,9 @@ class Engine:
             "nodes": NodeEventHandlers(self.core, binding),
             "namespaces": NamespaceEventHandlers(self.core),
         }
-        states.begin(self.attempts.assumed)
+        states.begin(
+            attempts.assumed, lambda problem: self.core.report("Plugin failed", "", problem)
+        )
         self._introduce(services, random)
         self._handlers: dict[type, Callable[[Any], None]] = {
             ObjectSet: lambda e: self._changes[e.kind].set(e.object),

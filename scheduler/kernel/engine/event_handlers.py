@@ -30,7 +30,6 @@ from scheduler.kernel.framework.events import (
     UNSCHEDULED_POD_DELETE,
     UNSCHEDULED_POD_UPDATE,
     ClusterEvent,
-    ObjectKind,
 )
 from scheduler.kernel.framework.property_changes import (
     node_scheduling_properties_change,
@@ -89,7 +88,7 @@ class PodEventHandlers:
         if new.node_name:
             self._add_assigned(new)
             return
-        self._tell_states(new)
+        core.states.object_set(POD_KIND, new)
         if new.spec.scheduler_name in core.frameworks:
             old = core.queue.get(uid)
             attempt = self._attempts.of(uid)
@@ -103,7 +102,7 @@ class PodEventHandlers:
     def gone(self, event: ObjectGone) -> None:
         """A pod is gone, or has ended."""
         self._read.pop(event.uid, None)
-        self._tell_states_of_end(event)
+        self._core.states.object_gone(POD_KIND, event.name, event.namespace, event.uid)
         self._end(event.uid)
 
     def _end(self, uid: str) -> None:
@@ -169,14 +168,14 @@ class PodEventHandlers:
             if waiting is not None:
                 self._preemption_executor.drop(pod.uid)
                 self._timed(UNSCHEDULED_POD_DELETE, core.queue.delete, waiting)
-        self._tell_states(pod)
+        core.states.object_set(POD_KIND, pod)
         wake(self._core, ASSIGNED_POD_ADD, None, pod)
 
     def _update_assigned(self, new: PodInfo) -> None:
         core = self._core
         old = core.cache.pods.get(new.uid)
         core.cache.update_pod(new)
-        self._tell_states(new)
+        core.states.object_set(POD_KIND, new)
         if old is None:
             return
         if old.is_terminating and not new.is_terminating:
@@ -218,27 +217,6 @@ class PodEventHandlers:
             ASSIGNED_POD_DELETE, pod, None, but=pod.uid, max_priority=pod.priority
         )
 
-    def _tell_states(self, new: PodInfo) -> None:
-        """Tell plugins of a pod, after its attempt gave its resources back or was confirmed.
-
-        For plugins, a pod is gone if it lost its node or has a successor of the same name.
-        """
-        states = self._core.states
-        if not states.hear_of(POD_KIND):
-            return
-        old = states.lister(POD_KIND).get(new.name, new.namespace)
-        if old is not None and (old.uid != new.uid or (old.node_name and not new.node_name)):
-            tell_states(self._core, POD_KIND, old, None)
-            old = None
-        tell_states(self._core, POD_KIND, old, new)
-
-    def _tell_states_of_end(self, event: ObjectGone) -> None:
-        states = self._core.states
-        if states.hear_of(POD_KIND):
-            old = states.lister(POD_KIND).get(event.name, event.namespace)
-            if old is not None and old.uid == event.uid:
-                tell_states(self._core, POD_KIND, old, None)
-
     def _timed(self, event: ClusterEvent, method: Callable[[T], None], about: T) -> None:
         core = self._core
         start = core.stopwatch()
@@ -275,11 +253,11 @@ class NodeEventHandlers:
         old = None if info is None else info.node
         if old is None:
             core.cache.set_node(new)
-            tell_states(core, NODE_KIND, None, new)
+            core.states.object_set(NODE_KIND, new)
             wake(core, NODE_ADD, None, new)
         elif (old.spec, old.status) != (new.spec, new.status) or not _same_labels(old, new):
             core.cache.set_node(new)
-            tell_states(core, NODE_KIND, old, new)
+            core.states.object_set(NODE_KIND, new)
             for event in node_scheduling_properties_change(old, new):
                 wake(core, event, old, new)
 
@@ -291,7 +269,7 @@ class NodeEventHandlers:
             node = info.node
             core.cache.remove_node(event.name)
             self._binding.node_gone(event.name)
-            tell_states(core, NODE_KIND, node, None)
+            core.states.object_gone(NODE_KIND, event.name, event.namespace)
             wake(core, NODE_DELETE, node, None)
 
 
@@ -312,7 +290,7 @@ class NamespaceEventHandlers:
         self._namespaces[name] = new
         if old is None or old.metadata.labels != labels:
             self._core.cache.set_namespace(name, labels)
-            tell_states(self._core, NAMESPACE_KIND, old, new)
+            self._core.states.object_set(NAMESPACE_KIND, new)
             event = NAMESPACE_ADD if old is None else NAMESPACE_UPDATE
             self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)
 
@@ -321,14 +299,7 @@ class NamespaceEventHandlers:
         old = self._namespaces.pop(event.name, None)
         if old is not None:
             self._core.cache.remove_namespace(event.name)
-            tell_states(self._core, NAMESPACE_KIND, old, None)
-
-
-def tell_states(core: EngineState, kind: ObjectKind, old: object, new: object) -> None:
-    """Pass a change to shared states and listers, if a plugin declared the kind."""
-    if core.states.hear_of(kind):
-        for problem in core.states.object_changed(kind, old, new):
-            core.report("Plugin failed", "", problem)
+            self._core.states.object_gone(NAMESPACE_KIND, event.name, event.namespace)
 
 
 def wake(core: EngineState, event: ClusterEvent, old: object, new: object) -> None:

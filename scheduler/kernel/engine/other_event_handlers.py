@@ -7,7 +7,7 @@ from typing import Any
 
 from scheduler.api.objects import ObjectMeta
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.engine.event_handlers import is_older_version, tell_states
+from scheduler.kernel.engine.event_handlers import is_older_version
 from scheduler.kernel.engine.events import ObjectGone
 from scheduler.kernel.framework.events import ActionType, ClusterEvent, ObjectKind
 from scheduler.kernel.framework.runtime.shared_states import place_of
@@ -35,34 +35,29 @@ class OtherEventHandlers:
                 return
             if _is_same_version(new.metadata, read.metadata):
                 return
-        old = self._known(place)
-        self._tell(ActionType.ADD if old is None else ActionType.UPDATE, old, new)
+        old = self._core.states.object_set(self._kind, new)
+        self._wake(ActionType.ADD if old is None else ActionType.UPDATE, old, new)
 
     def read(self, new: Any) -> None:
         """Take over an object from the answer to a write, unless the watch is ahead of it.
 
         One that the watch does not show is left alone: it may be gone by now.
         """
-        place = place_of(new)
-        old = self._known(place)
+        namespace, name = place = place_of(new)
+        old = self._core.states.lister(self._kind).get(name, namespace)
         if old is not None and is_older_version(old.metadata, new.metadata):
-            self._tell(ActionType.UPDATE, old, new)
+            self._core.states.object_set(self._kind, new)
+            self._wake(ActionType.UPDATE, old, new)
             self._read[place] = new
 
     def gone(self, event: ObjectGone) -> None:
         """An object is gone."""
-        place = event.namespace, event.name
-        self._read.pop(place, None)
-        old = self._known(place)
+        self._read.pop((event.namespace, event.name), None)
+        old = self._core.states.object_gone(self._kind, event.name, event.namespace)
         if old is not None:
-            self._tell(ActionType.DELETE, old, None)
+            self._wake(ActionType.DELETE, old, None)
 
-    def _known(self, place: tuple[str, str]) -> Any | None:
-        namespace, name = place
-        return self._core.states.lister(self._kind).get(name, namespace)
-
-    def _tell(self, action: ActionType, old: Any, new: Any) -> None:
-        tell_states(self._core, self._kind, old, new)
+    def _wake(self, action: ActionType, old: Any, new: Any) -> None:
         event = ClusterEvent(self._kind.event_resource, action)
         self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)
 

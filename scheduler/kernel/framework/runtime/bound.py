@@ -59,14 +59,6 @@ class BoundPlugin(msgspec.Struct, Generic[F], frozen=True, eq=False):
     is_row_local: bool = False
     skips_all: Callable[[PodInfo, Snapshot], bool] | None = None
 
-    def has_no_say(self, pod: PodInfo, snapshot: Snapshot) -> bool:
-        """Whether the plugin says that it would skip the pod.
-
-        Raises:
-            PluginError: the plugin failed.
-        """
-        return self.skips_all is not None and self.skips_all(pod, snapshot)
-
 
 class BoundFilter(msgspec.Struct, frozen=True, eq=False):
     """A Filter plugin in column form.

@@ -188,7 +188,7 @@ class Filtering:
             for name in skipped:
                 self._calls.spared(name, "PreFilter", Code.SKIP)
         for plugin in of_class.asked[needs]:
-            if plugin.has_no_say(pod, snapshot):
+            if plugin.skips_all is not None and plugin.skips_all(pod, snapshot):
                 found.silent.append(plugin.name)
                 self._calls.spared(plugin.name, "PreFilter", Code.SKIP)
                 continue

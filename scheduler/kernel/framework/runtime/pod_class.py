@@ -33,7 +33,6 @@ from scheduler.kernel.framework.runtime.verdicts import (
 )
 from scheduler.kernel.snapshot import Rows, Snapshot
 from scheduler.kernel.snapshot.resource_sums import Load, ResourceSums
-from scheduler.kernel.snapshot.row_log import RowLog
 from scheduler.kernel.snapshot.topology import Topology
 
 _MAX_TOPOLOGIES: Final = 2
@@ -195,10 +194,6 @@ class PodClass:
         fits: NDArray[np.bool_] = verdicts.first == FEASIBLE
         return fits
 
-    def _log_of(self, snapshot: Snapshot) -> RowLog:
-        """The rows on which pods have changed as far as the class is concerned."""
-        return snapshot.sum_log if self.plugins.reads_sums else snapshot.pod_log
-
     def refresh(self, snapshot: Snapshot) -> None:
         """Judge the rows that have changed."""
         if self.plugins.have_failed():
@@ -208,7 +203,8 @@ class PodClass:
         self._fit_capacity(snapshot.table.capacity)
         size = snapshot.table.size
         changed_nodes = snapshot.node_log.since(self._node_position)
-        changed_pods = self._log_of(snapshot).since(self._pod_position)
+        pod_log = snapshot.sum_log if self.plugins.reads_sums else snapshot.pod_log
+        changed_pods = pod_log.since(self._pod_position)
         images_changed_at = snapshot.images.changed_at(self._image_names)
         if images_changed_at != self._images_changed_at:
             holders = snapshot.images.holders(self._image_names)
@@ -223,7 +219,7 @@ class PodClass:
         if pod_rows is not None and not self._is_known(snapshot.table.sums, pod_rows):
             self._evaluate_pods(snapshot, pod_rows)
         self._node_position = snapshot.node_log.position
-        self._pod_position = self._log_of(snapshot).position
+        self._pod_position = pod_log.position
         self._images_changed_at = images_changed_at
 
     def verdicts(self, snapshot: Snapshot, table: ReasonTable) -> Verdicts:

@@ -70,6 +70,7 @@ class SharedStates:
         self._stores: dict[ObjectKind, ObjectStore] = {}
         self._owners: dict[type[SharedState], str] = {}
         self._assumed: Callable[[], Iterable[PodInfo]] | None = None
+        self._on_failed: Callable[[PluginError], object] = lambda _: None
 
     # --- for handles ----------------------------------------------------------------------------
 
@@ -127,17 +128,56 @@ class SharedStates:
 
     # --- for the engine -------------------------------------------------------------------------
 
-    def hear_of(self, kind: ObjectKind) -> bool:
-        """Whether a plugin has declared the kind."""
-        return kind in self._stores
-
-    def begin(self, assumed: Callable[[], Iterable[PodInfo]]) -> None:
+    def begin(
+        self,
+        assumed: Callable[[], Iterable[PodInfo]],
+        on_failed: Callable[[PluginError], object],
+    ) -> None:
         """From now on objects are told of: no further kinds can be watched.
 
         Args:
             assumed: the pods that are assumed on the nodes they name.
+            on_failed: hears of states that fail in `object_set` and `object_gone`.
         """
-        self._assumed = assumed
+        self._assumed, self._on_failed = assumed, on_failed
+
+    def object_set(self, kind: ObjectKind, new: Any) -> Any | None:
+        """An object came or changed; gives it as it was. Nothing if no plugin declared the kind.
+
+        A pod that lost its node, or has a successor of the same name, is gone before.
+        """
+        store = self._stores.get(kind)
+        if store is None:
+            return None
+        namespace, name = place_of(new)
+        old = store.get(name, namespace)
+        if isinstance(old, PodInfo) and (
+            old.uid != new.uid or (old.node_name and not new.node_name)
+        ):
+            self.object_gone(kind, name, namespace)
+            old = None
+        for problem in self.object_changed(kind, old, new):
+            self._on_failed(problem)
+        return old
+
+    def object_gone(
+        self, kind: ObjectKind, name: str, namespace: str = "", uid: str = ""
+    ) -> Any | None:
+        """An object went; gives it as it was. Nothing if it is not there, or has another UID.
+
+        Args:
+            kind: its kind.
+            name: its name.
+            namespace: where it was.
+            uid: what it must have; empty for any.
+        """
+        store = self._stores.get(kind)
+        old = None if store is None else store.get(name, namespace)
+        if old is None or (uid and old.uid != uid):
+            return None
+        for problem in self.object_changed(kind, old, None):
+            self._on_failed(problem)
+        return old
 
     def object_changed(self, kind: ObjectKind, old: object, new: object) -> list[PluginError]:
         """An object came (`old` is None), changed, or went (`new` is None)."""
