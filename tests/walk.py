@@ -25,6 +25,8 @@ TOGETHER: Final = 32
 """Pods that come together; few functions that serve all of them are entered as often."""
 FIRST: Final = ("daemon/informers/intake.py", "Intake.take_line")
 LAST: Final = ("daemon/client/direct.py", "_Connection.send")
+REQUEST: Final = ("daemon/client/writes.py", "PodWrites.bind")
+"""Of what is sent only bindings end a walk: on a busy machine watches begin anew meanwhile."""
 _PRODUCT: Final = f"{Path(scheduler.__file__).parent}/"
 _LATE: Final = 3.0
 """Seconds until a binding is answered."""
@@ -45,7 +47,7 @@ class Walk:
             return
         if self.entered or _place(code) == FIRST:
             self.entered[code] += 1
-            self._left -= _place(code) == LAST
+            self._left -= _place(code) == LAST and _is_within(frame, REQUEST)
 
     def functions(self) -> list[tuple[str, str]]:
         """File and qualified name of each that ran for every pod, those without a name left out."""
@@ -58,6 +60,13 @@ class Walk:
 
 def _place(code: CodeType) -> tuple[str, str]:
     return code.co_filename.removeprefix(_PRODUCT), code.co_qualname
+
+
+def _is_within(frame: FrameType | None, place: tuple[str, str]) -> bool:
+    """Whether a call is made by a function, or by what that one calls."""
+    while frame is not None and _place(frame.f_code) != place:
+        frame = frame.f_back
+    return frame is not None
 
 
 def _has_bound(world: World, count: int) -> bool:
