@@ -20,8 +20,12 @@ VOLUMES: Final = 1
 DEVICES: Final = 2
 EVERY_NEED: Final = VOLUMES | DEVICES
 
-OWN_FIELDS: Final = {"affinity": None, "topology_spread_constraints": ()}
-"""What pods have of their own that are alike otherwise: it speaks of their own labels."""
+OWN_FIELDS: Final = {
+    "affinity": None,
+    "scheduling_group": None,
+    "topology_spread_constraints": (),
+}
+"""What pods have of their own that are alike otherwise: it names their group or own labels."""
 _OFTEN_ALIKE: Final = [f for f in PodSpec.__struct_fields__ if f not in OWN_FIELDS]
 
 
@@ -66,8 +70,7 @@ class PodShape:
         Args:
             pod: a pod of the shape.
             is_reported: whether its status says what its containers hold.
-            alike: a shape that differs in affinity and spread constraints at most, to share the
-                rest with.
+            alike: a shape that differs in `OWN_FIELDS` at most, to share the rest with.
 
         Raises:
             QuantityError: a quantity cannot be read.
@@ -122,4 +125,4 @@ _SUMS: Final = (
     "host_ports",
     "needs",
 )
-"""What of a shape is worked out of neither affinity nor spread constraints."""
+"""What of a shape is worked out of none of `OWN_FIELDS`."""

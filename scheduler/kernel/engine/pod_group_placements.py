@@ -23,7 +23,6 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from scheduler.api.pod_shape import PodShape
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import Attempt
 from scheduler.kernel.engine.engine_state import EngineState
@@ -32,7 +31,6 @@ from scheduler.kernel.engine.group_trial import GroupTrial, Tried
 from scheduler.kernel.framework.placements import Candidates, Placements
 from scheduler.kernel.framework.runtime import Feasibility, Framework, PluginError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
-from scheduler.kernel.framework.runtime.pod_class import PodClass
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
 from scheduler.kernel.framework.status import Code, Status
 from scheduler.kernel.framework.steps import Steps
@@ -99,8 +97,12 @@ class _View(msgspec.Struct, frozen=True):
         if found.verdicts is None or found.looks_at_few or not self.framework.plugins.judges_alike:
             # The columns of the class are not filled, or a filter may see what they do not show.
             return np.full(len(placements.numbers), count), False
-        room, is_exact = _room_for(found.pod_class, equal[0].shape, self.snapshot, count)
-        fit = placements.sums(room[np.newaxis].astype(np.float64))[0]
+        room = found.pod_class.room_for(self.snapshot, equal[0].shape, count)
+        is_exact = room is not None
+        if room is None:
+            fits = found.pod_class.first[: self.snapshot.table.size] == FEASIBLE
+            room = np.where(fits, float(count), 0.0)
+        fit = placements.sums(room[np.newaxis])[0]
         return np.minimum(fit, count).astype(np.intp), is_exact
 
     def scores(self, pods: Sequence[PodInfo], candidates: Candidates) -> NDArray[np.float64]:
@@ -337,44 +339,3 @@ def _refused(status: Status) -> Failure:
         return Failure(status.message)
     plugins = frozenset({status.plugin} - {""})
     return Failure(status.message, is_rejection=True, unschedulable_plugins=plugins)
-
-
-def _room_for(
-    pod_class: PodClass, shape: PodShape, snapshot: Snapshot, most: int
-) -> tuple[NDArray[np.intp], bool]:
-    """How many pods of a class each row can take, as far as row-local filters say.
-
-    A row that is full of them stays full when more come. So the number is found by halving. Most
-    rows take as many as are asked for, so that is tried first.
-
-    Args:
-        pod_class: the class, as of the last `refresh`.
-        shape: of the pods.
-        snapshot: the cluster.
-        most: more than so many are not counted on a row; 1 or more.
-
-    Returns:
-        By row the number, and whether it is exact. If it is not, it is never too small.
-
-    Cost: one pass over the rows that fit, and over those left for each time that `most` can be
-    halved.
-    """
-    first = pod_class.first[: snapshot.table.size]
-    feasible = np.flatnonzero(first == FEASIBLE)
-    found = np.zeros(len(first), np.intp)
-    found[feasible] = 1
-    rows = feasible if most > 1 else feasible[:0]
-    low, high = np.ones(len(rows), np.intp), np.full(len(rows), most, np.intp)
-    middle = high
-    while len(rows):
-        more = (middle - 1).astype(np.float64)
-        fits = pod_class.fits_with_more(snapshot, shape, rows, more)
-        if fits is None:
-            found[feasible] = most
-            return found, False
-        low, high = np.where(fits, middle, low), np.where(fits, high, middle - 1)
-        found[rows] = low
-        is_open = low < high
-        rows, low, high = rows[is_open], low[is_open], high[is_open]
-        middle = (low + high + 1) >> 1
-    return found, True

@@ -195,7 +195,7 @@ def test_pods_of_one_owner_share_what_names_it() -> None:
 
 
 def spoken_of(app: str, cpu: str = "1") -> PodInfo:
-    """A pod that keeps away from its own kind, and spreads it."""
+    """A pod that keeps away from its own kind, and spreads it; a member of a group."""
     selector = {"matchLabels": {"app": app}}
     anti = {"topologyKey": "zone", "labelSelector": selector}
     spread = {"maxSkew": 1, "topologyKey": "zone", "labelSelector": selector}
@@ -211,13 +211,14 @@ def spoken_of(app: str, cpu: str = "1") -> PodInfo:
         "tolerations": [{"key": "dedicated", "operator": "Exists"}],
         "affinity": {"podAntiAffinity": required},
         "topologySpreadConstraints": [{**spread, "whenUnsatisfiable": "DoNotSchedule"}],
+        "schedulingGroup": {"podGroupName": app},
     }
     manifest = {"metadata": {"name": app, "namespace": "ns", "uid": app}, "spec": spec}
     return pod_info(msgspec.json.decode(msgspec.json.encode(manifest), type=Pod))
 
 
 def test_shapes_share_all_but_what_they_say_about_other_pods() -> None:
-    """As many shapes as pods have a selector of their own; each is what it would be alone."""
+    """As many as pods have a selector or a group of their own; each is what it would be alone."""
     first, second = spoken_of("a"), spoken_of("b")
     bigger = spoken_of("a", cpu="2")
 
@@ -233,6 +234,7 @@ def test_shapes_share_all_but_what_they_say_about_other_pods() -> None:
         (spread,) = pod.spec.topology_spread_constraints
         assert spread.label_selector is not None
         assert spread.label_selector.match_labels == {"app": app}
+        assert pod.group_name == app
         assert pod.shape.affinity is not None
         (term,) = pod.shape.affinity.required_anti
         assert term.selector.matches({"app": app})
