@@ -19,9 +19,9 @@ from scheduler.api.devices import MAX_ALTERNATIVES, AllocationResult, ResourceCl
 from scheduler.kernel.devices.judging import Judging
 from scheduler.kernel.devices.layout_keys import DevicesOfLayouts
 from scheduler.kernel.devices.places import Area, Layout, Places
-from scheduler.kernel.devices.plan import Plan
+from scheduler.kernel.devices.plan import AllocationPlan
 from scheduler.kernel.devices.pools import Rows
-from scheduler.kernel.devices.results import Taken, allocation_of
+from scheduler.kernel.devices.results import AllocatedDevice, allocation_of
 from scheduler.kernel.devices.search import (
     AllocationError,
     OutOfStepsError,
@@ -63,7 +63,7 @@ class Outcome(NamedTuple):
     score: int = 0
 
 
-class Judgement(NamedTuple):
+class AllocationVerdicts(NamedTuple):
     """What is true of the nodes, by row. Not to be written to.
 
     Attributes:
@@ -78,7 +78,7 @@ class Judgement(NamedTuple):
 class Allocator:
     """Answers for all claims that ask for the same; see `judge` and `allocate`."""
 
-    def __init__(self, plan: Plan, judging: Judging, places: Places) -> None:
+    def __init__(self, plan: AllocationPlan, judging: Judging, places: Places) -> None:
         self.plan = plan
         self._judging = judging
         self._places = places
@@ -96,7 +96,7 @@ class Allocator:
 
     # --- questions ------------------------------------------------------------------------------
 
-    def judge(self) -> Judgement:
+    def judge(self) -> AllocationVerdicts:
         """Say of every node whether the claims can be allocated there.
 
         `TIMED_OUT` may be for this call only: what was found out is kept, and the next call goes on
@@ -124,7 +124,7 @@ class Allocator:
             rows = np.arange(size)
         if len(rows):
             self._answer(rows)
-        return Judgement(self._codes, self._scores)
+        return AllocationVerdicts(self._codes, self._scores)
 
     def allocate(
         self,
@@ -155,7 +155,7 @@ class Allocator:
             raise AllocationError(self._selector_text(problem, rows, claims)) from problem
         if picks is None:
             return None
-        taken: list[list[Taken]] = [[] for _ in claims]
+        taken: list[list[AllocatedDevice]] = [[] for _ in claims]
         for pick in picks:
             taken[pick.claim].append(self._taken(pick, rows[pick.candidate]))
         return [
@@ -265,12 +265,12 @@ class Allocator:
         candidates, rows = self._judging.candidates(layout, _BUDGET)
         return Search(self.plan, candidates, claims, max_steps), rows
 
-    def _taken(self, pick: Pick, row: int) -> Taken:
+    def _taken(self, pick: Pick, row: int) -> AllocatedDevice:
         device, placed = self._table.columns.devices[row], self._table.placed[row]
         if device is None or placed is None:
             raise KeyError(row)
         shares = self._judging.shares(pick.ask, row) if device.allow_multiple_allocations else None
-        return Taken(pick.ask, device, placed.spec, shares)
+        return AllocatedDevice(pick.ask, device, placed.spec, shares)
 
     def _selector_text(
         self, problem: SelectorFailedError, rows: Sequence[int], claims: Sequence[ResourceClaim]

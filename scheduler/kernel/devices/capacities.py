@@ -26,7 +26,7 @@ _KILO: Final = 1000
 _NOTHING: Final = Decimal(0)
 
 
-class Share(NamedTuple):
+class CapacityShare(NamedTuple):
     """What a request takes of one capacity of a device.
 
     Attributes:
@@ -44,7 +44,7 @@ class Share(NamedTuple):
 
 def shares_of(
     capacities: Mapping[str, DeviceCapacity], asked: CapacityRequirements | None
-) -> tuple[Share, ...] | None:
+) -> tuple[CapacityShare, ...] | None:
     """What a request takes of every capacity of a device.
 
     Returns:
@@ -56,16 +56,16 @@ def shares_of(
     requests = {} if asked is None else asked.requests
     if not requests.keys() <= capacities.keys():
         return None
-    shares: list[Share] = []
+    shares: list[CapacityShare] = []
     for name, capacity in capacities.items():
         text = _taken(requests.get(name), capacity)
         if _violates(text, capacity.request_policy):
             return None
-        shares.append(Share(name, text, parse(text), parse(capacity.value)))
+        shares.append(CapacityShare(name, text, parse(text), parse(capacity.value)))
     return tuple(shares)
 
 
-def fit(shares: tuple[Share, ...], consumed: Amounts, taking: Amounts) -> bool:
+def fit(shares: tuple[CapacityShare, ...], consumed: Amounts, taking: Amounts) -> bool:
     """Whether the shares fit beside what others consume and what this search takes already."""
     return all(
         consumed.get(share.name, _NOTHING) + share.amount + taking.get(share.name, _NOTHING)

@@ -14,13 +14,13 @@ from scheduler.api.devices import AllocationResult, DeviceClass, ResourceClaim, 
 from scheduler.kernel.cel import TRUE
 from scheduler.kernel.devices.allocator import Allocator
 from scheduler.kernel.devices.constraints import Attributes
-from scheduler.kernel.devices.counts import Counting, DeviceCounts
+from scheduler.kernel.devices.counts import DeviceCounting, DeviceCounts
 from scheduler.kernel.devices.findings import Examination, Findings
 from scheduler.kernel.devices.judging import Judging
 from scheduler.kernel.devices.places import Places
-from scheduler.kernel.devices.plan import Plan, key_of, plan_of, selectors_of_class
+from scheduler.kernel.devices.plan import AllocationPlan, key_of, plan_of, selectors_of_class
 from scheduler.kernel.devices.selectors import Compile, Selectors
-from scheduler.kernel.devices.table import DeviceTable, slices_like
+from scheduler.kernel.devices.table import SliceTable, slices_like
 from scheduler.kernel.devices.usage import Usage
 from scheduler.kernel.snapshot import Snapshot
 
@@ -62,7 +62,7 @@ class Devices:
         Args:
             compile_expression: see `scheduler.kernel.cel.compile_expression`.
         """
-        self.table = DeviceTable()
+        self.table = SliceTable()
         self.usage = Usage(self.table)
         self.places = Places(self.table, self.usage)
         self.classes: dict[str, DeviceClass] = {}
@@ -71,7 +71,7 @@ class Devices:
         self._attributes = Attributes(self.table)
         self._users: WeakSet[Devices]
         self._allocators: OrderedDict[bytes, Allocator] = OrderedDict()
-        self._counting = Counting(self.usage, self._selectors)
+        self._counting = DeviceCounting(self.usage, self._selectors)
         self._owns_table = True
         self._users = WeakSet((self,))
 
@@ -189,7 +189,7 @@ class Devices:
         copy.usage = self.usage.fork(self.table)
         copy.places = self.places.fork(self.table, copy.usage)
         copy.classes = self.classes.copy()
-        copy._counting = Counting(copy.usage, self._selectors)
+        copy._counting = DeviceCounting(copy.usage, self._selectors)
         copy._allocators = OrderedDict(
             (key, known.fork(copy._judging(known.plan), copy.places))
             for key, known in self._allocators.items()
@@ -216,7 +216,7 @@ class Devices:
                 found.allocate(uid, self.usage.allocations[uid])
         return found
 
-    def _judging(self, plan: Plan) -> Judging:
+    def _judging(self, plan: AllocationPlan) -> Judging:
         return Judging(plan, self.usage, self._selectors, self._attributes)
 
     def _own_table(self) -> None:
@@ -239,5 +239,5 @@ class Devices:
         self.places = Places(self.table, self.usage)
         self._selectors = Selectors(self._compile_expression, self.table)
         self._attributes = Attributes(self.table)
-        self._counting = Counting(self.usage, self._selectors)
+        self._counting = DeviceCounting(self.usage, self._selectors)
         self._allocators.clear()

@@ -22,7 +22,7 @@ NAME_FIELD: Final = "metadata.name"
 """The only node field that selectors may name."""
 
 
-class NodeCondition(msgspec.Struct, frozen=True, gc=False):
+class NodePredicate(msgspec.Struct, frozen=True, gc=False):
     """A condition on nodes.
 
     Attributes:
@@ -71,15 +71,15 @@ class Term(msgspec.Struct, frozen=True, gc=False):
         )
 
 
-EVERYWHERE: Final = NodeCondition(None)
-NOWHERE: Final = NodeCondition(())
+EVERYWHERE: Final = NodePredicate(None)
+NOWHERE: Final = NodePredicate(())
 
 
-def condition_of(place: Device | ResourceSliceSpec) -> NodeCondition:
+def condition_of(place: Device | ResourceSliceSpec) -> NodePredicate:
     """Which nodes a slice, or a device of a slice that leaves it to its devices, is for."""
     if place.node_name:
         named = Requirement(NAME_FIELD, Operator.IN, frozenset((place.node_name,)))
-        return NodeCondition((Term(names=(named,)),))
+        return NodePredicate((Term(names=(named,)),))
     if place.all_nodes:
         return EVERYWHERE
     if place.node_selector is not None:
@@ -87,7 +87,7 @@ def condition_of(place: Device | ResourceSliceSpec) -> NodeCondition:
     return NOWHERE
 
 
-def conditions_of(spec: ResourceSliceSpec) -> Iterable[NodeCondition]:
+def conditions_of(spec: ResourceSliceSpec) -> Iterable[NodePredicate]:
     """The conditions that tell which nodes see a slice, and which of its devices are for them."""
     if leaves_it_to_devices(spec):
         return map(condition_of, spec.devices)
@@ -101,9 +101,9 @@ def leaves_it_to_devices(spec: ResourceSliceSpec) -> bool:
     )
 
 
-def _condition(selector: NodeSelector) -> NodeCondition:
+def _condition(selector: NodeSelector) -> NodePredicate:
     terms = map(_term, selector.node_selector_terms)
-    return NodeCondition(tuple(term for term in terms if term is not None))
+    return NodePredicate(tuple(term for term in terms if term is not None))
 
 
 def _term(term: NodeSelectorTerm) -> Term | None:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.devices import Device, DeviceConstraint
-from scheduler.kernel.devices.plan import Ask
-from scheduler.kernel.devices.table import DeviceTable
+from scheduler.kernel.devices.plan import RequestData
+from scheduler.kernel.devices.table import SliceTable
 from scheduler.kernel.snapshot.interning import Interner
 
 MISSING: Final = -1
@@ -40,7 +40,7 @@ class ValueColumn(NamedTuple):
 class Attributes:
     """The values of the attributes that constraints name, in columns."""
 
-    def __init__(self, table: DeviceTable) -> None:
+    def __init__(self, table: SliceTable) -> None:
         self._table = table
         self._columns: dict[str, _AttributeColumn] = {}
         self._numberings = count()
@@ -71,7 +71,7 @@ class _AttributeColumn:
         """Whether more than half of the values must be those of no row any more."""
         return len(self._values) > 2 * max(_SPARE_VALUES, len(self._numbers))
 
-    def caught_up(self, table: DeviceTable) -> NDArray[np.intp]:
+    def caught_up(self, table: SliceTable) -> NDArray[np.intp]:
         log, size = table.device_log, table.columns.size
         if self._position == log.position:
             return self._numbers
@@ -85,7 +85,7 @@ class _AttributeColumn:
         self._numbers, self._position = numbers, log.position
         return numbers
 
-    def _number(self, table: DeviceTable, row: int) -> int:
+    def _number(self, table: SliceTable, row: int) -> int:
         device, placed = table.columns.devices[row], table.placed[row]
         if device is None or placed is None:
             return MISSING
@@ -115,11 +115,11 @@ def attribute_of(device: Device, driver: str, name: str) -> _Value | None:
 class Constraint(Protocol):
     """A constraint of a claim, with the devices that are taken so far."""
 
-    def add(self, ask: Ask, device: int) -> bool:
+    def add(self, ask: RequestData, device: int) -> bool:
         """Take a device; False, and nothing is taken, when the constraint does not allow it."""
         ...
 
-    def remove(self, ask: Ask, device: int) -> None:
+    def remove(self, ask: RequestData, device: int) -> None:
         """Give a device back that was taken."""
         ...
 
@@ -128,7 +128,7 @@ class _Concerned:
     def __init__(self, requests: tuple[str, ...]) -> None:
         self._requests = frozenset(requests)
 
-    def concerns(self, ask: Ask) -> bool:
+    def concerns(self, ask: RequestData) -> bool:
         """Whether a constraint is about the devices of a request."""
         names = self._requests
         return not names or ask.base_name in names or ask.full_name in names
@@ -143,7 +143,7 @@ class MatchAttribute(_Concerned):
         self._value = MISSING
         self._count = 0
 
-    def add(self, ask: Ask, device: int) -> bool:
+    def add(self, ask: RequestData, device: int) -> bool:
         """See `Constraint.add`."""
         if not self.concerns(ask):
             return True
@@ -154,7 +154,7 @@ class MatchAttribute(_Concerned):
         self._count += 1
         return True
 
-    def remove(self, ask: Ask, device: int) -> None:
+    def remove(self, ask: RequestData, device: int) -> None:
         """See `Constraint.remove`."""
         del device
         self._count -= self.concerns(ask)
@@ -173,7 +173,7 @@ class DistinctAttribute(_Concerned):
         self._last: dict[str, int] = {}
         self._count = 0
 
-    def add(self, ask: Ask, device: int) -> bool:
+    def add(self, ask: RequestData, device: int) -> bool:
         """See `Constraint.add`."""
         if not self.concerns(ask):
             return True
@@ -184,7 +184,7 @@ class DistinctAttribute(_Concerned):
         self._count += 1
         return True
 
-    def remove(self, ask: Ask, device: int) -> None:
+    def remove(self, ask: RequestData, device: int) -> None:
         """See `Constraint.remove`."""
         del device
         if self.concerns(ask):

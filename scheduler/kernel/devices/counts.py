@@ -15,7 +15,7 @@ from scheduler.api.devices import DeviceClass
 from scheduler.kernel.cel import ERROR, PENDING, TRUE
 from scheduler.kernel.devices.places import Places
 from scheduler.kernel.devices.plan import selectors_of_class
-from scheduler.kernel.devices.pools import NO_ROWS, Placed, Rows
+from scheduler.kernel.devices.pools import NO_ROWS, PlacedSlice, Rows
 from scheduler.kernel.devices.selectors import Selectors
 from scheduler.kernel.devices.usage import Usage
 
@@ -32,7 +32,7 @@ class DeviceCounts(NamedTuple):
     allocated: NDArray[np.float64]
 
 
-class Counting:
+class DeviceCounting:
     """Counts devices of classes.
 
     Which node sees which device is kept until slices change.
@@ -94,6 +94,6 @@ class Counting:
         self._rows, self._numbers = np.concatenate(rows), np.concatenate(numbers)
 
 
-def _here(placed: Placed, number: int) -> Rows:
+def _here(placed: PlacedSlice, number: int) -> Rows:
     mask = placed.here.get(number)
     return placed.rows if mask is None else placed.rows[mask]

@@ -25,7 +25,7 @@ from scheduler.kernel.devices.allocator import (
 )
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.devices.claim_writes import seconds_of
-from scheduler.kernel.devices.conditions import EVERYWHERE, NodeCondition, condition_of
+from scheduler.kernel.devices.conditions import EVERYWHERE, NodePredicate, condition_of
 from scheduler.kernel.devices.extended_resources import (
     RequestMapping,
     claim_of,
@@ -33,8 +33,8 @@ from scheduler.kernel.devices.extended_resources import (
     resources_asked,
 )
 from scheduler.kernel.devices.pod_claims import (
+    ClaimStore,
     DeviceBindingError,
-    PodClaims,
     has_binding_conditions,
     is_ready,
 )
@@ -112,7 +112,7 @@ class DeviceDecision:
         self,
         catalog: ClaimCatalog,
         pod: PodInfo,
-        claims: PodClaims,
+        claims: ClaimStore,
         snapshot: Snapshot,
         random: Random,
         *,
@@ -376,7 +376,7 @@ class DeviceDecision:
         return _Case(claims, mappings, allocator)
 
 
-def _where(allocation: AllocationResult) -> NodeCondition:
+def _where(allocation: AllocationResult) -> NodePredicate:
     """The nodes on which an allocation can be used."""
     if allocation.node_selector is None:
         return EVERYWHERE

@@ -19,7 +19,7 @@ from scheduler.api.taints import taint_text
 from scheduler.kernel.cel import ERROR, TRUE
 from scheduler.kernel.devices.judging import Judging
 from scheduler.kernel.devices.places import Layout, Places
-from scheduler.kernel.devices.plan import Ask
+from scheduler.kernel.devices.plan import RequestData
 from scheduler.kernel.devices.pools import NO_ROWS, Mask, PoolState, Rows
 from scheduler.kernel.snapshot import Snapshot
 
@@ -27,7 +27,7 @@ _MOST_HELD: Final = 4096
 """Of more devices that are in use it is not told which claims have them."""
 
 
-class Step(Enum):
+class AllocatorStep(Enum):
     """What leaves devices out."""
 
     SEEN = "seen"
@@ -51,7 +51,7 @@ class Left(NamedTuple):
         failing: on how many of the devices before it the expression fails.
     """
 
-    step: Step
+    step: AllocatorStep
     text: str
     devices: int
     nodes: int
@@ -233,36 +233,36 @@ class Examination:
             every &= mask
         return every
 
-    def _look(self, ask: Ask, claim: str) -> _Looked:  # noqa: PLR0915 - the steps of one request, counted one after the other
+    def _look(self, ask: RequestData, claim: str) -> _Looked:  # noqa: PLR0915 - the steps of one request, counted one after the other
         """What becomes of a request."""
         judging, usage, rows = self._judging, self._judging.usage, self._rows
         left = self._here.copy()
-        steps = [self._left(Step.SEEN, "", left)]
+        steps = [self._left(AllocatorStep.SEEN, "", left)]
         for selector in ask.selectors:
             verdicts = judging.selectors.verdicts(selector.expression)[rows]
             failing = self._distinct(left & (verdicts == ERROR))
             left &= verdicts == TRUE
-            step = Step.SELECTOR if selector.device_class is None else Step.CLASS
+            step = AllocatorStep.SELECTOR if selector.device_class is None else AllocatorStep.CLASS
             steps.append(self._left(step, selector.expression, left)._replace(failing=failing))
         fits = judging.fits(ask, rows)
         if (left & ~fits).any():
             left &= fits
-            steps.append(self._left(Step.CAPACITY, "", left))
+            steps.append(self._left(AllocatorStep.CAPACITY, "", left))
         tolerated = judging.tolerated(ask, rows)
         taints = self._taints(ask, np.unique(rows[left & ~tolerated]))
         # All means each one that matches, so that none may be missing.
         wanted = self._per_node(left) if ask.is_all else np.full(len(self._nodes), ask.count)
         if taints:
             left &= tolerated
-            steps.append(self._left(Step.TAINTS, "", left))
+            steps.append(self._left(AllocatorStep.TAINTS, "", left))
         matching = self._per_node(left)
         held = left & usage.in_use[rows] & (not ask.is_admin)
         if held.any():
             left &= ~held
-            steps.append(self._left(Step.IN_USE, "", left))
+            steps.append(self._left(AllocatorStep.IN_USE, "", left))
         if (left & self._short).any():
             left &= ~self._short
-            steps.append(self._left(Step.COUNTERS, "", left))
+            steps.append(self._left(AllocatorStep.COUNTERS, "", left))
         per_node = self._per_node(left)
         most = int(per_node.max(initial=0))
         finding = RequestFinding(
@@ -285,7 +285,7 @@ class Examination:
     def _per_node(self, left: Mask) -> Rows:
         return np.bincount(self._owner[left], minlength=len(self._layouts))
 
-    def _left(self, step: Step, text: str, left: Mask) -> Left:
+    def _left(self, step: AllocatorStep, text: str, left: Mask) -> Left:
         nodes = int(np.count_nonzero(self._per_node(left)))
         return Left(step, text, self._distinct(left), nodes)
 
@@ -294,7 +294,7 @@ class Examination:
         seen[self._rows[mask]] = True
         return int(np.count_nonzero(seen))
 
-    def _taints(self, ask: Ask, rows: Rows) -> dict[str, int]:
+    def _taints(self, ask: RequestData, rows: Rows) -> dict[str, int]:
         taints = self._judging.usage.table.columns.taints
         counts: Counter[str] = Counter()
         for number in taints.of(rows).tolist():

@@ -13,11 +13,11 @@ import numpy as np
 from scheduler.api.devices import DeviceTaint
 from scheduler.api.objects import Taint
 from scheduler.kernel.cel import ERROR, FALSE, PENDING, TRUE
-from scheduler.kernel.devices.capacities import Amounts, Share, fit, shares_of
+from scheduler.kernel.devices.capacities import Amounts, CapacityShare, fit, shares_of
 from scheduler.kernel.devices.columns import Consumed
 from scheduler.kernel.devices.constraints import Attributes, ValueColumn
 from scheduler.kernel.devices.places import Layout
-from scheduler.kernel.devices.plan import Ask, Plan
+from scheduler.kernel.devices.plan import AllocationPlan, RequestData
 from scheduler.kernel.devices.pools import CounterTable, Mask, Rows
 from scheduler.kernel.devices.search import (
     BLOCKED,
@@ -25,8 +25,8 @@ from scheduler.kernel.devices.search import (
     SKIPPED,
     UNKNOWN,
     USABLE,
+    CandidateDevices,
     CandidatePool,
-    Candidates,
 )
 from scheduler.kernel.devices.selectors import Codes, Selectors
 from scheduler.kernel.devices.usage import UNTOUCHED, Usage
@@ -42,11 +42,11 @@ class _AskColumns:
     What is known by number is forgotten when the numbers are others.
     """
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: RequestData) -> None:
         self.ask = ask
         self._tolerated = np.zeros(0, np.bool_)
         self._taints: object = None
-        self._shares: list[tuple[Share, ...] | None] = []
+        self._shares: list[tuple[CapacityShare, ...] | None] = []
         self._fits = np.zeros(0, np.bool_)
         self._fits_beside: dict[tuple[int, int], bool] = {}
         self._numberings = (0, 0)
@@ -59,7 +59,7 @@ class _AskColumns:
             self._taints = sets
         return self._tolerated
 
-    def shares(self, usage: Usage, size: int) -> tuple[Share, ...] | None:
+    def shares(self, usage: Usage, size: int) -> tuple[CapacityShare, ...] | None:
         """What the request takes of a device with such capacities; None when it cannot."""
         self._forget_old_numbers(usage)
         while len(self._shares) <= size:
@@ -110,7 +110,7 @@ class Judging:
     """
 
     def __init__(
-        self, plan: Plan, usage: Usage, selectors: Selectors, attributes: Attributes
+        self, plan: AllocationPlan, usage: Usage, selectors: Selectors, attributes: Attributes
     ) -> None:
         self.plan = plan
         self.usage = usage
@@ -181,16 +181,16 @@ class Judging:
         numbers = [self.usage.availability_of(view.pool, view.generation) for view in layout.views]
         return np.array(numbers, np.intp)[layout.pool_of]
 
-    def fits(self, ask: Ask, rows: Rows) -> Mask:
+    def fits(self, ask: RequestData, rows: Rows) -> Mask:
         """By given row, whether the device has room for what a request takes."""
         return self._asks[ask.index].fits(self.usage, rows)
 
-    def tolerated(self, ask: Ask, rows: Rows) -> Mask:
+    def tolerated(self, ask: RequestData, rows: Rows) -> Mask:
         """By given row, whether a request puts up with the taints of the device."""
         taint_sets = self.usage.table.columns.taints.of(rows)
         return self._asks[ask.index].tolerated(self.usage)[taint_sets]
 
-    def shares(self, ask: Ask, row: int) -> tuple[Share, ...]:
+    def shares(self, ask: RequestData, row: int) -> tuple[CapacityShare, ...]:
         """What a request takes of a shared device."""
         [number] = self.usage.table.columns.sizes.of(np.array([row], np.intp)).tolist()
         return self._asks[ask.index].shares(self.usage, number) or ()
@@ -200,7 +200,7 @@ class Judging:
         columns = [self._attributes.column(name) for name in self.plan.attributes]
         return [ValueColumn(column.numbering, column.numbers[rows]) for column in columns]
 
-    def candidates(self, layout: Layout, budget: int | None) -> tuple[Candidates, list[int]]:
+    def candidates(self, layout: Layout, budget: int | None) -> tuple[CandidateDevices, list[int]]:
         """The devices of a node for a search, and their rows."""
         usage, table = self.usage, self.usage.table
         columns = table.columns
@@ -216,7 +216,7 @@ class Judging:
         firsts = np.cumsum([0, *lengths])[:-1].tolist() if lengths else []
         values = self.value_columns(layout.rows)
         return (
-            Candidates(
+            CandidateDevices(
                 names=[device.text for device in ids],
                 codes=[asked.tolist() for asked in codes],
                 pools=[

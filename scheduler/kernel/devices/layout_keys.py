@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from scheduler.kernel.devices.constraints import MISSING
 from scheduler.kernel.devices.judging import Judging
 from scheduler.kernel.devices.places import Area, Layout
-from scheduler.kernel.devices.plan import Plan
+from scheduler.kernel.devices.plan import AllocationPlan
 from scheduler.kernel.devices.pools import Mask, Rows
 from scheduler.kernel.devices.search import SKIPPED, UNKNOWN, USABLE
 from scheduler.kernel.devices.selectors import Codes
-from scheduler.kernel.devices.table import DeviceTable
+from scheduler.kernel.devices.table import SliceTable
 
 _MAX_KEY: Final = 256
 _DIGEST: Final = 32
@@ -35,8 +35,8 @@ class DevicesOfLayouts:
 
     def __init__(
         self,
-        plan: Plan,
-        table: DeviceTable,
+        plan: AllocationPlan,
+        table: SliceTable,
         judging: Judging,
         layouts: Sequence[Layout],
         budget: int,

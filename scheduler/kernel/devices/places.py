@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.kernel.devices.conditions import (
-    NodeCondition,
+    NodePredicate,
     condition_of,
     conditions_of,
     leaves_it_to_devices,
@@ -22,14 +22,14 @@ from scheduler.kernel.devices.conditions import (
 from scheduler.kernel.devices.pools import (
     NO_ROWS,
     Mask,
-    Placed,
+    PlacedSlice,
     PoolId,
     PoolState,
     PoolView,
     Rows,
     Seen,
 )
-from scheduler.kernel.devices.table import DeviceTable
+from scheduler.kernel.devices.table import SliceTable
 from scheduler.kernel.devices.usage import Usage
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.kernel.snapshot.row_log import RowLog
@@ -91,7 +91,7 @@ class Area:
 class _Areas:
     """The areas as long as no slice changes that leaves it to conditions which nodes see it."""
 
-    def __init__(self, table: DeviceTable) -> None:
+    def __init__(self, table: SliceTable) -> None:
         self._pools = [table.pools[pool_id] for pool_id in sorted(table.broad)]
         specs = [placed.spec for pool in self._pools for placed in pool.broad.values()]
         found = {condition for spec in specs for condition in conditions_of(spec)}
@@ -146,7 +146,7 @@ class Places:
         area_changes: how often anything changed of what areas see.
     """
 
-    def __init__(self, table: DeviceTable, usage: Usage) -> None:
+    def __init__(self, table: SliceTable, usage: Usage) -> None:
         self._table = table
         self._usage = usage
         self.number: Rows = NO_ROWS
@@ -203,7 +203,7 @@ class Places:
         local, area = self.local_layout(row), self.areas[self.area[row]]
         return Layout([*local.views, *area.layout.views]) if area.layout.views else local
 
-    def fork(self, table: DeviceTable, usage: Usage) -> "Places":
+    def fork(self, table: SliceTable, usage: Usage) -> "Places":
         """The same for copies of the table and of what is allocated."""
         copy = object.__new__(Places)
         copy.__dict__.update(self.__dict__)
@@ -255,7 +255,7 @@ class Places:
         self.log.extend(rows, len(self.number))
 
 
-def _seen(placed: Placed, holding: set[NodeCondition]) -> Seen | None:
+def _seen(placed: PlacedSlice, holding: set[NodePredicate]) -> Seen | None:
     """What a node sees of a slice for which these conditions hold."""
     if not leaves_it_to_devices(placed.spec):
         return Seen(placed) if condition_of(placed.spec) in holding else None

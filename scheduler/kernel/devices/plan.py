@@ -24,12 +24,12 @@ from scheduler.api.devices import (
 )
 from scheduler.api.objects import Toleration
 from scheduler.api.taints import Tolerations
-from scheduler.kernel.devices.selectors import Selector
+from scheduler.kernel.devices.selectors import SelectorExpression
 
 Classes: TypeAlias = Mapping[str, DeviceClass]
 
 
-class Ask:
+class RequestData:
     """A request, or one alternative of a request.
 
     Attributes:
@@ -99,7 +99,7 @@ class Ask:
         return self.parent or self.name
 
 
-class Request:
+class RequestPlan:
     """A request of a claim: the ways in which it can be satisfied.
 
     Attributes:
@@ -110,7 +110,7 @@ class Request:
 
     __slots__ = ("asks", "has_alternatives", "name")
 
-    def __init__(self, name: str, asks: Sequence[Ask], *, has_alternatives: bool) -> None:
+    def __init__(self, name: str, asks: Sequence[RequestData], *, has_alternatives: bool) -> None:
         self.name = name
         self.asks = tuple(asks)
         self.has_alternatives = has_alternatives
@@ -127,13 +127,13 @@ class ClaimPlan:
     __slots__ = ("constraints", "requests")
 
     def __init__(
-        self, requests: Sequence[Request], constraints: tuple[DeviceConstraint, ...]
+        self, requests: Sequence[RequestPlan], constraints: tuple[DeviceConstraint, ...]
     ) -> None:
         self.requests = tuple(requests)
         self.constraints = constraints
 
 
-class Plan:
+class AllocationPlan:
     """What all claims of a pod ask for together.
 
     Attributes:
@@ -171,21 +171,21 @@ class Plan:
         return len(self.asks) == 1 and not self.has_all and not self.attributes
 
 
-def plan_of(claims: Sequence[ResourceClaim], classes: Classes) -> Plan:
+def plan_of(claims: Sequence[ResourceClaim], classes: Classes) -> AllocationPlan:
     """What claims without an allocation ask for together."""
-    asks: list[Ask] = []
+    asks: list[RequestData] = []
     plans: list[ClaimPlan] = []
     for claim in claims:
         devices = claim.spec.devices
-        requests: list[Request] = []
+        requests: list[RequestPlan] = []
         for request in devices.requests:
             found = _asks(request, len(asks), classes)
             asks += found
             requests.append(
-                Request(request.name, found, has_alternatives=bool(request.first_available))
+                RequestPlan(request.name, found, has_alternatives=bool(request.first_available))
             )
         plans.append(ClaimPlan(requests, devices.constraints))
-    return Plan(plans)
+    return AllocationPlan(plans)
 
 
 def key_of(claims: Sequence[ResourceClaim]) -> bytes:
@@ -196,17 +196,17 @@ def key_of(claims: Sequence[ResourceClaim]) -> bytes:
     )
 
 
-def selectors_of_class(device_class: DeviceClass) -> list[Selector]:
+def selectors_of_class(device_class: DeviceClass) -> list[SelectorExpression]:
     """The selectors that tell which devices are of a class."""
     return _selectors(device_class.spec.selectors, device_class.metadata.name)
 
 
-def _asks(request: DeviceRequest, first: int, classes: Classes) -> list[Ask]:
+def _asks(request: DeviceRequest, first: int, classes: Classes) -> list[RequestData]:
     if not request.first_available:
         exactly = request.exactly or ExactDeviceRequest()
-        return [Ask(first, exactly, ("", request.name), classes)]
+        return [RequestData(first, exactly, ("", request.name), classes)]
     return [
-        Ask(first + place, alternative, (request.name, alternative.name), classes)
+        RequestData(first + place, alternative, (request.name, alternative.name), classes)
         for place, alternative in enumerate(request.first_available)
     ]
 
@@ -232,8 +232,10 @@ def _problem(
     return ""
 
 
-def _selectors(written: Sequence[DeviceSelector], device_class: str | None) -> list[Selector]:
+def _selectors(
+    written: Sequence[DeviceSelector], device_class: str | None
+) -> list[SelectorExpression]:
     return [
-        Selector(selector.cel.expression if selector.cel else "", index, device_class)
+        SelectorExpression(selector.cel.expression if selector.cel else "", index, device_class)
         for index, selector in enumerate(written)
     ]

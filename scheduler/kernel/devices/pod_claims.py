@@ -41,7 +41,7 @@ class DeviceBindingError(ValueError):
         self.outcome = outcome
 
 
-class PodClaims:
+class ClaimStore:
     """The claims of one pod: its own in order, then the one for its extended resources.
 
     Attributes:

@@ -40,7 +40,7 @@ class PoolId(NamedTuple):
         return f"{self.driver}/{self.pool}"
 
 
-class Placed:
+class PlacedSlice:
     """A slice, and the rows of its devices.
 
     Attributes:
@@ -96,7 +96,7 @@ class Seen(NamedTuple):
         here: by device, whether it is for the node; None for all of them.
     """
 
-    placed: Placed
+    placed: PlacedSlice
     here: Mask | None = None
 
 
@@ -179,16 +179,16 @@ class Pool:
 
     def __init__(self, pool_id: PoolId, changes: int = 0) -> None:
         self.id = pool_id
-        self.placed: dict[str, Placed] = {}
-        self.local: dict[int, list[Placed]] = {}
-        self.broad: dict[str, Placed] = {}
-        self.counting: dict[str, Placed] = {}
+        self.placed: dict[str, PlacedSlice] = {}
+        self.local: dict[int, list[PlacedSlice]] = {}
+        self.broad: dict[str, PlacedSlice] = {}
+        self.counting: dict[str, PlacedSlice] = {}
         self.changes = changes
         self._consuming = 0
         self._generations: Counter[int] = Counter()
         self._counters: dict[int, tuple[CounterTable, str]] = {}
 
-    def add(self, placed: Placed) -> None:
+    def add(self, placed: PlacedSlice) -> None:
         """Take a slice in."""
         self.placed[placed.name] = placed
         self._generations[placed.generation] += 1
@@ -202,7 +202,7 @@ class Pool:
         for node in placed.nodes or ():
             self.local.setdefault(node, []).append(placed)
 
-    def remove(self, placed: Placed) -> None:
+    def remove(self, placed: PlacedSlice) -> None:
         """Let a slice go."""
         del self.placed[placed.name]
         self._generations[placed.generation] -= 1

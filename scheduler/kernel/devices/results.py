@@ -25,12 +25,12 @@ from scheduler.api.objects import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
 )
-from scheduler.kernel.devices.capacities import Share
+from scheduler.kernel.devices.capacities import CapacityShare
 from scheduler.kernel.devices.conditions import NAME_FIELD, leaves_it_to_devices
-from scheduler.kernel.devices.plan import Ask, Request
+from scheduler.kernel.devices.plan import RequestData, RequestPlan
 
 
-class Taken:
+class AllocatedDevice:
     """A device that a claim got.
 
     Attributes:
@@ -45,10 +45,10 @@ class Taken:
 
     def __init__(
         self,
-        ask: Ask,
+        ask: RequestData,
         device: Device,
         spec: ResourceSliceSpec,
-        shares: Sequence[Share] | None,
+        shares: Sequence[CapacityShare] | None,
     ) -> None:
         self.ask = ask
         self.id = DeviceId(spec.driver, spec.pool.name, device.name)
@@ -59,8 +59,8 @@ class Taken:
 
 def allocation_of(
     claim: ResourceClaim,
-    requests: Sequence[Request],
-    taken: Sequence[Taken],
+    requests: Sequence[RequestPlan],
+    taken: Sequence[AllocatedDevice],
     node_name: str,
     new_share_id: Callable[[], str],
 ) -> AllocationResult:
@@ -104,7 +104,9 @@ def alternatives_score(
     )
 
 
-def _result(taken: Taken, new_share_id: Callable[[], str]) -> DeviceRequestAllocationResult:
+def _result(
+    taken: AllocatedDevice, new_share_id: Callable[[], str]
+) -> DeviceRequestAllocationResult:
     ask, device = taken.ask, taken.device
     shares = taken.shares
     return DeviceRequestAllocationResult(
@@ -121,7 +123,7 @@ def _result(taken: Taken, new_share_id: Callable[[], str]) -> DeviceRequestAlloc
     )
 
 
-def _class_configuration(asks: Sequence[Ask]) -> list[DeviceAllocationConfiguration]:
+def _class_configuration(asks: Sequence[RequestData]) -> list[DeviceAllocationConfiguration]:
     """The configuration of each class once, for all requests that use the class."""
     users: dict[str, tuple[DeviceClass, list[str]]] = {}
     for ask in asks:
@@ -135,7 +137,7 @@ def _class_configuration(asks: Sequence[Ask]) -> list[DeviceAllocationConfigurat
 
 
 def _claim_configuration(
-    claim: ResourceClaim, asks: Sequence[Ask]
+    claim: ResourceClaim, asks: Sequence[RequestData]
 ) -> list[DeviceAllocationConfiguration]:
     """The configuration of the claim, once per request that it names; upstream repeats it too."""
     found: list[DeviceAllocationConfiguration] = []
@@ -147,7 +149,7 @@ def _claim_configuration(
     return found
 
 
-def _node_selector(taken: Sequence[Taken], node_name: str) -> NodeSelector | None:
+def _node_selector(taken: Sequence[AllocatedDevice], node_name: str) -> NodeSelector | None:
     """Where the devices can be used: on this node, or wherever all of them can; None everywhere."""
     fields: list[NodeSelectorRequirement] = []
     expressions: list[NodeSelectorRequirement] = []

@@ -1,7 +1,7 @@
 """The search for devices on one node: depth first, in upstream's order, up to a number of steps.
 
 This file knows devices only by their place among the candidates of a node; what they are is in the
-`Candidates`.
+`CandidateDevices`.
 
 Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/allocator_incubating.go
 (Allocate, allocateOne, allocateDevice, v0.36.3).
@@ -16,10 +16,10 @@ from typing import Final, NamedTuple
 
 from scheduler.api.devices import MAX_RESULTS
 from scheduler.errors import SchedulerError
-from scheduler.kernel.devices.capacities import Amounts, Share, fit
+from scheduler.kernel.devices.capacities import Amounts, CapacityShare, fit
 from scheduler.kernel.devices.columns import Consumed
 from scheduler.kernel.devices.constraints import Constraint, constraint_of
-from scheduler.kernel.devices.plan import Ask, Plan, Request
+from scheduler.kernel.devices.plan import AllocationPlan, RequestData, RequestPlan
 from scheduler.kernel.devices.pools import CounterTable, PoolState
 from scheduler.kernel.devices.shortage import Need, is_short
 
@@ -49,7 +49,7 @@ class SelectorFailedError(AllocationError):
         candidate: the place of the device among the candidates.
     """
 
-    def __init__(self, ask: Ask, candidate: int) -> None:
+    def __init__(self, ask: RequestData, candidate: int) -> None:
         super().__init__("a selector fails on a device")
         self.ask = ask
         self.candidate = candidate
@@ -73,7 +73,7 @@ class Pick(NamedTuple):
     """
 
     claim: int
-    ask: Ask
+    ask: RequestData
     candidate: int
 
 
@@ -93,7 +93,7 @@ class CandidatePool(NamedTuple):
     available: CounterTable
 
 
-class Candidates(NamedTuple):
+class CandidateDevices(NamedTuple):
     """The devices of one node in the order in which they are tried, as a search sees them.
 
     Attributes:
@@ -114,7 +114,7 @@ class Candidates(NamedTuple):
     pool_of: Sequence[int]
     multiple: Sequence[bool]
     consumptions: Sequence[tuple[Consumed, ...]]
-    shares: Sequence[Sequence[tuple[Share, ...]]]
+    shares: Sequence[Sequence[tuple[CapacityShare, ...]]]
     consumed: Sequence[Amounts | None]
     values: Mapping[str, Sequence[int]]
 
@@ -144,7 +144,9 @@ class _Frame:
 
     __slots__ = ("ask", "claim", "next", "only_too_many", "picked", "place", "request", "undo")
 
-    def __init__(self, claim: int, request: int, ask: Ask | None, place: int, first: int) -> None:
+    def __init__(
+        self, claim: int, request: int, ask: RequestData | None, place: int, first: int
+    ) -> None:
         self.claim = claim
         self.request = request
         self.ask = ask
@@ -171,7 +173,11 @@ class Search:
     """One search on one node; see `run`."""
 
     def __init__(
-        self, plan: Plan, candidates: Candidates, claims: Sequence[str], max_steps: int
+        self,
+        plan: AllocationPlan,
+        candidates: CandidateDevices,
+        claims: Sequence[str],
+        max_steps: int,
     ) -> None:
         """Prepare.
 
@@ -244,7 +250,7 @@ class Search:
                 )
             self._constraints.append(self._constraints_of(claim))
 
-    def _count_of(self, claim: int, ask: Ask) -> int:
+    def _count_of(self, claim: int, ask: RequestData) -> int:
         if ask.problem:
             raise AllocationError(f"claim {self._names[claim]}, {ask.problem}")
         codes = self._candidates.codes[ask.index]
@@ -256,7 +262,7 @@ class Search:
         self._may_fail.append(FAILING in codes or UNKNOWN in codes)
         return self._counts[-1]
 
-    def _check_all(self, claim: int, ask: Ask, codes: Sequence[int]) -> None:
+    def _check_all(self, claim: int, ask: RequestData, codes: Sequence[int]) -> None:
         """A request for all devices needs pools that are whole, and selectors that work."""
         pools = self._candidates.pools
         ends = [*(pool.first for pool in pools[1:]), len(codes)][: len(pools)]
@@ -270,7 +276,7 @@ class Search:
             for candidate in range(pool.first, end):
                 self._check_selector(ask, candidate)
 
-    def _check_selector(self, ask: Ask, candidate: int) -> None:
+    def _check_selector(self, ask: RequestData, candidate: int) -> None:
         code = self._candidates.codes[ask.index][candidate]
         if code == FAILING:
             raise SelectorFailedError(ask, candidate)
@@ -295,7 +301,12 @@ class Search:
     # --- the search -----------------------------------------------------------------------------
 
     def _enter(  # noqa: C901 - one step of the search, with all that rejects it
-        self, claim: int, request: int, ask: Ask | None = None, place: int = 0, first: int = 0
+        self,
+        claim: int,
+        request: int,
+        ask: RequestData | None = None,
+        place: int = 0,
+        first: int = 0,
     ) -> _Result | None:
         """Begin with a request, or with the next device of one.
 
@@ -390,7 +401,7 @@ class Search:
         self._stack.pop()
         return _Result.TOO_MANY if frame.only_too_many else _Result.FAILED
 
-    def _request_of(self, frame: _Frame) -> Request | None:
+    def _request_of(self, frame: _Frame) -> RequestPlan | None:
         """The prioritized list whose alternatives a frame is about, or None."""
         requests = self._plan.claims[frame.claim].requests
         return (
@@ -401,7 +412,7 @@ class Search:
 
     # --- one device -----------------------------------------------------------------------------
 
-    def _take(self, frame: _Frame, ask: Ask, candidate: int) -> bool:
+    def _take(self, frame: _Frame, ask: RequestData, candidate: int) -> bool:
         """Take a device if it can be had; otherwise nothing has changed."""
         users = self._users.get(candidate)
         if users and (not ask.is_admin or frame.claim in users):
@@ -429,7 +440,7 @@ class Search:
         self._results[frame.claim] += 1
         return True
 
-    def _give_back(self, frame: _Frame, ask: Ask) -> None:
+    def _give_back(self, frame: _Frame, ask: RequestData) -> None:
         candidate = frame.picked
         if candidate is None:
             return
@@ -444,7 +455,7 @@ class Search:
             self._users[candidate].remove(frame.claim)
         self._undo(frame, ask, candidate)
 
-    def _undo(self, frame: _Frame, ask: Ask, candidate: int) -> None:
+    def _undo(self, frame: _Frame, ask: RequestData, candidate: int) -> None:
         """Give back what was taken before the device was."""
         frame.picked = None
         for constraint in self._constraints[frame.claim][: frame.undo.constraints]:
@@ -452,12 +463,12 @@ class Search:
         if frame.undo.has_counters:
             self._count(candidate, -1)
 
-    def _fits(self, ask: Ask, candidate: int) -> bool:
+    def _fits(self, ask: RequestData, candidate: int) -> bool:
         consumed = self._candidates.consumed[candidate] or _NO_AMOUNTS
         taken = self._taken.get(candidate, _NO_AMOUNTS)
         return fit(self._candidates.shares[ask.index][candidate], consumed, taken)
 
-    def _take_shares(self, ask: Ask, candidate: int, undo: _Undo) -> None:
+    def _take_shares(self, ask: RequestData, candidate: int, undo: _Undo) -> None:
         undo.is_shared = True
         undo.taken_before = self._taken.get(candidate)
         taken = dict(undo.taken_before or {})
@@ -490,7 +501,7 @@ class Search:
             counter = (consumed.counter_set, consumed.counter)
             taken[counter] = taken.get(counter, Decimal(0)) + sign * consumed.amount
 
-    def _take_constraints(self, frame: _Frame, ask: Ask, candidate: int) -> bool:
+    def _take_constraints(self, frame: _Frame, ask: RequestData, candidate: int) -> bool:
         for constraint in self._constraints[frame.claim]:
             if not constraint.add(ask, candidate):
                 if ask.is_all:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scheduler.errors import SchedulerError
 from scheduler.kernel.cel import ERROR, FALSE, PENDING, TRUE, Program
 from scheduler.kernel.devices.pools import Rows
-from scheduler.kernel.devices.table import DeviceTable
+from scheduler.kernel.devices.table import SliceTable
 
 Codes: TypeAlias = NDArray[np.uint8]
 """Per device `FALSE`, `TRUE`, `ERROR`, or `PENDING`: not worked out yet."""
@@ -31,7 +31,7 @@ Raises:
 """
 
 
-class Selector(NamedTuple):
+class SelectorExpression(NamedTuple):
     """An expression and where it is written.
 
     Attributes:
@@ -63,12 +63,14 @@ class Selectors:
         compile_expression: what compiles.
     """
 
-    def __init__(self, compile_expression: Compile, table: DeviceTable) -> None:
+    def __init__(self, compile_expression: Compile, table: SliceTable) -> None:
         self.compile_expression = compile_expression
         self._table = table
         self._judged: OrderedDict[str, _Judged] = OrderedDict()
 
-    def select(self, selectors: Sequence[Selector], rows: Rows, budget: int | None = None) -> Codes:
+    def select(
+        self, selectors: Sequence[SelectorExpression], rows: Rows, budget: int | None = None
+    ) -> Codes:
         """By given row, whether its device satisfies all selectors.
 
         The first that does not decides: by a no, by an error, or because it is pending.
@@ -97,7 +99,7 @@ class Selectors:
             self._catch_up(judged, budget)
         return judged.codes
 
-    def error(self, selectors: Sequence[Selector], row: int, claim: str) -> str:
+    def error(self, selectors: Sequence[SelectorExpression], row: int, claim: str) -> str:
         """The text of the error that `select` has found on a device.
 
         Args:

@@ -16,13 +16,13 @@ from scheduler.api.objects import ObjectMeta
 from scheduler.api.quantity import QuantityError
 from scheduler.kernel.devices.columns import DeviceColumns
 from scheduler.kernel.devices.conditions import leaves_it_to_devices
-from scheduler.kernel.devices.pools import NO_ROWS, Placed, Pool, PoolId
+from scheduler.kernel.devices.pools import NO_ROWS, PlacedSlice, Pool, PoolId
 from scheduler.kernel.snapshot.row_log import RowLog
 
 _NO_ROWS: Final[tuple[int, ...]] = ()
 
 
-class DeviceTable:
+class SliceTable:
     """All slices. It knows nothing of what is allocated.
 
     Nodes have numbers of their own here: a slice may come before its node does.
@@ -43,9 +43,9 @@ class DeviceTable:
     def __init__(self) -> None:
         self.columns = DeviceColumns()
         self.pools: dict[PoolId, Pool] = {}
-        self.slices: dict[str, Placed] = {}
+        self.slices: dict[str, PlacedSlice] = {}
         self.node_names: list[str] = []
-        self.placed: list[Placed | None] = []
+        self.placed: list[PlacedSlice | None] = []
         self.device_log = RowLog()
         self.node_log = RowLog()
         self.broad: set[PoolId] = set()
@@ -53,7 +53,7 @@ class DeviceTable:
         self.numberings = 0
         self._rows_of: dict[DeviceId, tuple[int, ...]] = {}
         self._numbers: dict[str, int] = {}
-        self._users: list[list[Placed]] = []
+        self._users: list[list[PlacedSlice]] = []
         self._free_numbers: list[int] = []
         self._pool_changes = 0
         """No pool that is gone had more."""
@@ -113,7 +113,7 @@ class DeviceTable:
             for row in came:
                 self.columns.remove(row)
             raise
-        placed = Placed(name, spec, np.array(rows, np.intp) if rows else NO_ROWS)
+        placed = PlacedSlice(name, spec, np.array(rows, np.intp) if rows else NO_ROWS)
         went = [] if old is None else sorted({*old.rows.tolist()} - {*rows})
         if old is not None:
             self._displace(old, went)
@@ -135,9 +135,9 @@ class DeviceTable:
         self._note_change(old, None)
         return went
 
-    def copy(self) -> "DeviceTable":
+    def copy(self) -> "SliceTable":
         """An independent copy that numbers rows and nodes alike."""
-        copy = object.__new__(DeviceTable)
+        copy = object.__new__(SliceTable)
         copy.__dict__.update(self.__dict__)
         copy.columns = self.columns.copy()
         copy.pools = {pool_id: pool.copy() for pool_id, pool in self.pools.items()}
@@ -153,7 +153,7 @@ class DeviceTable:
         copy._free_numbers = self._free_numbers.copy()
         return copy
 
-    def _place(self, placed: Placed, came: Iterable[int]) -> None:
+    def _place(self, placed: PlacedSlice, came: Iterable[int]) -> None:
         self.slices[placed.name] = placed
         names = _nodes_named(placed.spec)
         if names is not None:
@@ -176,7 +176,7 @@ class DeviceTable:
             self._rows_of[device] = (*self.rows_of(device), row)
             self.device_log.append(row, keep)
 
-    def _displace(self, old: Placed, went: Iterable[int]) -> None:
+    def _displace(self, old: PlacedSlice, went: Iterable[int]) -> None:
         for row in went:
             device = self.id_of(row)
             others = tuple(r for r in self._rows_of[device] if r != row)
@@ -198,7 +198,7 @@ class DeviceTable:
         for node in old.nodes or ():
             self._give_number_back(node, old)
 
-    def _note_change(self, old: Placed | None, new: Placed | None) -> None:
+    def _note_change(self, old: PlacedSlice | None, new: PlacedSlice | None) -> None:
         """Note which nodes see something else: those of the slice, or all of its pool."""
         if new is not None:
             self._note_nodes(new.nodes or ())
@@ -225,7 +225,7 @@ class DeviceTable:
         for node in nodes:
             self.node_log.append(node, len(self.node_names))
 
-    def _take_number(self, name: str, user: Placed) -> int:
+    def _take_number(self, name: str, user: PlacedSlice) -> int:
         number = self._numbers.get(name)
         if number is None:
             self.numberings += 1
@@ -240,7 +240,7 @@ class DeviceTable:
         self._users[number].append(user)
         return number
 
-    def _give_number_back(self, number: int, user: Placed) -> None:
+    def _give_number_back(self, number: int, user: PlacedSlice) -> None:
         self._users[number].remove(user)
         if not self._users[number]:
             self.numberings += 1
@@ -249,7 +249,7 @@ class DeviceTable:
             self._free_numbers.append(number)
 
 
-def _kept_rows(old: Placed | None, spec: ResourceSliceSpec) -> dict[str, int]:
+def _kept_rows(old: PlacedSlice | None, spec: ResourceSliceSpec) -> dict[str, int]:
     """By name, the rows of devices that are as they were."""
     if old is None or not old.rows.size or old.pool_id != (spec.driver, spec.pool.name):
         return {}
@@ -265,7 +265,7 @@ def _kept_rows(old: Placed | None, spec: ResourceSliceSpec) -> dict[str, int]:
     return kept
 
 
-def _count_alike(one: Placed, other: Placed) -> bool:
+def _count_alike(one: PlacedSlice, other: PlacedSlice) -> bool:
     """Whether two versions of a slice mean the same to nodes that neither of them names."""
     return (
         one.nodes is not None

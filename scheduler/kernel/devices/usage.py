@@ -16,7 +16,7 @@ from scheduler.api.quantity import parse
 from scheduler.kernel.devices.capacities import Amounts
 from scheduler.kernel.devices.pools import CounterTable, Pool
 from scheduler.kernel.devices.rests import NO_COUNTERS, CounterRests
-from scheduler.kernel.devices.table import DeviceTable
+from scheduler.kernel.devices.table import SliceTable
 from scheduler.kernel.snapshot.interning import InternedColumn
 from scheduler.kernel.snapshot.row_log import RowLog
 
@@ -40,7 +40,7 @@ class Usage:
         broad_changes: how often that happened to devices that many nodes may see.
     """
 
-    def __init__(self, table: DeviceTable) -> None:
+    def __init__(self, table: SliceTable) -> None:
         self.table = table
         self.allocations: dict[str, AllocationResult] = {}
         self.in_use = np.zeros(table.columns.capacity, np.bool_)
@@ -117,7 +117,7 @@ class Usage:
             self._set_row(row, self.table.id_of(row))
         self.rests.forget_gone(self.table.pools)
 
-    def fork(self, table: DeviceTable) -> "Usage":
+    def fork(self, table: SliceTable) -> "Usage":
         """A copy that changes by itself."""
         copy = object.__new__(Usage)
         copy.__dict__.update(self.__dict__)

@@ -20,8 +20,8 @@ from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.devices.extended_resources import body_of, is_of_extended_resources
 from scheduler.kernel.devices.pod_claims import (
     BindingOutcome,
+    ClaimStore,
     DeviceBindingError,
-    PodClaims,
     has_binding_conditions,
     is_ready,
     is_reserved_for,
@@ -53,7 +53,7 @@ class TakenClaims:
 
     __slots__ = ("allocations", "claims", "mappings")
 
-    def __init__(self, claims: PodClaims) -> None:
+    def __init__(self, claims: ClaimStore) -> None:
         self.claims = claims
         self.allocations: dict[int, AllocationResult] = {}
         self.mappings: Sequence[Any] = ()
@@ -260,7 +260,7 @@ class ClaimBinding:
         finally:
             self._count(taken.claims, outcome.value, self._handle.now() - began)
 
-    async def _until_ready(self, claims: PodClaims) -> None:
+    async def _until_ready(self, claims: ClaimStore) -> None:
         ends = [self._ends(claim) for claim in claims if has_binding_conditions(claim)]
         seconds = max(0.0, min(ends) - self._handle.wall())
         listen = partial(self._catalog.listen, [claim.key for claim in claims])
@@ -269,7 +269,7 @@ class ClaimBinding:
             told = f"device binding timeout: claim={late.metadata.name}"
             raise DeviceBindingError(told, BindingOutcome.TIMEOUT)
 
-    def _are_ready(self, claims: PodClaims) -> bool:
+    def _are_ready(self, claims: ClaimStore) -> bool:
         """Whether all claims, as the watch shows them, are ready; the first that is not decides."""
         for written in claims:
             claim = self._catalog.claims.get(written.key)
@@ -286,7 +286,7 @@ class ClaimBinding:
         began = None if allocation is None else writes.seconds_of(allocation.allocation_timestamp)
         return (now if began is None else min(began, now)) + self._timeout_seconds
 
-    def _count(self, claims: PodClaims, outcome: str, seconds: float) -> None:
+    def _count(self, claims: ClaimStore, outcome: str, seconds: float) -> None:
         profile = self._handle.profile
         for claim in claims:
             allocation = claim.status.allocation

@@ -31,7 +31,7 @@ from scheduler.kernel.devices.extended_resources import (
 from scheduler.kernel.devices.obstacles import device_obstacles
 from scheduler.kernel.devices.pod_claims import (
     ClaimProblem,
-    PodClaims,
+    ClaimStore,
     claims_of,
     is_free_for,
     is_reserved_for,
@@ -95,7 +95,7 @@ class _Attempt(TakenClaims):
 
     __slots__ = ("decision",)
 
-    def __init__(self, claims: PodClaims, decision: DeviceDecision) -> None:
+    def __init__(self, claims: ClaimStore, decision: DeviceDecision) -> None:
         super().__init__(claims)
         self.decision: DeviceDecision | None = decision
 
@@ -188,7 +188,7 @@ class DynamicResources(
             ]
         except ClaimProblem as problem:
             return None, unresolvable(str(problem))
-        claims = PodClaims(named, _claim_of_extended_resources(pod, catalog))
+        claims = ClaimStore(named, _claim_of_extended_resources(pod, catalog))
         if not len(claims):
             return None, SKIP
         for place in claims.to_allocate():

@@ -1,7 +1,7 @@
 """Why claims get no devices, as data."""
 
 from scheduler.kernel.devices.catalog import Devices
-from scheduler.kernel.devices.findings import PoolFinding, Step
+from scheduler.kernel.devices.findings import AllocatorStep, PoolFinding
 from scheduler.kernel.devices.pools import PoolState
 from scheduler.kernel.snapshot import Snapshot
 from tests.support.claims import (
@@ -47,11 +47,11 @@ def test_every_step_says_what_it_leaves() -> None:
 
     request = found.requests[0]
     assert [(left.step, left.text, left.devices, left.nodes) for left in request.steps] == [
-        (Step.SEEN, "", 6, 3),
-        (Step.CLASS, OF_DRIVER, 5, 2),
-        (Step.SELECTOR, BIG, 4, 2),
-        (Step.TAINTS, "", 3, 2),
-        (Step.IN_USE, "", 2, 1),
+        (AllocatorStep.SEEN, "", 6, 3),
+        (AllocatorStep.CLASS, OF_DRIVER, 5, 2),
+        (AllocatorStep.SELECTOR, BIG, 4, 2),
+        (AllocatorStep.TAINTS, "", 3, 2),
+        (AllocatorStep.IN_USE, "", 2, 1),
     ]
     assert (request.claim, request.request, request.wanted) == ("ns/c", "r", 2)
     assert (request.taints, request.holders) == ({"bad=1:NoSchedule": 1}, {"holder": 1})
