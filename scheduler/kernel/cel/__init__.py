@@ -14,8 +14,8 @@ from scheduler.kernel.cel.program import (
     FALSE,
     PENDING,
     TRUE,
+    DeviceMatches,
     Program,
-    Verdicts,
     compile_expression,
 )
 from scheduler.kernel.cel.semver import SemVer
@@ -39,11 +39,11 @@ __all__ = [
     "Column",
     "Columns",
     "CompileError",
+    "DeviceMatches",
     "DeviceTable",
     "Program",
     "SemVer",
     "UnreadableAttributeError",
-    "Verdicts",
     "attribute_value",
     "compile_expression",
 ]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from scheduler.kernel.cel import costs
 from scheduler.kernel.cel.errors import CostLimitError, EvaluationError
-from scheduler.kernel.cel.plan import Plan
+from scheduler.kernel.cel.plan import Interpretable
 from scheduler.kernel.cel.reads import MISSING, Frame, Source, Sources
 from scheduler.kernel.cel.table import DeviceTable
 from scheduler.kernel.cel.values import Value
@@ -67,7 +67,7 @@ class Evaluation:
     dearest: int = 0
     """An upper bound for what any row was charged."""
 
-    def verdicts(self, plan: Plan, rows: Rows | None) -> Codes:
+    def verdicts(self, plan: Interpretable, rows: Rows | None) -> Codes:
         """Work out a plan for rows; None stands for all.
 
         Raises:
@@ -84,14 +84,14 @@ class Evaluation:
             case _:
                 return self._leaf(plan, rows)
 
-    def one(self, plan: Plan, row: int) -> int:
+    def one(self, plan: Interpretable, row: int) -> int:
         """Work out a plan for one row, as one evaluation."""
         frame = Frame(self.sources.inputs(row), [None] * self.slots, 0, self.table, row)
         verdict = _verdict(plan, frame)
         self.spent += frame.cost
         return verdict
 
-    def _logical(self, plan: Plan, rows: Rows | None) -> Codes:
+    def _logical(self, plan: Interpretable, rows: Rows | None) -> Codes:
         decisive = FALSE if plan.logic == "&&" else TRUE
         combine = np.minimum if plan.logic == "&&" else np.maximum
         result = self.verdicts(plan.parts[0], rows)
@@ -106,7 +106,7 @@ class Evaluation:
                 result[open_at] = combine(result[open_at], self.verdicts(part, still))
         return result
 
-    def _conditional(self, plan: Plan, rows: Rows | None) -> Codes:
+    def _conditional(self, plan: Interpretable, rows: Rows | None) -> Codes:
         condition = self.verdicts(plan.parts[0], rows)
         result = np.full(condition.size, ERROR, np.uint8)
         for verdict, part in ((TRUE, plan.parts[1]), (FALSE, plan.parts[2])):
@@ -115,7 +115,7 @@ class Evaluation:
                 result[at] = self.verdicts(part, at if rows is None else rows[at])
         return result
 
-    def _leaf(self, plan: Plan, rows: Rows | None) -> Codes:
+    def _leaf(self, plan: Interpretable, rows: Rows | None) -> Codes:
         count = len(self.table) if rows is None else rows.size
         if -1 in plan.reads:
             self.dearest += costs.LIMIT if plan.has_loop else _WHOLE
@@ -134,7 +134,7 @@ class Evaluation:
     def _codes(self, source: Source, rows: Rows | None) -> NDArray[np.int32]:
         return source.codes[: len(self.table)] if rows is None else source.codes[rows]
 
-    def _by_value(self, plan: Plan, frame: Frame, read: int, rows: Rows | None) -> Codes:
+    def _by_value(self, plan: Interpretable, frame: Frame, read: int, rows: Rows | None) -> Codes:
         source = self.sources.of(read)
         codes = self._codes(source, rows)
         known = self.known.get(id(plan))
@@ -153,7 +153,7 @@ class Evaluation:
         return found
 
     def _by_combination(
-        self, plan: Plan, frame: Frame, reads: list[int], rows: Rows | None
+        self, plan: Interpretable, frame: Frame, reads: list[int], rows: Rows | None
     ) -> Codes:
         sources = [self.sources.of(read) for read in reads]
         codes = [self._codes(source, rows) for source in sources]
@@ -168,7 +168,7 @@ class Evaluation:
         self.dearest += dearest
         return verdicts.take(place)
 
-    def _charged(self, plan: Plan, frame: Frame) -> int:
+    def _charged(self, plan: Interpretable, frame: Frame) -> int:
         frame.cost = 0
         verdict = _verdict(plan, frame)
         self.spent += frame.cost
@@ -179,7 +179,7 @@ _WHOLE: Final = 1000
 """More than anything without a loop costs that looks at the device's maps."""
 
 
-def _verdict(plan: Plan, frame: Frame) -> int:
+def _verdict(plan: Interpretable, frame: Frame) -> int:
     try:
         value = plan.run(frame)
     except EvaluationError:

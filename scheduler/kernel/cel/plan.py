@@ -11,7 +11,7 @@ from scheduler.kernel.cel.values import Value
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Interpretable:
     """A node, ready to run."""
 
     run: Run
@@ -19,7 +19,7 @@ class Plan:
     """Indexes of reads; -1 stands for the whole device."""
     logic: str = ""
     """`&&`, `||`, `!` or `?:` where the parts are worth working out one by one."""
-    parts: tuple["Plan", ...] = ()
+    parts: tuple["Interpretable", ...] = ()
     has_loop: bool = False
     constant: bool = False
     """The value is known; `run` needs no frame of a device."""
@@ -38,22 +38,22 @@ def charged(frame: Frame, cost: int, *, value: Value) -> Value:
     return value
 
 
-def known(value: Value) -> Plan:
+def known(value: Value) -> Interpretable:
     """Return the plan of a value that needs no frame."""
-    return Plan(lambda _: value, constant=True)
+    return Interpretable(lambda _: value, constant=True)
 
 
 def joined(
     run: Run,
-    parts: Sequence[Plan],
+    parts: Sequence[Interpretable],
     *,
     logic: str = "",
     has_loop: bool = False,
     constant: bool = False,
     is_attribute: bool = False,
-) -> Plan:
+) -> Interpretable:
     """Return the plan of a node that is made of others."""
-    return Plan(
+    return Interpretable(
         run,
         frozenset().union(*(part.reads for part in parts)),
         logic,
@@ -68,7 +68,7 @@ NO_FRAME: Final = Frame([], [])
 """What constants run with."""
 
 
-def folded(plan: Plan, node: Call) -> Plan:
+def folded(plan: Interpretable, node: Call) -> Interpretable:
     """Work out a conversion of a constant now: it is wrong for every device, or for none.
 
     Raises:

@@ -18,9 +18,9 @@ from scheduler.kernel.cel.comparing import contains
 from scheduler.kernel.cel.errors import CompileError, CostLimitError, EvaluationError
 from scheduler.kernel.cel.logic import conditional, list_of, logical, map_of, negated, otherwise
 from scheduler.kernel.cel.loops import lazily, loop, variable_at
-from scheduler.kernel.cel.plan import NO_FRAME, Plan, charged, folded, joined, known
+from scheduler.kernel.cel.plan import NO_FRAME, Interpretable, charged, folded, joined, known
 from scheduler.kernel.cel.qualifiers import (
-    Step,
+    Qualifier,
     chain,
     has_property,
     key_of,
@@ -62,7 +62,7 @@ class _Variable:
     """A name that an expression gave: a slot, or a path into the device."""
 
     slot: int
-    initial: Plan | None = None
+    initial: Interpretable | None = None
     """What an accumulator begins with; None for what a loop sets."""
     path: tuple[str, ...] | None = None
 
@@ -79,7 +79,7 @@ class Planner:
         self._checked = checked
         self._scopes: list[_Scope] = []
 
-    def plan(self, node: Node) -> Plan:  # noqa: PLR0911 - one case per kind of node
+    def plan(self, node: Node) -> Interpretable:  # noqa: PLR0911 - one case per kind of node
         """Plan a node and all below it.
 
         Raises:
@@ -139,7 +139,7 @@ class Planner:
             self.reads.append(read)
         return self.reads.index(read)
 
-    def _chain(self, node: Node) -> Plan:
+    def _chain(self, node: Node) -> Interpretable:
         """Plan a base and what is selected from it, one after the other."""
         path = self._path(node)
         if path is not None and len(path) <= _FULL:
@@ -152,8 +152,8 @@ class Planner:
             inner = self._path(node.operand)
             if inner is not None and len(inner) < _FULL:
                 return self._has((*inner, node.field))
-        steps: list[Step] = []
-        plans: list[Plan] = []
+        steps: list[Qualifier] = []
+        plans: list[Interpretable] = []
         while True:
             path = self._path(operand)
             link = None if path is not None and len(path) <= _FULL else self._link(operand)
@@ -161,7 +161,7 @@ class Planner:
                 break
             operand, key, optional = link
             plans.append(key)
-            steps.append(Step(key.run, optional))
+            steps.append(Qualifier(key.run, optional))
         base = self._base(operand)
         steps.reverse()
         if not steps:
@@ -170,7 +170,7 @@ class Planner:
         run = presence(base.run, steps, cost) if test else chain(base.run, steps, cost)
         return joined(run, [base, *plans], is_attribute=True)
 
-    def _optional_read(self, node: Node) -> Plan | None:
+    def _optional_read(self, node: Node) -> Interpretable | None:
         """`device.attributes["domain"].?name`; None for anything else."""
         if not isinstance(node, Call) or node.function == "_[_]":
             return None
@@ -180,9 +180,9 @@ class Planner:
         if not isinstance(key, Literal) or type(key.value) is not str:
             return None
         index = self._read((*path, key.value))
-        return Plan(optional_at(index, _FULL + 1), frozenset({index}), is_attribute=True)
+        return Interpretable(optional_at(index, _FULL + 1), frozenset({index}), is_attribute=True)
 
-    def _link(self, node: Node) -> tuple[Node, Plan, bool] | None:
+    def _link(self, node: Node) -> tuple[Node, Interpretable, bool] | None:
         """Return what a node selects from, by which key, and whether that may be absent."""
         if id(node) in self._checked.names:
             return None
@@ -198,7 +198,7 @@ class Planner:
             return node.arguments[0], key, node.function != "_[_]"
         return None
 
-    def _base(self, node: Node) -> Plan:
+    def _base(self, node: Node) -> Interpretable:
         path = self._path(node)
         if path is not None:
             return self._device(path)
@@ -209,26 +209,30 @@ class Planner:
             raise CompileError(f"undeclared reference to '{node.name}'", node.position)
         initial = variable.initial
         run = variable_at(variable.slot, None if initial is None else initial.run)
-        return Plan(run, frozenset() if initial is None else initial.reads, is_attribute=True)
+        return Interpretable(
+            run, frozenset() if initial is None else initial.reads, is_attribute=True
+        )
 
-    def _device(self, path: tuple[str, ...]) -> Plan:
+    def _device(self, path: tuple[str, ...]) -> Interpretable:
         cost = len(path) + 1
         if len(path) == _FULL or path in _FIELDS:
             index = self._read(path)
-            return Plan(property_of(index, cost, path[-1]), frozenset({index}), is_attribute=True)
-        return Plan(map_at(path, cost), _ALL, is_attribute=True)
+            return Interpretable(
+                property_of(index, cost, path[-1]), frozenset({index}), is_attribute=True
+            )
+        return Interpretable(map_at(path, cost), _ALL, is_attribute=True)
 
-    def _has(self, path: tuple[str, ...]) -> Plan:
+    def _has(self, path: tuple[str, ...]) -> Interpretable:
         """`has()` of a field, a domain (always) or an attribute."""
         cost = len(path)
         if len(path) < _FULL:
-            return Plan(lambda frame: charged(frame, cost, value=True))
+            return Interpretable(lambda frame: charged(frame, cost, value=True))
         index = self._read(path)
-        return Plan(has_property(index, cost), frozenset({index}))
+        return Interpretable(has_property(index, cost), frozenset({index}))
 
     # --- calls ---
 
-    def _call(self, node: Call) -> Plan:
+    def _call(self, node: Call) -> Interpretable:
         match node.function:
             case "_[_]" | "_[?_]" | "_?._":
                 return self._chain(node)
@@ -243,7 +247,7 @@ class Planner:
             case _:
                 return self._function(node)
 
-    def _function(self, node: Call) -> Plan:
+    def _function(self, node: Call) -> Interpretable:
         resolved = self._checked.calls[id(node)]
         arguments = []
         if resolved.is_method and node.target is not None:
@@ -258,7 +262,9 @@ class Planner:
             return folded(plan, node)
         return plan
 
-    def _check_pattern(self, node: Call, resolved: Resolved, arguments: Sequence[Plan]) -> None:
+    def _check_pattern(
+        self, node: Call, resolved: Resolved, arguments: Sequence[Interpretable]
+    ) -> None:
         if resolved.function.name not in _PATTERNS:
             return
         # A validator of upstream takes the first argument of `matches(text, pattern)` for one too.
@@ -275,12 +281,12 @@ class Planner:
                 except CostLimitError:
                     raise CompileError("regular expression is too large", node.position) from None
 
-    def _logical(self, node: Call) -> Plan:
+    def _logical(self, node: Call) -> Interpretable:
         parts = [*map(self.plan, node.arguments)]
         run = logical([part.run for part in parts], decisive=node.function == "_||_")
         return joined(run, parts, logic=node.function.strip("_"))
 
-    def _conditional(self, node: Call) -> Plan:
+    def _conditional(self, node: Call) -> Interpretable:
         condition, truthy, falsy = parts = [*map(self.plan, node.arguments)]
         branches = {True: truthy, False: falsy}
         wrapped = frozenset(which for which, plan in branches.items() if not plan.is_attribute)
@@ -288,7 +294,7 @@ class Planner:
         run = conditional(condition.run, runs, wrapped=wrapped)
         return joined(run, parts, logic="?:", is_attribute=True)
 
-    def _membership(self, node: Call) -> Plan | None:
+    def _membership(self, node: Call) -> Interpretable | None:
         """`in` a list that is written out, or a key in the device's maps; None for any other."""
         value, container = node.arguments
         if isinstance(container, ListNode):
@@ -301,12 +307,12 @@ class Planner:
         cost = len(path) + 2
         index = self._read((*path, value.value))
         if len(path) == 1:
-            return Plan(
+            return Interpretable(
                 lambda frame: charged(frame, cost, value=frame.inputs[index]), frozenset({index})
             )
-        return Plan(has_property(index, cost), frozenset({index}))
+        return Interpretable(has_property(index, cost), frozenset({index}))
 
-    def _in_list(self, node: Call) -> Plan:
+    def _in_list(self, node: Call) -> Interpretable:
         """`in` a list that is written out: upstream makes a set of a constant and simple one."""
         value, container = plans = [*map(self.plan, node.arguments)]
         items = container.run(NO_FRAME) if container.constant else None
@@ -325,21 +331,21 @@ class Planner:
 
         return joined(run, plans)
 
-    def _otherwise(self, node: Call) -> Plan:
+    def _otherwise(self, node: Call) -> Interpretable:
         first, second = parts = [*map(self.plan, children(node))]
         run = otherwise(first.run, second.run, unwraps=node.function == "orValue")
         return joined(run, parts)
 
     # --- lists, maps and loops ---
 
-    def _list(self, node: ListNode) -> Plan:
+    def _list(self, node: ListNode) -> Interpretable:
         parts = [*map(self.plan, node.elements)]
         elements = [(part.run, index in node.optional) for index, part in enumerate(parts)]
         constant = all(part.constant for part in parts)
         return joined(list_of(elements, 0 if constant else costs.LIST), parts, constant=constant)
 
-    def _map(self, node: MapNode) -> Plan:
-        parts: list[Plan] = []
+    def _map(self, node: MapNode) -> Interpretable:
+        parts: list[Interpretable] = []
         entries: list[tuple[Run, Run, bool]] = []
         for key, value, optional in node.entries:
             pair = self.plan(key), self.plan(value)
@@ -348,7 +354,7 @@ class Planner:
         constant = all(part.constant for part in parts)
         return joined(map_of(entries, 0 if constant else costs.MAP), parts, constant=constant)
 
-    def _fold(self, node: Fold) -> Plan:
+    def _fold(self, node: Fold) -> Interpretable:
         if node.variables == (UNUSED,):
             return self._bound(node)
         source = self.plan(node.range)
@@ -367,7 +373,7 @@ class Planner:
         parts = [source, initial, condition, step, result]
         return joined(run, parts, has_loop=True, constant=False)
 
-    def _bound(self, node: Fold) -> Plan:
+    def _bound(self, node: Fold) -> Interpretable:
         """`cel.bind`: the variable is worked out when it is first used."""
         path = self._path(node.initial)
         if path is not None and len(path) <= _FULL:

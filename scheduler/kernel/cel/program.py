@@ -11,7 +11,7 @@ from scheduler.kernel.cel.checker import check
 from scheduler.kernel.cel.columns import ERROR, FALSE, TRUE, Codes, Evaluation, Known, Rows
 from scheduler.kernel.cel.errors import AbortedError, CostLimitError, EvaluationError
 from scheduler.kernel.cel.parser import parse
-from scheduler.kernel.cel.plan import Plan
+from scheduler.kernel.cel.plan import Interpretable
 from scheduler.kernel.cel.planner import Planner
 from scheduler.kernel.cel.qualifiers import usable
 from scheduler.kernel.cel.reads import Frame, Read, Sources
@@ -38,7 +38,7 @@ _FIRST: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Verdicts:
+class DeviceMatches:
     """What a program says of rows of a table."""
 
     codes: NDArray[np.uint8]
@@ -71,7 +71,7 @@ class Program:
     serve any number of tables, one after the other.
     """
 
-    def __init__(self, expression: str, plan: Plan, reads: list[Read], slots: int) -> None:
+    def __init__(self, expression: str, plan: Interpretable, reads: list[Read], slots: int) -> None:
         self.expression = expression
         self._plan = plan
         self._reads = reads
@@ -80,7 +80,7 @@ class Program:
 
     def evaluate(
         self, table: DeviceTable, rows: Rows | None = None, *, budget: int | None = None
-    ) -> Verdicts:
+    ) -> DeviceMatches:
         """Evaluate the expression on devices.
 
         Args:
@@ -95,7 +95,7 @@ class Program:
         else:
             codes = self._within(evaluation, rows, budget)
         self._mark_unreadable(codes, table, rows)
-        return Verdicts(codes, evaluation.spent, self, table, rows)
+        return DeviceMatches(codes, evaluation.spent, self, table, rows)
 
     def error(self, table: DeviceTable, row: int) -> str:
         """Say why the expression has no verdict on a device; empty if it has one."""
@@ -169,7 +169,7 @@ def compile_expression(expression: str) -> Program:
     return Program(expression, plan, planner.reads, planner.slots)
 
 
-def _as_condition(plan: Plan, *, is_bool: bool) -> Plan:
+def _as_condition(plan: Interpretable, *, is_bool: bool) -> Interpretable:
     """Return the plan whose value is turned into a bool, if it can be: an optional may hold one."""
     run = plan.run
 
@@ -199,7 +199,7 @@ __all__ = [
     "FALSE",
     "PENDING",
     "TRUE",
+    "DeviceMatches",
     "Program",
-    "Verdicts",
     "compile_expression",
 ]

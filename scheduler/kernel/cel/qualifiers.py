@@ -29,7 +29,7 @@ from scheduler.kernel.cel.values import (
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Qualifier:
     """One selection: by which key, and whether what is absent is no error."""
 
     key: Run
@@ -88,7 +88,7 @@ def map_at(path: Sequence[str], cost: int) -> Run:
     return run
 
 
-def chain(base: Run, steps: Sequence[Step], cost: int) -> Run:
+def chain(base: Run, steps: Sequence[Qualifier], cost: int) -> Run:
     """Return what selects from a base, step by step."""
 
     def run(frame: Frame) -> Value:
@@ -113,7 +113,7 @@ def chain(base: Run, steps: Sequence[Step], cost: int) -> Run:
     return run
 
 
-def presence(base: Run, steps: Sequence[Step], cost: int) -> Run:
+def presence(base: Run, steps: Sequence[Qualifier], cost: int) -> Run:
     """Return what tells whether the last step would find something."""
 
     def run(frame: Frame) -> bool:

@@ -13,7 +13,7 @@ from typing import Final
 
 from scheduler.kernel.cel.errors import CostLimitError
 from scheduler.kernel.cel.regex_letters import Characters
-from scheduler.kernel.cel.regex_patterns import Assertion, Choice, Pattern, Repeat, Sequence
+from scheduler.kernel.cel.regex_patterns import Alternation, Assertion, Pattern, Repeat, Sequence
 from scheduler.kernel.cel.regex_syntax import parse_pattern
 
 MAX_STATES: Final = 20_000
@@ -106,7 +106,7 @@ class Regex:
                 for part in reversed(pattern.parts):
                     after = self._build(part, after)
                 return after
-            case Choice():
+            case Alternation():
                 return self._state(None, tuple(self._build(p, after) for p in pattern.parts))
             case Repeat():
                 return self._repeat(pattern, after)

@@ -25,7 +25,7 @@ class Sequence:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Alternation:
     """The first of several that leads to a match."""
 
     parts: tuple["Pattern", ...]
@@ -42,7 +42,7 @@ class Repeat:
     greedy: bool
 
 
-Pattern: TypeAlias = Characters | Assertion | Sequence | Choice | Repeat
+Pattern: TypeAlias = Characters | Assertion | Sequence | Alternation | Repeat
 
 
 def _is_word(text: str, index: int) -> bool:
@@ -71,7 +71,7 @@ def repetitions(pattern: Pattern) -> int:
         case Repeat():
             times = pattern.least if pattern.most is None else pattern.most
             return max(times, 1) * repetitions(pattern.part)
-        case Sequence() | Choice():
+        case Sequence() | Alternation():
             return max(map(repetitions, pattern.parts), default=1)
         case _:
             return 1

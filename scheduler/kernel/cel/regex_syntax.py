@@ -26,7 +26,7 @@ from scheduler.kernel.cel.regex_patterns import (
     END,
     END_LINE,
     NO_BOUNDARY,
-    Choice,
+    Alternation,
     Pattern,
     Repeat,
     Sequence,
@@ -93,7 +93,7 @@ class _Parser:
         parts = [self._sequence()]
         while self._accept("|"):
             parts.append(self._sequence())
-        return parts[0] if len(parts) == 1 else Choice(tuple(parts))
+        return parts[0] if len(parts) == 1 else Alternation(tuple(parts))
 
     def _sequence(self) -> Pattern:
         parts: list[Pattern] = []
