@@ -54,7 +54,7 @@ from scheduler.kernel.volumes.catalog import VolumeCatalog
 from scheduler.kernel.volumes.claims import (
     UNBOUND_IMMEDIATE,
     ClaimError,
-    PodClaims,
+    PodVolumeClaims,
     claim_names,
     obstacle,
     sorted_claims,
@@ -76,7 +76,7 @@ class _Attempt:
 
     __slots__ = ("assumed", "claims", "decision")
 
-    def __init__(self, claims: PodClaims) -> None:
+    def __init__(self, claims: PodVolumeClaims) -> None:
         self.claims = claims
         self.decision: VolumeDecision | None = None
         self.assumed: PodVolumes | None = None

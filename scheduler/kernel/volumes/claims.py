@@ -34,7 +34,7 @@ class ClaimName(msgspec.Struct, frozen=True, gc=False):
         return f"{self.namespace}/{self.name}"
 
 
-class PodClaims(msgspec.Struct, frozen=True):
+class PodVolumeClaims(msgspec.Struct, frozen=True):
     """The claims of a pod, by what is left to do.
 
     Attributes:
@@ -100,7 +100,7 @@ def obstacle(pod: PodInfo, name: ClaimName, claim: PersistentVolumeClaim | None)
 def sorted_claims(
     claims: Iterable[PersistentVolumeClaim],
     classes: Mapping[str, StorageClass],
-) -> PodClaims:
+) -> PodVolumeClaims:
     """The claims of a pod, by what is left to do.
 
     Raises:
@@ -114,7 +114,7 @@ def sorted_claims(
             delayed.append(claim)
         else:
             immediate.append(claim)
-    return PodClaims(tuple(bound), tuple(delayed), tuple(immediate))
+    return PodVolumeClaims(tuple(bound), tuple(delayed), tuple(immediate))
 
 
 def is_delayed(claim: PersistentVolumeClaim, classes: Mapping[str, StorageClass]) -> bool:

@@ -21,7 +21,7 @@ from scheduler.api.storage import (
 )
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.kernel.volumes.catalog import VolumeCatalog
-from scheduler.kernel.volumes.claims import PodClaims
+from scheduler.kernel.volumes.claims import PodVolumeClaims
 from scheduler.kernel.volumes.free_volumes import NONE, FreeVolumes
 from scheduler.kernel.volumes.reach import Mask, area_of_affinity, area_of_topologies
 from scheduler.kernel.volumes.translation import csi_affinity, plugin_of
@@ -111,7 +111,7 @@ class VolumeDecision:
         room: by class, per row the size of the pool that its volumes would be made from.
     """
 
-    def __init__(self, catalog: VolumeCatalog, claims: PodClaims, snapshot: Snapshot) -> None:
+    def __init__(self, catalog: VolumeCatalog, claims: PodVolumeClaims, snapshot: Snapshot) -> None:
         """Judge all rows.
 
         Raises:

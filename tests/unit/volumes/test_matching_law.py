@@ -16,7 +16,7 @@ from scheduler.api.selectors import selector_from_label_selector
 from scheduler.api.storage import PersistentVolume, PersistentVolumeClaim
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.kernel.volumes.catalog import VolumeCatalog
-from scheduler.kernel.volumes.claims import PodClaims
+from scheduler.kernel.volumes.claims import PodVolumeClaims
 from scheduler.kernel.volumes.decision import BIND_CONFLICT, VolumeDecision
 from scheduler.kernel.volumes.reach import area_of_affinity, contains
 from tests.support.builders import HOSTNAME, ZONE, make_node
@@ -110,7 +110,7 @@ def check(
     snapshot: Snapshot,
 ) -> None:
     """Hold one decision against the walk."""
-    decision = VolumeDecision(catalog, PodClaims((), tuple(claims), ()), snapshot)
+    decision = VolumeDecision(catalog, PodVolumeClaims((), tuple(claims), ()), snapshot)
     volumes = sorted(known.values(), key=lambda v: int(v.key.removeprefix("pv-")))
     for name, row in snapshot.table.row_of.items():
         labels = snapshot.node(row).metadata.labels
@@ -204,7 +204,7 @@ def test_of_equal_volumes_the_one_known_longest_is_taken() -> None:
     tell(catalog, gone, None)
     tell(catalog, None, late)
 
-    decision = VolumeDecision(catalog, PodClaims((), (make_claim(),), ()), snapshot)
+    decision = VolumeDecision(catalog, PodVolumeClaims((), (make_claim(),), ()), snapshot)
 
     assert [b.volume.key for b in decision.on_node("n").bindings] == ["early"]
 
