@@ -28,7 +28,7 @@ from scheduler.kernel.engine.attempt import Attempt
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.group_step import LOOKED, GroupStep, cost_of_look
 from scheduler.kernel.engine.group_trial import GroupTrial, Tried
-from scheduler.kernel.framework.placements import Candidates, Placements
+from scheduler.kernel.framework.placements import FeasiblePlacements, Placements
 from scheduler.kernel.framework.runtime import Feasibility, Framework, PluginError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
@@ -105,7 +105,9 @@ class _View(msgspec.Struct, frozen=True):
         fit = placements.sums(room[np.newaxis])[0]
         return np.minimum(fit, count).astype(np.intp), is_exact
 
-    def scores(self, pods: Sequence[PodInfo], candidates: Candidates) -> NDArray[np.float64]:
+    def scores(
+        self, pods: Sequence[PodInfo], candidates: FeasiblePlacements
+    ) -> NDArray[np.float64]:
         """The scores of some placements, as if so many members were there."""
         return self.framework.run_placement_score_plugins(pods, candidates, self.snapshot)
 
@@ -250,7 +252,7 @@ class PodGroupPlacements:
         enough = np.flatnonzero(fit >= least)
         if not len(enough):
             return _at(placements, int(fit.argmax()))
-        candidates = Candidates(placements.only(enough), pods[:1], fit[np.newaxis, enough])
+        candidates = FeasiblePlacements(placements.only(enough), pods[:1], fit[np.newaxis, enough])
         at = int(enough[self._pick(view.scores(pods, candidates))])
         return _at(placements, at, holds=True)
 
@@ -267,7 +269,7 @@ class PodGroupPlacements:
         enough = np.flatnonzero(most_there >= least)
         if not len(enough):
             return _at(placements, int(most_there.argmax()))
-        candidates = Candidates(placements.only(enough), kinds, fit[:, enough])
+        candidates = FeasiblePlacements(placements.only(enough), kinds, fit[:, enough])
         promise = view.scores(pods, candidates)
         whole: list[tuple[int, Tried]] = []
         most = _at(placements, int(most_there.argmax())), -1
@@ -298,7 +300,7 @@ class PodGroupPlacements:
             # Each pod is a kind of its own here: only some of those that are equal may fit.
             placed = np.array([[host is not None for host in each.hosts] for _, each in whole]).T
             there = placements.only(np.array([at for at, _ in whole]))
-            candidates = Candidates(there, pods, placed.astype(np.intp))
+            candidates = FeasiblePlacements(there, pods, placed.astype(np.intp))
             chosen = self._pick(view.scores(pods, candidates))
         at, tried = whole[chosen]
         return _at(placements, at, tried.hosts, holds=True)

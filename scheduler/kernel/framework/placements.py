@@ -71,7 +71,7 @@ ALL_NODES: Final = Placements(np.zeros(1, np.intp), None, ("",))
 """One placement, which limits nothing."""
 
 
-class Candidates(msgspec.Struct, frozen=True, eq=False):
+class FeasiblePlacements(msgspec.Struct, frozen=True, eq=False):
     """Placements in which a group can run.
 
     Attributes:
@@ -106,7 +106,7 @@ class PlacementScorePlugin(Plugin, Protocol):
 
     @abstractmethod
     def score_placements(
-        self, pods: Sequence[PodInfo], candidates: Candidates, snapshot: Snapshot
+        self, pods: Sequence[PodInfo], candidates: FeasiblePlacements, snapshot: Snapshot
     ) -> Scores:
         """How good each candidate is, 0 to 100, normalised.
 

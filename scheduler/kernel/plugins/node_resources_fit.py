@@ -56,7 +56,7 @@ from scheduler.kernel.framework.interface import (
     SignPlugin,
 )
 from scheduler.kernel.framework.obstacles import Obstacle, ResourceObstacle
-from scheduler.kernel.framework.placements import Candidates, PlacementScorePlugin
+from scheduler.kernel.framework.placements import FeasiblePlacements, PlacementScorePlugin
 from scheduler.kernel.framework.status import SUCCESS, Status
 from scheduler.kernel.framework.types import Excess
 from scheduler.kernel.plugins.columns import Mask
@@ -333,7 +333,7 @@ class NodeResourcesFit(
 
     @override
     def score_placements(
-        self, pods: Sequence[PodInfo], candidates: Candidates, snapshot: Snapshot
+        self, pods: Sequence[PodInfo], candidates: FeasiblePlacements, snapshot: Snapshot
     ) -> Scores:
         """How full each placement would be, whatever the strategy of the profile."""
         return placement_scores(self._weights, candidates, snapshot)

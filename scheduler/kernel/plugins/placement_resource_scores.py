@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from scheduler.api.resources import is_scalar_resource
 from scheduler.kernel.framework.interface import MAX_NODE_SCORE, Scores
-from scheduler.kernel.framework.placements import Candidates
+from scheduler.kernel.framework.placements import FeasiblePlacements
 from scheduler.kernel.plugins.resource_columns import ResourceColumns
 from scheduler.kernel.snapshot import Snapshot
 
 
 def placement_scores(
-    resources: Sequence[tuple[str, int]], candidates: Candidates, snapshot: Snapshot
+    resources: Sequence[tuple[str, int]], candidates: FeasiblePlacements, snapshot: Snapshot
 ) -> Scores:
     """0 to 100 by candidate.
 

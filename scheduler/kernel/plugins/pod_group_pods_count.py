@@ -16,7 +16,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.events import ObjectKind
 from scheduler.kernel.framework.handle import Handle
 from scheduler.kernel.framework.interface import MAX_NODE_SCORE, Scores
-from scheduler.kernel.framework.placements import Candidates, PlacementScorePlugin
+from scheduler.kernel.framework.placements import FeasiblePlacements, PlacementScorePlugin
 from scheduler.kernel.groups import PodGroups
 from scheduler.kernel.snapshot import Snapshot
 
@@ -34,7 +34,7 @@ class PodGroupPodsCount(PlacementScorePlugin):
 
     @override
     def score_placements(
-        self, pods: Sequence[PodInfo], candidates: Candidates, snapshot: Snapshot
+        self, pods: Sequence[PodInfo], candidates: FeasiblePlacements, snapshot: Snapshot
     ) -> Scores:
         known = self._handle.shared(PodGroups).of_pod(pods[0])
         counts = candidates.placed.sum(axis=0) + (0 if known is None else known.scheduled)

@@ -26,7 +26,7 @@ from scheduler.kernel.framework.interface import (
     Write,
 )
 from scheduler.kernel.framework.obstacles import Obstacle
-from scheduler.kernel.framework.placements import Candidates, Placements
+from scheduler.kernel.framework.placements import FeasiblePlacements, Placements
 from scheduler.kernel.framework.status import REJECTIONS, SKIP, SUCCESS, Code, Status
 from scheduler.kernel.snapshot import Rows, Snapshot
 
@@ -191,7 +191,7 @@ def placements(answer: Any, _: Args) -> tuple[Placements, Status]:
     return found, status(said, OK_OR_NOT)
 
 
-def placement_scores(answer: Any, args: tuple[Any, Candidates, Any]) -> Scores:
+def placement_scores(answer: Any, args: tuple[Any, FeasiblePlacements, Any]) -> Scores:
     """Scores that can be added up, one for each placement."""
     return _final(answer, np.ones(len(args[1].placements.numbers), np.bool_))
 

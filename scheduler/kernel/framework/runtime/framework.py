@@ -13,7 +13,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ALL_EVENTS, ClusterEventWithHint, QueueingHint
 from scheduler.kernel.framework.interface import PostFilterResult, Scores, Write
-from scheduler.kernel.framework.placements import ALL_NODES, Candidates, Placements
+from scheduler.kernel.framework.placements import ALL_NODES, FeasiblePlacements, Placements
 from scheduler.kernel.framework.runtime.diagnosis import AttemptDiagnosis
 from scheduler.kernel.framework.runtime.filtering import Filtering
 from scheduler.kernel.framework.runtime.plugin_calls import PluginCalls, PluginError
@@ -234,7 +234,7 @@ class Framework:
         return placements, status
 
     def run_placement_score_plugins(
-        self, pods: Sequence[PodInfo], candidates: Candidates, snapshot: Snapshot
+        self, pods: Sequence[PodInfo], candidates: FeasiblePlacements, snapshot: Snapshot
     ) -> Scores:
         """The weighted sum of all scores by placement.
 

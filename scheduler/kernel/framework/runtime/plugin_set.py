@@ -41,7 +41,7 @@ from scheduler.kernel.framework.interface import (
     Write,
 )
 from scheduler.kernel.framework.placements import (
-    Candidates,
+    FeasiblePlacements,
     PlacementGeneratePlugin,
     Placements,
     PlacementScorePlugin,
@@ -199,7 +199,7 @@ class ProfilePlugins:
             BoundPlugin[Callable[[Sequence[PodInfo], Snapshot], tuple[Placements, Status]]]
         ] = at("placementGenerate", lambda p: p.generate_placements, answers.placements)
         self.placement_score: list[
-            BoundPlugin[Callable[[Sequence[PodInfo], Candidates, Snapshot], Scores]]
+            BoundPlugin[Callable[[Sequence[PodInfo], FeasiblePlacements, Snapshot], Scores]]
         ] = at("placementScore", lambda p: p.score_placements, answers.placement_scores)
         self.placement_weights = [weight or 1 for _, weight in enabled.get("placementScore", ())]
         self.signs = self._signs()
