@@ -65,7 +65,12 @@ from scheduler.kernel.plugins.node_resources_fit_hints import (
     is_schedulable_after_node_change,
     is_schedulable_after_pod_event,
 )
-from scheduler.kernel.plugins.node_resources_fit_state import FIT, MAX_BITS, Room, prepare_fit
+from scheduler.kernel.plugins.node_resources_fit_state import (
+    FIT,
+    MAX_BITS,
+    FitCounting,
+    prepare_fit,
+)
 from scheduler.kernel.plugins.placement_resource_scores import placement_scores
 from scheduler.kernel.plugins.resource_columns import (
     Amounts,
@@ -223,7 +228,7 @@ class NodeResourcesFit(
         fit = state.read(FIT)
         if fit.columns.layout is not snapshot.table.sums.layout:
             fit = prepare_fit(state, pod, snapshot, fit.names, fit.of_devices)
-        return Room(fit, snapshot, rows, others)
+        return FitCounting(fit, snapshot, rows, others)
 
     @override
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:

@@ -111,7 +111,7 @@ def prepare_fit(
     return prepared
 
 
-class Room(Counting):
+class FitCounting(Counting):
     """Counts pods and what they take of the resources that are asked for.
 
     How much more a row could hold beside the pod is found once: places, then resources.
