@@ -8,7 +8,7 @@ from scheduler.kernel.engine import Engine
 from scheduler.kernel.extender import Verb
 from scheduler.kernel.framework.runtime import ProfilePlugins
 from scheduler.kernel.framework.runtime.pod_classes import PodClasses
-from scheduler.kernel.preemption.kept_room import Room
+from scheduler.kernel.preemption.kept_room import RoomReservation
 from scheduler.observability.metrics import SchedulerMetrics
 from scheduler.observability.pod_group_metrics import PodGroupMetrics
 
@@ -90,7 +90,7 @@ def watch_groups(engine: Engine, metrics: PodGroupMetrics) -> None:
             found[profile, "nodes"] = len(set(places.values()))
         return found
 
-    def times(which: Callable[[Room], float]) -> dict[str, float]:
+    def times(which: Callable[[RoomReservation], float]) -> dict[str, float]:
         rooms = engine.scheduler.room_keeper.rooms()
         return {name: 0.0 if room is None else which(room) for name, room in rooms.items()}
 

@@ -140,17 +140,17 @@ class GroupTrial:
         self._step.spend(1 + pods // READ)
 
     def remove(self, pods: Sequence[PodInfo]) -> None:
-        """See `World`."""
+        """See `HypotheticalCluster`."""
         self._step.spend(len(pods))
         self._ended.end(pods)
 
     def add(self, pods: Sequence[PodInfo]) -> None:
-        """See `World`."""
+        """See `HypotheticalCluster`."""
         self._step.spend(len(pods))
         self._ended.revive(pods)
 
     def run(self) -> Steps[Status]:
-        """See `World`; each step tries one member."""
+        """See `HypotheticalCluster`; each step tries one member."""
         tried = Tried([], unschedulable(GROUP_FAILS))
         for rows in self.parts:
             tried = yield from self.place(rows)

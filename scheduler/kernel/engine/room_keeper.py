@@ -34,7 +34,7 @@ from scheduler.kernel.framework.events import ASSIGNED_POD_DELETE, ActionType, C
 from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.framework.types import Failure
 from scheduler.kernel.preemption.group_start import RoomForGroupPlugin
-from scheduler.kernel.preemption.kept_room import NOT_KEPT, KeptRoom, Room
+from scheduler.kernel.preemption.kept_room import NOT_KEPT, KeptRoom, RoomReservation
 
 DEVICES_FREED: Final = (
     ClusterEvent(CLAIM.event_resource, ActionType.UPDATE),
@@ -155,7 +155,7 @@ class RoomKeeper:
         step: GroupStep,
         group: PodGroup | None,
         members: Sequence[Member],
-    ) -> Steps[Room | None]:
+    ) -> Steps[RoomReservation | None]:
         core, waiting = self._core, _pods_of(members)
         if not waiting or not plugin.has_turn(group, waiting):
             return None
@@ -184,7 +184,7 @@ class RoomKeeper:
             room.nodes = {name: node for name, node in used.items() if node is not None}
         return room
 
-    def rooms(self) -> dict[str, Room | None]:
+    def rooms(self) -> dict[str, RoomReservation | None]:
         """What is kept in each profile that keeps room."""
         kept, frameworks = self._kept, self._core.frameworks
         return {
@@ -216,7 +216,7 @@ class RoomKeeper:
         self._show_devices(kept)
         self._wake_for_devices()
 
-    def _reviewed(self, kept: KeptRoom, room: Room) -> Room | None:
+    def _reviewed(self, kept: KeptRoom, room: RoomReservation) -> RoomReservation | None:
         """What is still to be kept of some room; it is chosen anew soon if it may be of no use."""
         nominated, catalog = self._nominated(room), self._core.states.known(ClaimCatalog)
         lost = [pod for pod in nominated if catalog is not None and not catalog.has_claims(pod)]
@@ -228,7 +228,7 @@ class RoomKeeper:
             room.review_at = min(room.review_at, self._core.now)
         return room
 
-    def _has_changed(self, room: Room) -> bool:
+    def _has_changed(self, room: RoomReservation) -> bool:
         """Whether nodes or devices that are kept are others by now, or gone."""
         catalog, nodes = self._core.states.known(ClaimCatalog), self._core.cache.nodes
         given = chain.from_iterable(room.devices.values())
@@ -265,7 +265,7 @@ class RoomKeeper:
         self._executor.clear_nominations(waiting)
         kept.freed += waiting
 
-    def _nominated(self, room: Room) -> list[PodInfo]:
+    def _nominated(self, room: RoomReservation) -> list[PodInfo]:
         """The pods for which room is kept that still have their nomination, on a node there is."""
         queue, nodes = self._core.queue, self._core.cache.nodes
         found = []
@@ -287,7 +287,7 @@ def _pods_of(members: Sequence[Member]) -> list[PodInfo]:
     return [each.attempt.queued.pod_info for each in members if not each.is_gone]
 
 
-def _nominated(failure: Failure, uid: str, room: Room) -> Failure:
+def _nominated(failure: Failure, uid: str, room: RoomReservation) -> Failure:
     """The failure of a member for which room is kept, if it is one that is needed."""
     text = failure.message
     told = f"{text}{'' if text.endswith('.') else ','} {room.told(uid)}"

@@ -33,9 +33,9 @@ from scheduler.kernel.framework.status import SUCCESS, Status, unresolvable, uns
 from scheduler.kernel.groups import PodGroups
 from scheduler.kernel.preemption import Evaluator, Evictions
 from scheduler.kernel.preemption.group_victims import (
+    HypotheticalCluster,
     PodGroupPostFilterPlugin,
     Search,
-    World,
     select_victims,
 )
 from scheduler.kernel.preemption.units import units_below
@@ -142,7 +142,7 @@ class DefaultPreemptionForGroups(DefaultPreemption, PodGroupPostFilterPlugin):
         members: Sequence[PodInfo],
         snapshot: Snapshot,
         placed: Collection[PodInfo],
-        world: World,
+        world: HypotheticalCluster,
     ) -> Search:
         evaluator, whole = self._evaluator, WholeGroups(self._handle.shared(PodGroups))
         evaluator.budgets.refresh(self._handle.lister(BUDGETS))

@@ -45,7 +45,7 @@ from scheduler.kernel.preemption.kept_room import (
     NOT_KEPT,
     UNKNOWN_REVIEWED_SECONDS,
     KeptRoom,
-    Room,
+    RoomReservation,
     Turns,
     Waiter,
 )
@@ -109,7 +109,7 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
         return self._has_turn(self._waiter(group, members), members[0], members)
 
     @override
-    def room_of(self, group: PodGroup | None, members: Sequence[PodInfo]) -> Room | None:
+    def room_of(self, group: PodGroup | None, members: Sequence[PodInfo]) -> RoomReservation | None:
         room = self._turns.kept_for(self._waiter(group, members), members[0].uid)
         waiting = {pod.uid for pod in members}
         if room is None or self._handle.now() >= room.review_at:
@@ -126,7 +126,7 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
     @override
     def keep(
         self, group: PodGroup | None, members: Sequence[PodInfo], start: GroupStart | None
-    ) -> Room | None:
+    ) -> RoomReservation | None:
         turns = self._turns
         waiter = self._waiter(group, members)
         room = turns.kept_for(waiter, members[0].uid)
@@ -164,13 +164,15 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
             return True
         return turns.is_next(waiter, now)
 
-    def _room(self, waiter: Waiter, name: str, first: PodInfo, start: GroupStart) -> Room:
+    def _room(
+        self, waiter: Waiter, name: str, first: PodInfo, start: GroupStart
+    ) -> RoomReservation:
         until = start.time
         now, wall = self._handle.now(), self._handle.wall()
         seconds = max(until - wall, ASKED_AGAIN_SECONDS) if until else UNKNOWN_REVIEWED_SECONDS
         known = self._turns.room
         since = wall if known is None or known.waiter is not waiter else known.since
-        return Room(
+        return RoomReservation(
             waiter,
             name,
             first.priority,
@@ -184,7 +186,7 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
         )
 
     def _some(
-        self, rows: NDArray[np.intp], room: Room | None, uid: str, snapshot: Snapshot
+        self, rows: NDArray[np.intp], room: RoomReservation | None, uid: str, snapshot: Snapshot
     ) -> NDArray[np.intp]:
         """The rows to look at: that of the room which is kept, or a bounded number."""
         row = None if room is None else snapshot.table.row_of.get(room.places[uid])

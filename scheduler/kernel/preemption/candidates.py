@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from scheduler.kernel.framework.interface import Candidate
-from scheduler.kernel.preemption.dry_run import Tried
+from scheduler.kernel.preemption.dry_run import DryRunResult
 from scheduler.kernel.preemption.importance import Indices, start_time
 from scheduler.kernel.snapshot import Snapshot
 
@@ -23,7 +23,7 @@ _PRIORITY_OFFSET = 2**31
 class Candidates(Sequence[Candidate]):
     """Candidates of a dry run, those that violate no budget first; each is made when it is read."""
 
-    def __init__(self, snapshot: Snapshot, batches: Sequence[Tried]) -> None:
+    def __init__(self, snapshot: Snapshot, batches: Sequence[DryRunResult]) -> None:
         self._names = snapshot.table.names
         self._batches = batches
         places = [np.flatnonzero(tried.is_candidate) for tried in batches]
@@ -107,7 +107,7 @@ class _Latest(str):
         return str.__gt__(self, other)
 
 
-def _criteria_of(tried: Tried) -> NDArray[np.int64]:
+def _criteria_of(tried: DryRunResult) -> NDArray[np.int64]:
     """By criterion and row; rows without victims get what does not matter."""
     rows, victims = len(tried.rows), tried.victims
     counts: Indices = np.bincount(victims.at, minlength=rows)

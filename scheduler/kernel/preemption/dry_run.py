@@ -41,7 +41,7 @@ A batch costs about the same whether it has some nodes more: it is the second ba
 _NO_REPRIEVE_ERROR: Final = 'expected at least one victim pod on node "{}"'
 
 
-class Tried(msgspec.Struct):
+class DryRunResult(msgspec.Struct):
     """The outcome of the dry run on some nodes.
 
     Attributes:
@@ -102,7 +102,7 @@ class DryRun:
         self._below = self._pod.priority if below is None else below
         self._whole = whole
 
-    def run(self, rows: Indices, wanted: int) -> list[Tried]:
+    def run(self, rows: Indices, wanted: int) -> list[DryRunResult]:
         """Try nodes in order until there are enough candidates.
 
         Enough means `wanted` of them, at least one of which violates no budget.
@@ -110,7 +110,7 @@ class DryRun:
         Raises:
             PluginError: a plugin failed.
         """
-        batches: list[Tried] = []
+        batches: list[DryRunResult] = []
         start, size = 0, int(_SPARE * wanted)
         clean = total = 0
         while start < len(rows) and not (clean and total >= wanted):
@@ -121,11 +121,11 @@ class DryRun:
             size = _next_size(start, wanted, total)
         return batches
 
-    def _try(self, rows: Indices) -> Tried:
+    def _try(self, rows: Indices) -> DryRunResult:
         lower = self._importance.ranked(self._snapshot, rows, self._below)
         count = len(rows)
         without = count - len(lower.nodes)
-        tried = Tried(
+        tried = DryRunResult(
             rows,
             lower.by_node(slice(0)),
             np.zeros(count, np.intp),
@@ -137,7 +137,7 @@ class DryRun:
             self._select_victims(tried, lower)
         return tried
 
-    def _select_victims(self, tried: Tried, lower: RankedPods) -> None:
+    def _select_victims(self, tried: DryRunResult, lower: RankedPods) -> None:
         """Select the victims on every node that has pods of lower priority; reprieve the others."""
         emptied = tried.rows[lower.nodes]
         rows, kinds, others = self._without(emptied, lower.at, lower.kinds, lower.pods)
@@ -303,7 +303,7 @@ def _turns(lower: RankedPods, spared: NDArray[np.bool_]) -> Indices:
     return turns
 
 
-def _cut(tried: Tried, wanted: int, clean: int, total: int) -> tuple[int, int]:
+def _cut(tried: DryRunResult, wanted: int, clean: int, total: int) -> tuple[int, int]:
     """Drop candidates beyond those wanted, as if nodes had been tried one by one.
 
     Args:

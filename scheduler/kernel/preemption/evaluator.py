@@ -19,7 +19,7 @@ from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.status import SUCCESS, Code, Status, error, unschedulable
 from scheduler.kernel.preemption.budgets import Budgets
 from scheduler.kernel.preemption.candidates import Candidates, best_of
-from scheduler.kernel.preemption.dry_run import DryRun, Tried
+from scheduler.kernel.preemption.dry_run import DryRun, DryRunResult
 from scheduler.kernel.preemption.importance import Importance, Indices
 from scheduler.kernel.preemption.whole_groups import WholeGroups
 from scheduler.kernel.snapshot import Snapshot
@@ -81,7 +81,7 @@ class Evaluator:
         # 2. Find the nodes on which fewer pods might help.
         rows = rows_that_may_help(snapshot, diagnosis)
         # 3. Try them, starting anywhere.
-        batches: list[Tried] = []
+        batches: list[DryRunResult] = []
         if len(rows):
             self.budgets.refresh(budgets)
             dry_run = DryRun(
@@ -194,7 +194,7 @@ def _is_leaving_for_another(pod: PodInfo) -> bool:
 
 
 def _nobody_helps(
-    snapshot: Snapshot, batches: Sequence[Tried]
+    snapshot: Snapshot, batches: Sequence[DryRunResult]
 ) -> tuple[PostFilterResult | None, Status]:
     """No node can be cleared: the nomination is withdrawn, unless something failed."""
     counts: Counter[str] = Counter()

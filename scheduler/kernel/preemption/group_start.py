@@ -21,9 +21,9 @@ from scheduler.kernel.ends import RunDurations
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.preemption.estimate import NEVER, UNKNOWN, end_of
-from scheduler.kernel.preemption.group_victims import World
+from scheduler.kernel.preemption.group_victims import HypotheticalCluster
 from scheduler.kernel.preemption.importance import importance
-from scheduler.kernel.preemption.kept_room import Room
+from scheduler.kernel.preemption.kept_room import RoomReservation
 from scheduler.kernel.snapshot import Snapshot
 
 MOST_LOOKS: Final = 8192
@@ -34,7 +34,7 @@ _AT_ONCE: Final = 64
 """Pods that are thought away, or come back, in one go."""
 
 
-class GroupWorld(World, Protocol):
+class GroupWorld(HypotheticalCluster, Protocol):
     """The cluster as it might be.
 
     Attributes:
@@ -89,7 +89,7 @@ class RoomForGroupPlugin(Plugin, Protocol):
         """
 
     @abstractmethod
-    def room_of(self, group: PodGroup | None, members: Sequence[PodInfo]) -> Room | None:
+    def room_of(self, group: PodGroup | None, members: Sequence[PodInfo]) -> RoomReservation | None:
         """The room that is kept for a group, if that need not be chosen anew."""
 
     @abstractmethod
@@ -107,7 +107,7 @@ class RoomForGroupPlugin(Plugin, Protocol):
     @abstractmethod
     def keep(
         self, group: PodGroup | None, members: Sequence[PodInfo], start: GroupStart | None
-    ) -> Room | None:
+    ) -> RoomReservation | None:
         """Keep the room that was found, in place of what was kept; None gives that up."""
 
 
@@ -231,7 +231,9 @@ def _leaving(
     return [every[number] for number in order.tolist()], [ends[n] for n in order.tolist()]
 
 
-def _move(world: World, pods: Sequence[PodInfo], gone: int, wanted: int) -> Steps[None]:
+def _move(
+    world: HypotheticalCluster, pods: Sequence[PodInfo], gone: int, wanted: int
+) -> Steps[None]:
     """Have the first so many pods thought away."""
     change = world.remove if wanted > gone else world.add
     for at in range(min(gone, wanted), max(gone, wanted), _AT_ONCE):

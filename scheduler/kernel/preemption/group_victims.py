@@ -37,7 +37,7 @@ _AT_ONCE: Final = 64
 """Units that are tried back, and pods that are thought away, in one go."""
 
 
-class World(Protocol):
+class HypotheticalCluster(Protocol):
     """The cluster as it might be, in which the group can be placed."""
 
     def remove(self, pods: Sequence[PodInfo]) -> None:
@@ -81,7 +81,7 @@ class PodGroupPostFilterPlugin(Plugin, Protocol):
         members: Sequence[PodInfo],
         snapshot: Snapshot,
         placed: Collection[PodInfo],
-        world: World,
+        world: HypotheticalCluster,
     ) -> Search:
         """Search victims for a group; each step of the search needs a bounded time.
 
@@ -95,7 +95,10 @@ class PodGroupPostFilterPlugin(Plugin, Protocol):
 
 
 def select_victims(
-    members: Sequence[PodInfo], units: Units, violates: NDArray[np.bool_], world: World
+    members: Sequence[PodInfo],
+    units: Units,
+    violates: NDArray[np.bool_],
+    world: HypotheticalCluster,
 ) -> Search:
     """Choose the victims of a group that does not fit.
 
@@ -117,7 +120,7 @@ def select_victims(
     return GroupVictims(SUCCESS, tuple(units.of(sorted(leaving))))
 
 
-def fits_without(pods: Sequence[PodInfo], world: World) -> Search:
+def fits_without(pods: Sequence[PodInfo], world: HypotheticalCluster) -> Search:
     """Whether the group fits without some pods, which are thought away; these are the victims."""
     for at in range(0, len(pods), _AT_ONCE):
         world.remove(pods[at : at + _AT_ONCE])
@@ -126,7 +129,7 @@ def fits_without(pods: Sequence[PodInfo], world: World) -> Search:
     return GroupVictims(status, tuple(pods) if status.is_success else ())
 
 
-def _left_away(turns: Sequence[int], units: Units, world: World) -> Steps[list[int]]:
+def _left_away(turns: Sequence[int], units: Units, world: HypotheticalCluster) -> Steps[list[int]]:
     """The units without which the group fits, after all others have come back."""
     leaving: list[int] = []
     most = 1 if len(turns) <= ALONE else _AT_ONCE

@@ -54,7 +54,7 @@ Waiter: TypeAlias = PodKind | WaitingGroup
 """Equal pods, or a group."""
 
 
-class Room(msgspec.Struct):
+class RoomReservation(msgspec.Struct):
     """Room that is kept.
 
     Attributes:
@@ -129,7 +129,7 @@ class Turns:
     def __init__(self, after: float, waiting_of: Callable[[WaitingGroup], list[str]]) -> None:
         """Nothing waits yet; `waiting_of` gives the UIDs of the members of a group that wait."""
         self.after = after
-        self.room: Room | None = None
+        self.room: RoomReservation | None = None
         self._waiting_of = waiting_of
         self._groups: dict[GroupKey, WaitingGroup] = {}
         self._waits: dict[int, WeakKeyDictionary[Waiter, _Wait]] = {}
@@ -167,7 +167,7 @@ class Turns:
             if not self._waiting_of(waiter):
                 self.forget(waiter)
 
-    def kept_for(self, waiter: Waiter, uid: str) -> Room | None:
+    def kept_for(self, waiter: Waiter, uid: str) -> RoomReservation | None:
         """The room that is kept for something, or for this one of equal pods."""
         room = self.room
         if room is None or room.waiter is not waiter or room.is_ending:
@@ -252,12 +252,12 @@ class KeptRoom(SharedState):
             turns = self._turns[profile] = Turns(after, self._waiting_of)
         return turns
 
-    def room_of(self, profile: str) -> Room | None:
+    def room_of(self, profile: str) -> RoomReservation | None:
         """What is kept in a profile."""
         turns = self._turns.get(profile)
         return None if turns is None else turns.room
 
-    def rooms(self) -> list[Room]:
+    def rooms(self) -> list[RoomReservation]:
         """All room that is kept."""
         return [turns.room for turns in self._turns.values() if turns.room is not None]
 

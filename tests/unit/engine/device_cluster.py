@@ -14,7 +14,7 @@ from scheduler.kernel.engine.attempt import AttemptState
 from scheduler.kernel.engine.events import ObjectGone, ObjectSet, PreBound
 from scheduler.kernel.engine.instructions import Instruction, RunPreBind
 from scheduler.kernel.framework.interface import Write
-from scheduler.kernel.preemption.kept_room import Room
+from scheduler.kernel.preemption.kept_room import RoomReservation
 from scheduler.tools.offline.resource_claims import RESOURCE_CLAIMS, carried_out, written
 from tests.support.claims import a_claim, a_class, a_device, a_slice, exactly
 from tests.unit.engine.test_kept_room import CONFIGURATION, TimedCluster
@@ -171,7 +171,7 @@ class DeviceCluster(TimedCluster):
             for node, places in self.nodes.items()
         )
 
-    def may_use(self, pod: PodInfo, room: Room, slack: int) -> bool:
+    def may_use(self, pod: PodInfo, room: RoomReservation, slack: int) -> bool:
         """Whether a pod ends so long before room is needed, or needs not care."""
         if pod.uid in room.places or pod.priority > room.priority:
             return True

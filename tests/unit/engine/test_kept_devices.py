@@ -15,7 +15,7 @@ from scheduler.kernel.ends.times import text_of
 from scheduler.kernel.engine.attempt import AttemptState
 from scheduler.kernel.engine.events import Decide, ObjectGone, ObjectSet, Tick
 from scheduler.kernel.engine.instructions import Instruction, PatchGroupStatus
-from scheduler.kernel.preemption.kept_room import KeptRoom, Room
+from scheduler.kernel.preemption.kept_room import KeptRoom, RoomReservation
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import objects_from_documents
 from tests.support.builders import make_node
@@ -134,7 +134,7 @@ class Scene:
         return attempt.pod.node_name
 
     @property
-    def room(self) -> Room | None:
+    def room(self) -> RoomReservation | None:
         kept = self.engine.core.states.known(KeptRoom)
         assert kept is not None
         rooms = kept.rooms()

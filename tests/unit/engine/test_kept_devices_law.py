@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 from typing_extensions import override
 
-from scheduler.kernel.preemption.kept_room import Room
+from scheduler.kernel.preemption.kept_room import RoomReservation
 from tests.unit.engine.device_cluster import Device, DeviceCluster, claims_of
 from tests.unit.engine.test_kept_room import SLACK, arrivals_within
 from tests.unit.engine.test_kept_room_law import AFTER, GANGS, NODES, KeptRoomMachine
@@ -39,7 +39,7 @@ class KeptDevicesMachine(KeptRoomMachine):
         self.dropped: list[str] = []
         self.fitting: Counter[str] = Counter()
         self.lacking: Counter[str] = Counter()
-        self.before: tuple[set[str], Room | None] = set(), None
+        self.before: tuple[set[str], RoomReservation | None] = set(), None
         for seconds in (40, 40, None, 10, None, 40)[: sum(places)]:
             cluster.run(seconds, devices=1)
         cluster.pass_seconds()

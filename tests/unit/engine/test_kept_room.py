@@ -21,7 +21,7 @@ from scheduler.kernel.engine.profiles import EngineProfiles
 from scheduler.kernel.extender import Filtered
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.steps import finished
-from scheduler.kernel.preemption.kept_room import KeptRoom, Room
+from scheduler.kernel.preemption.kept_room import KeptRoom, RoomReservation
 from scheduler.tools.offline.cluster import DEFAULT_PROFILE, Profiles
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.engine.test_gang_histories import GATES, GroupedCluster, gang
@@ -125,7 +125,7 @@ class TimedCluster(GroupedCluster):
         return pod.uid in self.pods and bool(self.pods[pod.uid].node_name)
 
     @property
-    def room(self) -> Room | None:
+    def room(self) -> RoomReservation | None:
         """What is kept."""
         kept = self.engine.core.states.known(KeptRoom)
         rooms = [] if kept is None else kept.rooms()
