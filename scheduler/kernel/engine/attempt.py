@@ -167,7 +167,7 @@ REVOCABLE: Final = frozenset({_S.POPPED, _S.ASKING, _S.RESERVED, _S.HELD, _S.PRE
 """No binding has left: the API server need not hear that the pod does not go on."""
 
 
-class Choice(msgspec.Struct, frozen=True):
+class NodeChoice(msgspec.Struct, frozen=True):
     """What a node was chosen from, or would have been.
 
     Attributes:
@@ -216,7 +216,7 @@ class Attempt(msgspec.Struct):
     placed: PodInfo | None = None
     doubt: str = ""
     asked_at: float = 0.0
-    choice: Choice | None = None
+    choice: NodeChoice | None = None
     deciding_seconds: float = 0.0
     extender_calls: ExtenderCalls | None = None
     binder: int | None = None

@@ -56,7 +56,7 @@ from scheduler.kernel.engine.profiles import (
     no_other_profiles,
     queue_profiles,
 )
-from scheduler.kernel.engine.schedule_one import Scheduler
+from scheduler.kernel.engine.schedule_one import SchedulingLoop
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.engine.story import Entry, Story
 from scheduler.kernel.engine.validation import validate_engine
@@ -184,7 +184,9 @@ class Engine:
         self._preemption_executor = executor = PreemptionExecutor(self.core, attempts, failures)
         self._waking = GroupWaking(self.core, executor)
         self._binding = binding = BindingCycle(self.core, attempts, failures)
-        self.scheduler = Scheduler(self.core, attempts, failures, binding, executor, self._waking)
+        self.scheduler = SchedulingLoop(
+            self.core, attempts, failures, binding, executor, self._waking
+        )
         self._pods = pods = PodEventHandlers(self.core, attempts, failures, binding, executor)
         others = {name: OtherEventHandlers(self.core, kind) for name, kind in (kinds or {}).items()}
         self._changes: dict[str, Changes] = {

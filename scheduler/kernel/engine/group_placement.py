@@ -16,7 +16,7 @@ from scheduler.kernel.engine.group_members import Member, fails_like, follows, g
 from scheduler.kernel.engine.group_step import SEARCHED, cost_of_look
 from scheduler.kernel.engine.groups_asking import GroupsAsking
 from scheduler.kernel.engine.placing import Placing
-from scheduler.kernel.engine.pod_group_placements import Choice, PodGroupPlacements
+from scheduler.kernel.engine.pod_group_placements import PlacementChoice, PodGroupPlacements
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import PostFilterResult
@@ -46,7 +46,7 @@ class GroupPlacement:
         self._placements = placements
         self._step = placements.step
 
-    def place(self, members: Sequence[Member], choice: Choice) -> Steps[Choice]:
+    def place(self, members: Sequence[Member], choice: PlacementChoice) -> Steps[PlacementChoice]:
         """Find a place for one member after the other; an error ends it.
 
         Gives way between steps. If the cluster changes then, so may what was chosen; this gives it
@@ -78,7 +78,9 @@ class GroupPlacement:
         batch.end("expired", is_placed=last is not None and last.failure is None)
         return choice
 
-    def _give_way(self, members: Sequence[Member], choice: Choice) -> Steps[Choice]:
+    def _give_way(
+        self, members: Sequence[Member], choice: PlacementChoice
+    ) -> Steps[PlacementChoice]:
         """Let others run; gives the choice as it is afterwards, another one if anything changed."""
         before = self._core.cluster_version
         yield

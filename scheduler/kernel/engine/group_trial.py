@@ -43,7 +43,7 @@ _AT_ONCE: Final = 64
 _T = TypeVar("_T")
 
 
-class Tried(msgspec.Struct):
+class GroupTrialResult(msgspec.Struct):
     """How a group fares where it was tried.
 
     Attributes:
@@ -151,7 +151,7 @@ class GroupTrial:
 
     def run(self) -> Steps[Status]:
         """See `HypotheticalCluster`; each step tries one member."""
-        tried = Tried([], unschedulable(GROUP_FAILS))
+        tried = GroupTrialResult([], unschedulable(GROUP_FAILS))
         for rows in self.parts:
             tried = yield from self.place(rows)
             if not tried.status.is_rejection:
@@ -167,7 +167,7 @@ class GroupTrial:
 
     def place(
         self, within: NDArray[np.intp] | None = None, *, all_of_them: bool = False
-    ) -> Steps[Tried]:
+    ) -> Steps[GroupTrialResult]:
         """Place the members one after the other, and take back what they were given.
 
         Args:
@@ -175,7 +175,7 @@ class GroupTrial:
             all_of_them: go on after the first member with which Permit is content.
         """
         placed: list[_Placed] = []
-        tried, failing = Tried([], unschedulable(GROUP_FAILS)), None
+        tried, failing = GroupTrialResult([], unschedulable(GROUP_FAILS)), None
         for pod in self._members:
             if failing is not None and self._fails_like(failing, pod):
                 tried.hosts.append(None)

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from scheduler.kernel.engine.algorithm import ScheduleResult
-from scheduler.kernel.engine.attempt import Attempt, Choice
+from scheduler.kernel.engine.attempt import Attempt, NodeChoice
 from scheduler.kernel.framework.runtime import AttemptDiagnosis
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.snapshot import Snapshot
@@ -71,35 +71,37 @@ TakeOutcome: TypeAlias = Callable[[AttemptOutcome], None]
 """Takes each outcome as it comes about; quick, and never raises."""
 
 
-def choice_of(decision: ScheduleResult | AttemptDiagnosis | Failure, snapshot: Snapshot) -> Choice:
+def choice_of(
+    decision: ScheduleResult | AttemptDiagnosis | Failure, snapshot: Snapshot
+) -> NodeChoice:
     """What a decision was made from, before the snapshot changes.
 
     Cost: O(nodes), in columns.
     """
     table = snapshot.table
     if not isinstance(decision, ScheduleResult):
-        return Choice(table.count, 0)
+        return NodeChoice(table.count, 0)
     best = decision.best
     totals, candidates = best.totals, best.candidates
     if totals is None:
-        return Choice(table.count, best.feasible)
+        return NodeChoice(table.count, best.feasible)
     row = decision.row
     own = row if candidates is None else int((candidates == row).argmax())
     same = sum([raw.constant for raw in best.left_out])
     score = int(totals[own] + same)
     if best.feasible == 1:
-        return Choice(table.count, 1, score)
+        return NodeChoice(table.count, 1, score)
     equals = best.rows
     if len(equals) > 1:
         # A tie: the first of the others that are as good.
         next_row = int(equals[0] if equals[0] != row else equals[1])
-        return Choice(table.count, best.feasible, score, table.names[next_row], score)
+        return NodeChoice(table.count, best.feasible, score, table.names[next_row], score)
     # The best before it and the best after it, without a copy.
     halves = ((0, totals[:own]), (own + 1, totals[own + 1 :]))
     others = [start + int(half.argmax()) for start, half in halves if len(half)]
     after = max(others, key=totals.__getitem__)
     name = table.names[after if candidates is None else int(candidates[after])]
-    return Choice(table.count, best.feasible, score, name, int(totals[after] + same))
+    return NodeChoice(table.count, best.feasible, score, name, int(totals[after] + same))
 
 
 def outcome_of(

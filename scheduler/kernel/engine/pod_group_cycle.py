@@ -49,7 +49,7 @@ from scheduler.kernel.engine.group_step import GroupStep
 from scheduler.kernel.engine.group_trial import GROUP_FAILS, OTHER_FAILS
 from scheduler.kernel.engine.groups_asking import GroupsAsking
 from scheduler.kernel.engine.placing import Placing
-from scheduler.kernel.engine.pod_group_placements import Choice, PodGroupPlacements
+from scheduler.kernel.engine.pod_group_placements import PlacementChoice, PodGroupPlacements
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 from scheduler.kernel.engine.preemptor import preemptor_of_group
 from scheduler.kernel.engine.room_keeper import RoomKeeper
@@ -186,7 +186,7 @@ class PodGroupCycle:
         known = self._known(members)
         running = 0 if known is None else known.scheduled
         core, start, profile = self._core, self._core.stopwatch(), members[0].attempt.pod.spec
-        choice = Choice()
+        choice = PlacementChoice()
         if not any(each.has_failed for each in members):
             choice = yield from self._placements.choose([each.attempt for each in members], known)
             if choice.failure is None:
@@ -236,7 +236,7 @@ class PodGroupCycle:
     # --- what comes of it -----------------------------------------------------------------------
 
     def _ended(
-        self, members: Sequence[Member], choice: Choice, known: GroupMembers | None
+        self, members: Sequence[Member], choice: PlacementChoice, known: GroupMembers | None
     ) -> Steps[tuple[tuple[str, str, str], Iterable[Member], GroupVictims | None]]:
         """What `_conclude` gives, or `_make_room`, and what makes room for the whole group."""
         group = None if known is None else known.group
@@ -268,7 +268,11 @@ class PodGroupCycle:
             return GroupVictims(error(failure.message))
 
     def _make_room(
-        self, members: Sequence[Member], choice: Choice, group: PodGroup, found: GroupVictims
+        self,
+        members: Sequence[Member],
+        choice: PlacementChoice,
+        group: PodGroup,
+        found: GroupVictims,
     ) -> tuple[tuple[str, str, str], Iterable[Member]]:
         """Have the victims leave of a group that does not fit; gives what `_conclude` gives."""
         status, why = found.status, choice.verdict(GROUP_FAILS)
@@ -294,7 +298,7 @@ class PodGroupCycle:
         return ("False", UNSCHEDULABLE, why if status.is_success else message), reversed(members)
 
     def _conclude(
-        self, members: Sequence[Member], choice: Choice
+        self, members: Sequence[Member], choice: PlacementChoice
     ) -> tuple[tuple[str, str, str], Iterable[Member]]:
         """What becomes of the group and of each member; nothing is done about it yet.
 

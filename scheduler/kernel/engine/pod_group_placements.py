@@ -27,7 +27,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import Attempt
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.group_step import LOOKED, GroupStep, cost_of_look
-from scheduler.kernel.engine.group_trial import GroupTrial, Tried
+from scheduler.kernel.engine.group_trial import GroupTrial, GroupTrialResult
 from scheduler.kernel.framework.placements import FeasiblePlacements, Placements
 from scheduler.kernel.framework.runtime import Feasibility, Framework, PluginError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
@@ -45,7 +45,7 @@ GONE: Final = "the placement {} is gone"
 Rows = NDArray[np.intp]
 
 
-class Choice(msgspec.Struct, frozen=True):
+class PlacementChoice(msgspec.Struct, frozen=True):
     """Where the members of a group are to be placed.
 
     Attributes:
@@ -123,7 +123,9 @@ class PodGroupPlacements:
         self._core = core
         self.step = step
 
-    def choose(self, attempts: Sequence[Attempt], known: GroupMembers | None) -> Steps[Choice]:
+    def choose(
+        self, attempts: Sequence[Attempt], known: GroupMembers | None
+    ) -> Steps[PlacementChoice]:
         """Where to place members that wait.
 
         Args:
@@ -131,16 +133,16 @@ class PodGroupPlacements:
             known: of their group.
         """
         if known is None or not attempts[0].framework.tries_placements:
-            return Choice()
+            return PlacementChoice()
         least = _least(known)
         if self.step.is_over:
             yield
         try:
             return (yield from self._chosen(attempts, least))
         except Exception as problem:  # noqa: BLE001 - one group must never stop the others
-            return Choice(failure=self._core.failure(attempts[0].pod.key, problem))
+            return PlacementChoice(failure=self._core.failure(attempts[0].pod.key, problem))
 
-    def renewed(self, choice: Choice, attempts: Sequence[Attempt]) -> Choice:
+    def renewed(self, choice: PlacementChoice, attempts: Sequence[Attempt]) -> PlacementChoice:
         """The placement that was chosen, as it is after the cluster has changed.
 
         Members that have a place already tie the others to it.
@@ -165,16 +167,16 @@ class PodGroupPlacements:
         names = {each.name for each in filters} | found.restricting | {found.pre_filter.plugin}
         return frozenset(names | _makers(framework)) - {""}
 
-    def _chosen(self, attempts: Sequence[Attempt], least: int) -> Steps[Choice]:
+    def _chosen(self, attempts: Sequence[Attempt], least: int) -> Steps[PlacementChoice]:
         core, framework = self._core, attempts[0].framework
         pods = [attempt.pod for attempt in attempts]
         core.catch_up()
         framework.calls.begin_cycle(sampled=False)
         placements, status = framework.run_placement_generate_plugins(pods, core.snapshot)
         if not status.is_success:
-            return Choice(failure=_refused(status))
+            return PlacementChoice(failure=_refused(status))
         if placements.of_row is None:
-            return Choice(len(placements.numbers))
+            return PlacementChoice(len(placements.numbers))
         if len(placements.numbers) == 1:
             return _at(placements, 0)
         view = _View(framework, core.snapshot, core.queue.nominator)
@@ -188,7 +190,7 @@ class PodGroupPlacements:
         is_as_it_was = core.cluster_version == version
         return choice if is_as_it_was else self.renewed(choice, attempts)
 
-    def _made_again(self, choice: Choice, attempts: Sequence[Attempt]) -> Choice:
+    def _made_again(self, choice: PlacementChoice, attempts: Sequence[Attempt]) -> PlacementChoice:
         core, framework = self._core, attempts[0].framework
         pods = [attempt.pod for attempt in attempts]
         core.catch_up()
@@ -247,7 +249,7 @@ class PodGroupPlacements:
 
     def _best(
         self, view: _View, pods: Sequence[PodInfo], placements: Placements, fit: Rows, least: int
-    ) -> Choice:
+    ) -> PlacementChoice:
         """The best of the placements that hold a group of one class."""
         enough = np.flatnonzero(fit >= least)
         if not len(enough):
@@ -261,7 +263,7 @@ class PodGroupPlacements:
 
     def _tried(
         self, trial: GroupTrial, pods: Sequence[PodInfo], placements: Placements, least: int
-    ) -> Steps[Choice]:
+    ) -> Steps[PlacementChoice]:
         """The best of the placements in which a trial places the group."""
         view = _View(trial.framework, trial.world, trial.nominated)
         kinds, fit = yield from self._at_most(view, pods, placements)
@@ -271,7 +273,7 @@ class PodGroupPlacements:
             return _at(placements, int(most_there.argmax()))
         candidates = FeasiblePlacements(placements.only(enough), kinds, fit[:, enough])
         promise = view.scores(pods, candidates)
-        whole: list[tuple[int, Tried]] = []
+        whole: list[tuple[int, GroupTrialResult]] = []
         most = _at(placements, int(most_there.argmax())), -1
         for tries, at in enumerate(enough[np.argsort(-promise, kind="stable")].tolist()):
             if whole and tries * len(pods) > MAX_TRIED:
@@ -289,11 +291,11 @@ class PodGroupPlacements:
 
     def _best_of(
         self,
-        whole: Sequence[tuple[int, Tried]],
+        whole: Sequence[tuple[int, GroupTrialResult]],
         view: _View,
         pods: Sequence[PodInfo],
         placements: Placements,
-    ) -> Choice:
+    ) -> PlacementChoice:
         """The best of the placements in which a trial has placed the group."""
         chosen = 0
         if len(whole) > 1:
@@ -320,10 +322,10 @@ def _at(
     hosts: Sequence[Rows | None] = (),
     *,
     holds: bool = False,
-) -> Choice:
+) -> PlacementChoice:
     number, count = placements.numbers.item(at), len(placements.numbers)
     name, rows = placements.name(number), placements.rows(number)
-    return Choice(count, name, rows, hosts, holds=holds)
+    return PlacementChoice(count, name, rows, hosts, holds=holds)
 
 
 def _makers(framework: Framework) -> frozenset[str]:

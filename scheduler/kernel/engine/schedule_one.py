@@ -32,7 +32,7 @@ PLUGIN_METRICS_EVERY: Final = 10
 """Of so many cycles one has its plugin calls timed. Source: pluginMetricsSamplePercent."""
 
 
-class Scheduler:
+class SchedulingLoop:
     """Takes pods off the queue and finds nodes for them.
 
     Attributes:
