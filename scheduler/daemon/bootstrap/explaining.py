@@ -19,7 +19,7 @@ from scheduler.kernel.answers.estimate import (
     with_estimate,
 )
 from scheduler.kernel.answers.explainer import Explainer
-from scheduler.kernel.answers.judgement import Judgement
+from scheduler.kernel.answers.judgement import PodVerdict
 from scheduler.kernel.answers.scheduling_state import scheduling_state_of
 from scheduler.kernel.answers.why import Depth, changes_in_steps
 from scheduler.kernel.engine import Engine
@@ -81,7 +81,7 @@ class LiveExplainer:
                 return b'{"pods":[%b]}\n' % told.json(question.nodes)
             return b'{"pods":[%b]}\n' % told.short_json()
 
-    async def _with_changes(self, judged: Judgement, pod: PodInfo) -> Judgement:
+    async def _with_changes(self, judged: PodVerdict, pod: PodInfo) -> PodVerdict:
         """The answer with what would help; in many short steps."""
         try:
             found = await _step_by_step(
@@ -92,7 +92,7 @@ class LiveExplainer:
         summary = replace(judged.summary, changes=found.changes, guesses=found.guesses)
         return replace(judged, summary=summary)
 
-    async def _with_estimate(self, judged: Judgement, pod: PodInfo) -> Judgement:
+    async def _with_estimate(self, judged: PodVerdict, pod: PodInfo) -> PodVerdict:
         """The answer with the time when the pod fits, or ends; in many short steps."""
         framework, now = self._framework_of(pod), self._clock.wall().timestamp()
         if pod.node_name:

@@ -12,7 +12,7 @@ from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.snapshot import Snapshot
 
 
-class Result(Enum):
+class BindingAgreement(Enum):
     """What we think of a binding."""
 
     AGREED = "agreed"
@@ -29,8 +29,8 @@ class Result(Enum):
     """A plugin failed."""
 
 
-AGREEMENT: Final = (Result.AGREED, Result.ONLY)
-DISAGREEMENT: Final = (Result.LOWER, Result.UNFIT)
+AGREEMENT: Final = (BindingAgreement.AGREED, BindingAgreement.ONLY)
+DISAGREEMENT: Final = (BindingAgreement.LOWER, BindingAgreement.UNFIT)
 
 
 class Unjudged(Enum):
@@ -50,7 +50,7 @@ class Look(msgspec.Struct, frozen=True):
         rank: of its node among those that fit, by total; 0 where it does not fit.
     """
 
-    result: Result
+    result: BindingAgreement
     rank: int = 0
 
 
@@ -66,15 +66,15 @@ def look_at(
     """
     row = snapshot.table.row_of.get(node)
     if row is None:
-        return Look(Result.UNFIT)
+        return Look(BindingAgreement.UNFIT)
     found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated)
     fitting = found.feasible_rows()
     if row not in fitting:
-        return Look(Result.UNFIT)
+        return Look(BindingAgreement.UNFIT)
     if len(fitting) == 1:
-        return Look(Result.ONLY, 1)
+        return Look(BindingAgreement.ONLY, 1)
     totals = framework.scoring.totals(found, pod, snapshot, fitting)
     rank = 1 + int((totals > totals[fitting == row]).sum())
     alone = nominated_row(found, pod, snapshot)
     is_ours = rank == 1 if alone is None else row == alone[0]
-    return Look(Result.AGREED if is_ours else Result.LOWER, rank)
+    return Look(BindingAgreement.AGREED if is_ours else BindingAgreement.LOWER, rank)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from scheduler.api.objects import controller_of
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.ahead import Ahead, Indices
-from scheduler.kernel.answers.judgement import Judgement
+from scheduler.kernel.answers.judgement import PodVerdict
 from scheduler.kernel.answers.waiting_model import Estimate, PodEnd
 from scheduler.kernel.ends import EndSource, ExpectedEnd, expected_end, never_ends
 from scheduler.kernel.ends.times import text_of
@@ -184,7 +184,7 @@ def _those_that_matter(
     return kept
 
 
-def may_be_estimated(judged: Judgement, framework: Framework, pod: PodInfo) -> bool:
+def may_be_estimated(judged: PodVerdict, framework: Framework, pod: PodInfo) -> bool:
     """Whether a waiting pod waits for room, by itself or with its group."""
     summary = judged.summary
     if summary.pre_enqueue is not None or isinstance(summary.error, str):
@@ -192,14 +192,14 @@ def may_be_estimated(judged: Judgement, framework: Framework, pod: PodInfo) -> b
     return not judged.feasible or framework.is_member(pod)
 
 
-def with_end(judged: Judgement, end: PodEnd | None) -> Judgement:
+def with_end(judged: PodVerdict, end: PodEnd | None) -> PodVerdict:
     """A judgement that says when the pod ends, if that is known."""
     if end is None or isinstance(judged.summary.error, str):
         return judged
     return replace(judged, summary=replace(judged.summary, expected_end=end))
 
 
-def with_estimate(judged: Judgement, found: Estimate) -> Judgement:
+def with_estimate(judged: PodVerdict, found: Estimate) -> PodVerdict:
     """A judgement that says when the pod fits."""
     return replace(judged, summary=replace(judged.summary, estimate=found))
 

@@ -22,22 +22,22 @@ from scheduler.kernel.answers.estimate import (
     with_end,
     with_estimate,
 )
-from scheduler.kernel.answers.extender_results import Asker, ExtenderResults
+from scheduler.kernel.answers.extender_results import BlockingExtenders, ExtenderResults
 from scheduler.kernel.answers.judgement import (
     TOLD,
-    Judgement,
     NodeNames,
+    PodVerdict,
     Scored,
     judgement_of,
     rejection_of,
 )
 from scheduler.kernel.answers.model import (
     CandidateNode,
+    CurrentPlacement,
     FeasibleNode,
     Gate,
     NextNode,
     Permitting,
-    Placed,
     PodAnswer,
     Preempting,
     Unserved,
@@ -84,7 +84,7 @@ class Explainer:
         *,
         all_reasons: bool = False,
         preempts: bool = False,
-        asker: Asker | None = None,
+        asker: BlockingExtenders | None = None,
         asks_permit: bool = False,
         tells_devices: bool = False,
         unserved: Callable[[PodInfo], Unserved | None] = lambda _: None,
@@ -125,7 +125,7 @@ class Explainer:
         """What the plugins say about one pod."""
         return self.judge(pod, depth).answer()
 
-    def judge(self, pod: PodInfo, depth: Depth = Depth.VERDICTS) -> Judgement:
+    def judge(self, pod: PodInfo, depth: Depth = Depth.VERDICTS) -> PodVerdict:
         """The same, in a form in which equal nodes are one."""
         framework = self._framework_of(pod)
         self._asked = None
@@ -133,7 +133,7 @@ class Explainer:
             try:
                 judged = self._judge(framework, pod, depth)
             except (PluginError, ExtenderError) as problem:
-                return Judgement(PodAnswer(pod.key, framework.profile_name, error=str(problem)))
+                return PodVerdict(PodAnswer(pod.key, framework.profile_name, error=str(problem)))
         if self._wall is None:
             return judged
         if pod.node_name:
@@ -203,7 +203,7 @@ class Explainer:
 
     # --- judging --------------------------------------------------------------------------------
 
-    def _judge(self, framework: Framework, pod: PodInfo, depth: Depth) -> Judgement:  # noqa: C901, PLR0912 - the cycle of one pod, read from top to bottom
+    def _judge(self, framework: Framework, pod: PodInfo, depth: Depth) -> PodVerdict:  # noqa: C901, PLR0912 - the cycle of one pod, read from top to bottom
         summary = PodAnswer(
             pod.key,
             framework.profile_name,
@@ -212,14 +212,14 @@ class Explainer:
         )
         node_name = pod.node_name
         if node_name:
-            summary = replace(summary, placed=Placed(node_name, fits=False))
+            summary = replace(summary, placed=CurrentPlacement(node_name, fits=False))
             pod = pod.on_node("")
         gate = framework.run_pre_enqueue_plugins(pod)
         if not gate.is_success:
-            return Judgement(_gated(summary, gate))
+            return PodVerdict(_gated(summary, gate))
         snapshot = self._snapshot_without(pod)
         if not snapshot.table.count:
-            return Judgement(replace(summary, message=NO_NODES.message))
+            return PodVerdict(replace(summary, message=NO_NODES.message))
         nominated = self._core.queue.nominator
         found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated)
         every = None
@@ -240,7 +240,7 @@ class Explainer:
         if catalog is not None:
             summary = replace(summary, claims=claim_obstacles(pod, catalog, snapshot) or UNSET)
         if found.verdicts is None:
-            return Judgement(replace(summary, pre_filter=rejection_of(found.pre_filter)))
+            return PodVerdict(replace(summary, pre_filter=rejection_of(found.pre_filter)))
         scored = results.scored(_scored(framework, found, pod, snapshot, rows), snapshot)
         scored = self._with_devices(scored, framework, found, snapshot)
         judgement = judgement_of(
@@ -265,7 +265,7 @@ class Explainer:
         return replace(scored, devices=devices_taken(framework, found, snapshot, scored.rows))
 
     def _permit(
-        self, framework: Framework, pod: PodInfo, found: Feasibility, judgement: Judgement
+        self, framework: Framework, pod: PodInfo, found: Feasibility, judgement: PodVerdict
     ) -> Permitting | UnsetType:
         """What Permit plugins say to the best node; nothing is reserved there."""
         best = judgement.best(1)
@@ -357,18 +357,18 @@ def _scored(
     return Scored(rows, columns, framework.scoring.totals(found, pod, snapshot, rows))
 
 
-def _placed(judgement: Judgement, node_name: str) -> Placed:
+def _placed(judgement: PodVerdict, node_name: str) -> CurrentPlacement:
     """How a pod's own node does among the others."""
     own, best = judgement.about(node_name), judgement.best(2)
     next_best = next((said for said in best if said.node != node_name), None)
     after = None if next_best is None else NextNode(next_best.node, next_best.total)
     if own is None:
-        return Placed(node_name, fits=False, next=after)
+        return CurrentPlacement(node_name, fits=False, next=after)
     rank = judgement.rank(own.total)
     if next_best is None:
-        return Placed(node_name, fits=True, rank=rank, total=own.total)
+        return CurrentPlacement(node_name, fits=True, rank=rank, total=own.total)
     ahead = own.total - next_best.total
-    return Placed(node_name, True, rank, own.total, ahead, after, _lead(own, next_best))  # noqa: FBT003 - a struct's field
+    return CurrentPlacement(node_name, True, rank, own.total, ahead, after, _lead(own, next_best))  # noqa: FBT003 - a struct's field
 
 
 def _lead(own: FeasibleNode, other: FeasibleNode) -> dict[str, int]:

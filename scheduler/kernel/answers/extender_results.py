@@ -21,7 +21,7 @@ _SILENT: Final = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (), EXTENDER)
 """Of a node that was left out without a word."""
 
 
-class Asker(Protocol):
+class BlockingExtenders(Protocol):
     """Asks extenders, and waits for what they say."""
 
     @property

@@ -123,7 +123,7 @@ class Scored(msgspec.Struct, frozen=True):
             yield self.about(positions[0]), self.rows[positions]
 
 
-class Judgement(msgspec.Struct, frozen=True):
+class PodVerdict(msgspec.Struct, frozen=True):
     """What a profile says about one pod. It stays as it is when the cluster changes.
 
     Attributes:
@@ -237,7 +237,7 @@ def judgement_of(  # noqa: PLR0913, PLR0917 - what one cycle has found
     scored: Scored,
     every: Sequence[Verdicts] | None = None,
     refused: Sequence[tuple[Status, NDArray[np.intp]]] = (),
-) -> Judgement:
+) -> PodVerdict:
     """Put together what filters and scores said.
 
     The verdicts of `found` must not be None. `every` is what each filter says by itself, where that
@@ -247,7 +247,7 @@ def judgement_of(  # noqa: PLR0913, PLR0917 - what one cycle has found
         PluginError: a plugin that rejects nodes cannot say why.
     """
     rejected = tuple(_rejections(found, snapshot, every, refused))
-    return Judgement(summary, nodes, rejected, scored)
+    return PodVerdict(summary, nodes, rejected, scored)
 
 
 def rejection_of(status: Status) -> PluginRejection:

@@ -105,7 +105,7 @@ class NextNode(Wire, frozen=True):
     total: int
 
 
-class Placed(Wire, frozen=True):
+class CurrentPlacement(Wire, frozen=True):
     """Why a pod has the node it has: judged as if it had to be placed again, as things are now.
 
     Attributes:
@@ -303,7 +303,7 @@ class PodAnswer(Wire, frozen=True):
     pre_filter: PluginRejection | None = None
     nodes: tuple[FeasibleNode | RejectedNode, ...] = ()
     message: str = ""
-    placed: Placed | UnsetType = UNSET
+    placed: CurrentPlacement | UnsetType = UNSET
     claims: tuple[ClaimObstacle, ...] | UnsetType = UNSET
     permit: Permitting | UnsetType = UNSET
     assumed: tuple[Assumed, ...] | UnsetType = UNSET

@@ -17,13 +17,18 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.bindings import (
     AGREEMENT,
     DISAGREEMENT,
+    BindingAgreement,
     Look,
-    Result,
     Unjudged,
     look_at,
 )
 from scheduler.kernel.answers.explainer import Explainer
-from scheduler.kernel.answers.model import FeasibleNode, Placed, PluginRejection, RejectedNode
+from scheduler.kernel.answers.model import (
+    CurrentPlacement,
+    FeasibleNode,
+    PluginRejection,
+    RejectedNode,
+)
 from scheduler.kernel.answers.orders import AROUND_SECONDS, PodChange, state, ways, without
 from scheduler.kernel.answers.shadow_model import Disagreement, ShadowSummary
 from scheduler.kernel.engine import Engine
@@ -49,7 +54,7 @@ class _Open(msgspec.Struct, frozen=True):
     time: float
     binding: PodChange
     waiting: PodInfo
-    result: Result
+    result: BindingAgreement
     example: Disagreement | None
 
 
@@ -83,7 +88,7 @@ class Shadow:
         self._max_examples = examples
         self._examples: list[Disagreement] = []
         for name in core.frameworks:
-            for result in Result:
+            for result in BindingAgreement:
                 metrics.bindings[result.value, name].inc(0)
             for reason in Unjudged:
                 metrics.unjudged[reason.value, name].inc(0)
@@ -143,7 +148,7 @@ class Shadow:
         nominated = without(core.queue.nominator, early)
         look = self._look(oldest.waiting, oldest.binding.pod.node_name, snapshot, nominated)
         if look.result in AGREEMENT:
-            self._settle(Result.RACED)
+            self._settle(BindingAgreement.RACED)
 
     # --- what is remembered ---------------------------------------------------------------------
 
@@ -249,14 +254,14 @@ class Shadow:
         if len(self._open) > MAX_OPEN:
             self._settle(self._open[0].result)
 
-    def _settle(self, result: Result) -> None:
+    def _settle(self, result: BindingAgreement) -> None:
         """All has been thought about the oldest that is open."""
         self._ways = None
         seen = self._open.popleft()
         self._count(seen.waiting, result)
         if seen.example is None:
             return
-        if result is Result.RACED:
+        if result is BindingAgreement.RACED:
             self._places[seen.result] += 1
         else:
             self._examples.append(seen.example)
@@ -267,7 +272,7 @@ class Shadow:
             try:
                 return look_at(framework, pod, node, snapshot, nominated)
             except PluginError:
-                return Look(Result.FAILED)
+                return Look(BindingAgreement.FAILED)
 
     # --- telling --------------------------------------------------------------------------------
 
@@ -276,7 +281,7 @@ class Shadow:
         metrics, names = self._metrics, self._core.frameworks
         results = {
             result.value: int(sum(metrics.bindings[result.value, name].value for name in names))
-            for result in Result
+            for result in BindingAgreement
         }
         unjudged = {
             reason.value: int(sum(metrics.unjudged[reason.value, name].value for name in names))
@@ -298,10 +303,12 @@ class Shadow:
         self._examples = []
         self._places = dict.fromkeys(DISAGREEMENT, self._max_examples)
 
-    def _count(self, pod: PodInfo, result: Result) -> None:
+    def _count(self, pod: PodInfo, result: BindingAgreement) -> None:
         self._metrics.bindings[result.value, pod.spec.scheduler_name].inc()
 
-    def _explained(self, waiting: PodInfo, node: str, result: Result, now: float) -> Disagreement:
+    def _explained(
+        self, waiting: PodInfo, node: str, result: BindingAgreement, now: float
+    ) -> Disagreement:
         judgement = self._explainer.judge(waiting.on_node(node))
         self._explainer.forget()
         answer = judgement.answer()
@@ -317,5 +324,5 @@ class Shadow:
             fitting=sum(isinstance(each, FeasibleNode) for each in answer.nodes),
             nominated_node=waiting.pod.status.nominated_node_name,
             rejection=rejection,
-            placed=answer.placed or Placed(node, fits=False),
+            placed=answer.placed or CurrentPlacement(node, fits=False),
         )

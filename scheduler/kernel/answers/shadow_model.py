@@ -1,6 +1,6 @@
 """What `stowage shadow` tells, as JSON."""
 
-from scheduler.kernel.answers.model import Placed, PluginRejection
+from scheduler.kernel.answers.model import CurrentPlacement, PluginRejection
 from scheduler.kernel.answers.wire import Wire
 
 
@@ -26,7 +26,7 @@ class Disagreement(Wire, frozen=True):
     fitting: int
     nominated_node: str
     rejection: PluginRejection | None
-    placed: Placed
+    placed: CurrentPlacement
 
 
 class ShadowSummary(Wire, frozen=True):

@@ -13,9 +13,9 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.answers.edits import AddNodes
 from scheduler.kernel.answers.estimate import end_text
 from scheduler.kernel.answers.model import (
+    CurrentPlacement,
     FeasibleNode,
     Permitting,
-    Placed,
     PodAnswer,
     Preempting,
     Unserved,
@@ -153,7 +153,7 @@ def verdict(report: PodReport) -> str:  # noqa: PLR0911 - one case per verdict
         by = f" by {answer.pre_filter.plugin}" if answer.pre_filter.plugin else ""
         return f"Rejected{by} on all {report.num_all_nodes} nodes at once: {answer.message}"
     best = best_nodes(answer)
-    if isinstance(answer.placed, Placed):
+    if isinstance(answer.placed, CurrentPlacement):
         return _placed(answer.placed, len(best), report.num_all_nodes)
     if not best:
         advice = device_advice(answer)
@@ -171,7 +171,7 @@ def verdict(report: PodReport) -> str:  # noqa: PLR0911 - one case per verdict
     return f"{fits}; {goes}."
 
 
-def _placed(placed: Placed, fitting: int, num_all_nodes: int) -> str:
+def _placed(placed: CurrentPlacement, fitting: int, num_all_nodes: int) -> str:
     """Why a pod is where it is, or that it would not be there today."""
     on = f"Is on {placed.node}. Placed again now it would fit on {fitting} of {num_all_nodes} nodes"
     after = placed.next

@@ -14,7 +14,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.clock import SystemClock
 from scheduler.config.walker import nearest
 from scheduler.kernel.answers.explainer import Explainer
-from scheduler.kernel.answers.judgement import Judgement
+from scheduler.kernel.answers.judgement import PodVerdict
 from scheduler.kernel.answers.model import Unserved
 from scheduler.kernel.answers.report import best_nodes
 from scheduler.kernel.answers.scheduling_state import group_standing
@@ -154,7 +154,7 @@ class ExplainResult(msgspec.Struct):
     failed: bool = False
     pending: bool = False
 
-    def note(self, judgement: Judgement, pod: PodInfo) -> None:
+    def note(self, judgement: PodVerdict, pod: PodInfo) -> None:
         """Take note of one answer."""
         self.failed = self.failed or isinstance(judgement.summary.error, str)
         self.pending = self.pending or not (pod.node_name or judgement.feasible)
@@ -225,7 +225,7 @@ def _reports(
 
 
 def _report_of(
-    pod: PodInfo, judgement: Judgement, asked: Asked, explainer: Explainer, wanted: Wanted
+    pod: PodInfo, judgement: PodVerdict, asked: Asked, explainer: Explainer, wanted: Wanted
 ) -> PodReport:
     # Checks have their own numbers, of all nodes together.
     has_numbers = judgement.summary.checks and not wanted.nodes

@@ -16,8 +16,8 @@ from scheduler.kernel.answers.edits import (
     SetLabel,
     Uncordon,
 )
-from scheduler.kernel.answers.judgement import Judgement
-from scheduler.kernel.answers.model import Placed, PodAnswer, SuggestedChange, Unserved
+from scheduler.kernel.answers.judgement import PodVerdict
+from scheduler.kernel.answers.model import CurrentPlacement, PodAnswer, SuggestedChange, Unserved
 from scheduler.kernel.answers.report import amount_for_people, best_nodes
 from scheduler.kernel.answers.waiting_model import GroupStanding, SchedulingState, StoryEntry
 from scheduler.kernel.answers.words import (
@@ -114,7 +114,7 @@ class PodPage(_Wire, frozen=True):
 
 def pod_page(
     report: PodReport,
-    judgement: Judgement,
+    judgement: PodVerdict,
     now: datetime,
     *,
     state: SchedulingState | None = None,
@@ -146,7 +146,7 @@ def pod_page(
 
 def page_report(
     pod: PodInfo,
-    judgement: Judgement,
+    judgement: PodVerdict,
     framework: Framework,
     num_all_nodes: int,
     group: GroupStanding | None = None,
@@ -213,7 +213,7 @@ def _words(report: PodReport) -> Words:
 
 
 def _mood(answer: PodAnswer) -> Mood:
-    if isinstance(answer.placed, Placed):
+    if isinstance(answer.placed, CurrentPlacement):
         return "good" if answer.placed.fits else "warn"
     if answer.pre_enqueue is not None:
         return "warn"

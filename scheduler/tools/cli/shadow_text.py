@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator
 
-from scheduler.kernel.answers.bindings import AGREEMENT, DISAGREEMENT, Result, Unjudged
+from scheduler.kernel.answers.bindings import AGREEMENT, DISAGREEMENT, BindingAgreement, Unjudged
 from scheduler.kernel.answers.shadow_model import Disagreement, ShadowSummary
 from scheduler.kernel.answers.words import lead_text, nodes_text
 
 _WORDS = {
-    Result.AGREED: "on a node that we would choose among",
-    Result.ONLY: "on the only node that fits",
-    Result.RACED: "it depends on what else happened at that moment",
-    Result.LOWER: "on a node that fits; we would choose another",
-    Result.UNFIT: "on a node that does not fit",
-    Result.FAILED: "a plugin failed",
+    BindingAgreement.AGREED: "on a node that we would choose among",
+    BindingAgreement.ONLY: "on the only node that fits",
+    BindingAgreement.RACED: "it depends on what else happened at that moment",
+    BindingAgreement.LOWER: "on a node that fits; we would choose another",
+    BindingAgreement.UNFIT: "on a node that does not fit",
+    BindingAgreement.FAILED: "a plugin failed",
 }
 _UNJUDGED = {
     Unjudged.BEFORE: "had a node when the watch began",

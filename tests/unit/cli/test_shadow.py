@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
-from scheduler.kernel.answers.model import NextNode, Placed, PluginRejection
+from scheduler.kernel.answers.model import CurrentPlacement, NextNode, PluginRejection
 from scheduler.kernel.answers.shadow_model import Disagreement, ShadowSummary
 from scheduler.tools.cli.shadow import _profiles_called, shadow
 from scheduler.tools.cli.shadow_text import disagreement_text, summary_lines
@@ -20,7 +20,7 @@ LOWER = Disagreement(
     fitting=12,
     nominated_node="",
     rejection=None,
-    placed=Placed(
+    placed=CurrentPlacement(
         "n4",
         fits=True,
         rank=5,
@@ -38,7 +38,7 @@ UNFIT = Disagreement(
     fitting=2,
     nominated_node="",
     rejection=PluginRejection("NodeResourcesFit", "Unschedulable", ("Insufficient cpu",)),
-    placed=Placed("n1", fits=False, next=NextNode("n3", 420)),
+    placed=CurrentPlacement("n1", fits=False, next=NextNode("n3", 420)),
 )
 
 
@@ -67,7 +67,7 @@ def changed(told: Disagreement, **fields: object) -> Disagreement:
             id="unfit",
         ),
         pytest.param(
-            changed(UNFIT, rejection=None, fitting=0, placed=Placed("n7", fits=False)),
+            changed(UNFIT, rejection=None, fitting=0, placed=CurrentPlacement("n7", fits=False)),
             "t shop/web-0 on n7, where it does not fit: no such node is known; fits on 0 nodes",
             id="unknown node",
         ),
