@@ -17,7 +17,7 @@ from scheduler.config.problems import Path
 from scheduler.config.types import (
     ExtensionPoint,
     KubeSchedulerProfile,
-    Plugin,
+    PluginEntry,
     Plugins,
     PluginSet,
 )
@@ -33,7 +33,7 @@ Implements = Mapping[str, frozenset[ExtensionPoint]]
 """Extension points by plugin name."""
 
 DEFAULT_MULTI_POINT: Final = tuple(
-    Plugin(name=name, weight=weight)
+    PluginEntry(name=name, weight=weight)
     for name, weight in (
         ("SchedulingGates", 0),
         ("PrioritySort", 0),
@@ -115,16 +115,16 @@ def merge(custom: Plugins, feature_gates: Collection[str] = ()) -> Plugins:
     Source: pkg/scheduler/apis/config/v1 default_plugins.go (applyFeatureGates) v1.36.
     """
     behind = (names for gate, names in BEHIND_GATES.items() if gate in feature_gates)
-    gated = (Plugin(name=name) for names in behind for name in names)
+    gated = (PluginEntry(name=name) for names in behind for name in names)
     defaults = (*DEFAULT_MULTI_POINT, *gated)
     return msgspec.structs.replace(custom, multi_point=_merge_set(defaults, custom.multi_point))
 
 
-def _merge_set(defaults: Iterable[Plugin], custom: PluginSet) -> PluginSet:
+def _merge_set(defaults: Iterable[PluginEntry], custom: PluginSet) -> PluginSet:
     """Defaults that are not disabled, replaced in place where re-configured; then the others."""
     disabled = {plugin.name for plugin in custom.disabled}
     index_of = {plugin.name: i for i, plugin in enumerate(custom.enabled)}
-    kept: list[Plugin] = []
+    kept: list[PluginEntry] = []
     replaced: set[int] = set()
     for default in () if EVERYTHING in disabled else defaults:
         if default.name in disabled:
@@ -138,5 +138,5 @@ def _merge_set(defaults: Iterable[Plugin], custom: PluginSet) -> PluginSet:
     kept += (plugin for i, plugin in enumerate(custom.enabled) if i not in replaced)
     return PluginSet(
         enabled=tuple(kept),
-        disabled=tuple(Plugin(name=plugin.name) for plugin in custom.disabled),
+        disabled=tuple(PluginEntry(name=plugin.name) for plugin in custom.disabled),
     )

@@ -85,7 +85,7 @@ class ClientConnectionConfiguration(ConfigStruct, frozen=True):
     burst: Int32 = 100
 
 
-class Plugin(ConfigStruct, frozen=True):
+class PluginEntry(ConfigStruct, frozen=True):
     """A plugin by name, with its weight where it scores; weight 0 counts as 1."""
 
     name: str
@@ -95,8 +95,8 @@ class Plugin(ConfigStruct, frozen=True):
 class PluginSet(ConfigStruct, frozen=True):
     """What is switched on and off at one extension point."""
 
-    enabled: tuple[Plugin, ...] = ()
-    disabled: tuple[Plugin, ...] = ()
+    enabled: tuple[PluginEntry, ...] = ()
+    disabled: tuple[PluginEntry, ...] = ()
 
 
 class Plugins(ConfigStruct, frozen=True):

@@ -17,8 +17,8 @@ from scheduler.config.source import is_plain_text
 from scheduler.config.types import (
     API_VERSION,
     KubeSchedulerConfiguration,
-    Plugin,
     PluginConfig,
+    PluginEntry,
     Plugins,
     PluginSet,
 )
@@ -97,7 +97,7 @@ def _struct(value: msgspec.Struct) -> dict[str, object]:
         if isinstance(value, PluginConfig) and _is_foreign(item):
             result[field.encode_name] = _foreign(item)
             continue
-        unset_weight = isinstance(value, Plugin) and item == 0
+        unset_weight = isinstance(value, PluginEntry) and item == 0
         if item in _EMPTY or unset_weight:
             continue
         plain = format_duration(item) if _is_duration(field.type) else _plain(item)
