@@ -5,7 +5,7 @@ Source: pkg/scheduler/metrics (metrics.go, profile_metrics.go) v1.36.
 
 from typing import Final
 
-from scheduler.observability.instruments import Counter, Instruments, exponential
+from scheduler.observability.instruments import CounterMetric, Instruments, exponential
 from scheduler.observability.pod_group_metrics import PodGroupMetrics
 
 _ATTEMPTS_SHOWN: Final = 15
@@ -120,7 +120,7 @@ class EngineMetrics:
             self.pod_scheduled_after_flush.inc()
 
 
-def preemption_attempts(add: Instruments) -> Counter:
+def preemption_attempts(add: Instruments) -> CounterMetric:
     """Declare what DefaultPreemption counts; it is shown where no profile has that plugin, too."""
     family = add.counter(
         "scheduler_preemption_attempts_total",

@@ -29,7 +29,7 @@ Source = Callable[[], Mapping[Any, float]]
 """Gives the values of a gauge or counter, by `Labels`, when it is scraped."""
 
 
-class Counter:
+class CounterMetric:
     """A number that only grows."""
 
     __slots__ = ("value",)
@@ -46,7 +46,7 @@ class Counter:
         self.value = 0.0
 
 
-class Gauge:
+class GaugeMetric:
     """A number that goes up and down."""
 
     __slots__ = ("value",)
@@ -66,7 +66,7 @@ class Gauge:
         """Keep the value: it says how things are, not what happened."""
 
 
-class Histogram:
+class HistogramMetric:
     """How values are distributed over buckets."""
 
     __slots__ = ("_bounds", "counts", "sum")
@@ -87,7 +87,7 @@ class Histogram:
         self.sum = 0.0
 
 
-Child = TypeVar("Child", Counter, Gauge, Histogram)
+Child = TypeVar("Child", CounterMetric, GaugeMetric, HistogramMetric)
 
 
 class Family(dict[Any, Child], Generic[Child]):
@@ -120,7 +120,7 @@ class _Declaration:
 
     def __init__(
         self,
-        kind: type[Counter | Gauge | Histogram],
+        kind: type[CounterMetric | GaugeMetric | HistogramMetric],
         name: str,
         text: str,
         labels: tuple[str, ...],
@@ -146,20 +146,20 @@ class Instruments(Collector):
         if registry is not None:
             registry.register(self)
 
-    def counter(self, name: str, text: str, *labels: str) -> Family[Counter]:
+    def counter(self, name: str, text: str, *labels: str) -> Family[CounterMetric]:
         """Declare a counter; its name ends in `_total`."""
-        return self._add(_Declaration(Counter, name, text, labels), Counter)
+        return self._add(_Declaration(CounterMetric, name, text, labels), CounterMetric)
 
-    def gauge(self, name: str, text: str, *labels: str) -> Family[Gauge]:
+    def gauge(self, name: str, text: str, *labels: str) -> Family[GaugeMetric]:
         """Declare a gauge."""
-        return self._add(_Declaration(Gauge, name, text, labels), Gauge)
+        return self._add(_Declaration(GaugeMetric, name, text, labels), GaugeMetric)
 
     def histogram(
         self, name: str, text: str, *labels: str, bounds: Sequence[float]
-    ) -> Family[Histogram]:
+    ) -> Family[HistogramMetric]:
         """Declare a histogram with the upper bounds of its buckets."""
-        declaration = _Declaration(Histogram, name, text, labels, bounds)
-        return self._add(declaration, lambda: Histogram(bounds))
+        declaration = _Declaration(HistogramMetric, name, text, labels, bounds)
+        return self._add(declaration, lambda: HistogramMetric(bounds))
 
     def reset(self) -> None:
         """Set counters and histograms to zero; children that are held elsewhere stay valid."""
@@ -190,19 +190,19 @@ def _same(declaration: _Declaration, known: _Declaration, family: Family[Any]) -
 
 
 def _rendered(declaration: _Declaration, family: Family[Any]) -> Metric:
-    if declaration.kind is Histogram:
+    if declaration.kind is HistogramMetric:
         return _rendered_histogram(declaration, family)
     values: dict[Labels, float] = {labels: child.value for labels, child in family.items()}
     for source in declaration.sources:
         values.update(source())
-    kind = CounterMetricFamily if declaration.kind is Counter else GaugeMetricFamily
+    kind = CounterMetricFamily if declaration.kind is CounterMetric else GaugeMetricFamily
     metric = kind(declaration.name, declaration.help, labels=declaration.labels)
     for labels, value in values.items():
         metric.add_metric(_as_tuple(labels), value)
     return metric
 
 
-def _rendered_histogram(declaration: _Declaration, family: Family[Histogram]) -> Metric:
+def _rendered_histogram(declaration: _Declaration, family: Family[HistogramMetric]) -> Metric:
     metric = HistogramMetricFamily(declaration.name, declaration.help, labels=declaration.labels)
     names = [*(_go_float(bound) for bound in declaration.bounds), "+Inf"]
     for labels, child in family.items():

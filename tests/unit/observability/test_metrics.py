@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections import Counter as Counts
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import scheduler
 from scheduler.observability.engine_metrics import EngineMetrics
-from scheduler.observability.instruments import Counter, Family, Gauge, Histogram, Instruments
+from scheduler.observability.instruments import (
+    CounterMetric,
+    Family,
+    GaugeMetric,
+    HistogramMetric,
+    Instruments,
+)
 from scheduler.observability.metrics import SchedulerMetrics
 
 RECORDED: dict[str, Any] = json.loads(
@@ -41,8 +47,8 @@ def _everything_used() -> SchedulerMetrics:
     for family in (family for room in rooms for family in vars(room).values()):
         if isinstance(family, Family):
             labels = family._metric.labels
-            child: Counter | Gauge | Histogram = family[("x",) * len(labels)]
-            if isinstance(child, Histogram):
+            child: CounterMetric | GaugeMetric | HistogramMetric = family[("x",) * len(labels)]
+            if isinstance(child, HistogramMetric):
                 child.observe(0)
     return metrics
 
@@ -92,7 +98,7 @@ def test_a_metric_is_declared_in_one_place() -> None:
     names = [n for path in room.rglob("*.py") for n in declaration.findall(path.read_text())]
 
     assert len(names) > 50
-    assert [name for name, times in Counts(names).items() if times > 1] == []
+    assert [name for name, times in Counter(names).items() if times > 1] == []
 
 
 def test_a_bound_pod_counts_everywhere() -> None:
