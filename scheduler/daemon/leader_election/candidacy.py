@@ -31,7 +31,7 @@ RENEWAL: Final = timedelta(minutes=5)
 _REQUEST_SECONDS: Final = 2.0
 
 
-class Record(Protocol):
+class LeaseCandidateClient(Protocol):
     """The candidate; `scheduler.daemon.client.lease_candidates.CandidateRecord` is the real one."""
 
     name: str
@@ -107,7 +107,12 @@ class Candidacy:
     """
 
     def __init__(
-        self, record: Record, lease_name: str, version: str, clock: Clock, period: float
+        self,
+        record: LeaseCandidateClient,
+        lease_name: str,
+        version: str,
+        clock: Clock,
+        period: float,
     ) -> None:
         self._record = record
         self._lease_name = lease_name
