@@ -104,7 +104,7 @@ def compare(
     )
 
 
-class Placements(msgspec.Struct, frozen=True):
+class ReplayPlacements(msgspec.Struct, frozen=True):
     """What one engine made of the recorded pods.
 
     Attributes:
@@ -120,7 +120,7 @@ class Placements(msgspec.Struct, frozen=True):
     recorded: dict[str, str]
 
 
-def place_anew(records: Iterable[Record], engine: Engine) -> Placements:
+def place_anew(records: Iterable[Record], engine: Engine) -> ReplayPlacements:
     """Place the recorded pods with another engine, as `compare` does.
 
     Raises:
@@ -134,7 +134,7 @@ def place_anew(records: Iterable[Record], engine: Engine) -> Placements:
             recorded |= {bind.uid: bind.node for bind in instructions if isinstance(bind, Bind)}
         now.take(record)
     now.end()
-    return Placements(now.pods, now.victims, now.meter, recorded)
+    return ReplayPlacements(now.pods, now.victims, now.meter, recorded)
 
 
 class Side(ABC):

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from scheduler.api.resources import CPU, MEMORY
-from scheduler.daemon.recording.comparison import Placements, place_anew
+from scheduler.daemon.recording.comparison import ReplayPlacements, place_anew
 from scheduler.daemon.recording.files import Recording, recordings_in
 from scheduler.daemon.recording.records import Header
 from scheduler.daemon.recording.summary import PodSummary, wait_times
@@ -170,7 +170,7 @@ def _profiles(task: Task, header: Header) -> Profiles:
     return with_plugins(profiles, dict(map(plugin_called, task.plugins)), header.feature_gates)
 
 
-def _rows(task: Task, found: Placements, engine: Engine) -> Iterable[Row]:
+def _rows(task: Task, found: ReplayPlacements, engine: Engine) -> Iterable[Row]:
     by_workload: dict[str, list[str]] = defaultdict(list)
     for uid, pod in found.pods.items():
         by_workload[pod.workload].append(uid)
@@ -194,7 +194,7 @@ def _rows(task: Task, found: Placements, engine: Engine) -> Iterable[Row]:
         yield _row(task, found, workload, uids)
 
 
-def _row(task: Task, found: Placements, workload: str, uids: Sequence[str]) -> Row:
+def _row(task: Task, found: ReplayPlacements, workload: str, uids: Sequence[str]) -> Row:
     pods: list[PodSummary] = [found.pods[uid] for uid in uids]
     waited = sorted(seconds for pod in pods if (seconds := pod.waited) is not None)
     times = wait_times(waited)
