@@ -42,7 +42,7 @@ class OutboxSettings(msgspec.Struct, frozen=True):
     retry_seconds: float = RETRY_SECONDS
 
 
-class Share(Enum):
+class ConcurrencyShare(Enum):
     """Which requests are counted when another one is to leave."""
 
     ALL = "all lanes"
@@ -51,10 +51,10 @@ class Share(Enum):
 
     def at_a_time(self, concurrency: int) -> int:
         """How many of them may be under way."""
-        if self is Share.ALL:
+        if self is ConcurrencyShare.ALL:
             return concurrency
         others = concurrency - concurrency // FOR_BINDS
-        return others - others // FOR_EVENTS if self is Share.CHANGES else others
+        return others - others // FOR_EVENTS if self is ConcurrencyShare.CHANGES else others
 
 
 class LaneKind(msgspec.Struct, frozen=True):
@@ -69,20 +69,20 @@ class LaneKind(msgspec.Struct, frozen=True):
 
     name: str
     work: str
-    share: Share
+    share: ConcurrencyShare
     brings_event: bool = False
 
 
-BIND: Final = LaneKind("binds", BINDS, Share.ALL, brings_event=True)
-READ: Final = LaneKind("reads", OTHER_WRITES, Share.ALL)
-EVICT: Final = LaneKind("evictions", OTHER_WRITES, Share.CHANGES, brings_event=True)
-PATCH: Final = LaneKind("patches", OTHER_WRITES, Share.CHANGES)
-EVENT: Final = LaneKind("events", EVENTS, Share.EVENTS)
+BIND: Final = LaneKind("binds", BINDS, ConcurrencyShare.ALL, brings_event=True)
+READ: Final = LaneKind("reads", OTHER_WRITES, ConcurrencyShare.ALL)
+EVICT: Final = LaneKind("evictions", OTHER_WRITES, ConcurrencyShare.CHANGES, brings_event=True)
+PATCH: Final = LaneKind("patches", OTHER_WRITES, ConcurrencyShare.CHANGES)
+EVENT: Final = LaneKind("events", EVENTS, ConcurrencyShare.EVENTS)
 LANES: Final = (BIND, READ, EVICT, PATCH, EVENT)
 """All lanes; a write leaves only if nothing in an earlier lane may."""
 
 
-class Taken(msgspec.Struct, Generic[T], frozen=True, gc=False):
+class InFlightWrite(msgspec.Struct, Generic[T], frozen=True, gc=False):
     """A write on its way.
 
     Attributes:
@@ -160,7 +160,7 @@ class Lane(Generic[T]):
             del self.waiting[key]
         return bool(keys)
 
-    def take(self, busy: Container[Hashable] = ()) -> Taken[T] | None:
+    def take(self, busy: Container[Hashable] = ()) -> InFlightWrite[T] | None:
         """Let the first write leave; None if all that wait are about keys that are under way.
 
         Args:
@@ -171,10 +171,10 @@ class Lane(Generic[T]):
             if key not in under_way and key not in busy:
                 since, write = self.waiting.pop(key)
                 under_way.add(key)
-                return Taken(key, since, write)
+                return InFlightWrite(key, since, write)
         return None
 
-    async def work(self, taken: Taken[T], sending: Awaitable[R]) -> R:
+    async def work(self, taken: InFlightWrite[T], sending: Awaitable[R]) -> R:
         """Wait until a write is done."""
         begun = self._now()
         self._queued.observe(begun - taken.since)

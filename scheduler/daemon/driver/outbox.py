@@ -34,11 +34,11 @@ from scheduler.daemon.driver.lanes import (
     LANES,
     PATCH,
     READ,
+    ConcurrencyShare,
+    InFlightWrite,
     Lane,
     LaneKind,
     OutboxSettings,
-    Share,
-    Taken,
 )
 from scheduler.daemon.driver.loop_rest import rest_for_ever
 from scheduler.daemon.informers.kinds import PODS, Kind, MalformedObjectError
@@ -273,7 +273,7 @@ class Outbox:
                 await self._timed(lane.kind.work, self._send(lane, taken))
                 self._sent()
 
-    def _next(self) -> tuple[Lane[Any], Taken[Any]] | None:
+    def _next(self) -> tuple[Lane[Any], InFlightWrite[Any]] | None:
         """The first write, in the order of the lanes, that may be sent now."""
         for lane in self._lanes:
             if lane.waiting and self._may_send(lane.kind):
@@ -287,13 +287,13 @@ class Outbox:
         """Whether the table allows a lane one more request."""
         if kind.brings_event and self._room_for_events() <= 0:
             return False
-        if kind.share is Share.ALL:
+        if kind.share is ConcurrencyShare.ALL:
             return True
         concurrency = self._settings.concurrency
         changes = len(self._evictions.under_way) + len(self._patches.under_way)
-        if changes + self.events.under_way >= Share.EVENTS.at_a_time(concurrency):
+        if changes + self.events.under_way >= ConcurrencyShare.EVENTS.at_a_time(concurrency):
             return False
-        if kind.share is Share.CHANGES:
+        if kind.share is ConcurrencyShare.CHANGES:
             return changes < kind.share.at_a_time(concurrency)
         waits_for_binds = not self._settings.max_owed and self._binds.owed
         return not waits_for_binds and self.events.may_send(concurrency)
@@ -305,7 +305,7 @@ class Outbox:
         brought = len(self._binds.under_way) + len(self._evictions.under_way)
         return self._settings.max_owed - self.events.owed - brought
 
-    async def _send(self, lane: Lane[Any], taken: Taken[Any]) -> None:
+    async def _send(self, lane: Lane[Any], taken: InFlightWrite[Any]) -> None:
         answer = await lane.work(taken, self._senders[lane.kind.name](taken.write))
         if answer is not None:
             self._answer(answer)
