@@ -33,7 +33,7 @@ from scheduler.daemon.bootstrap.reloading import FIXED
 from scheduler.operator.mounts import mounted_in
 from scheduler.operator.packages import Packages, Wheels, packages_of
 from scheduler.operator.permissions import SCORING, not_permitted
-from scheduler.operator.plans import Configuration, Plan, Verdict
+from scheduler.operator.plans import Configuration, ConfigurationPlan, Verdict
 from scheduler.operator.resources import Json, Key, Scheduler, SchedulingProfile
 
 MAX_BYTES: Final = 768 * 1024
@@ -62,7 +62,7 @@ def plan(
     namespaces: Mapping[str, Mapping[str, str]],
     wheels: Wheels,
     reserved: Mapping[str, str] | None = None,
-) -> Plan:
+) -> ConfigurationPlan:
     """Work out all configurations.
 
     Args:
@@ -82,7 +82,7 @@ def plan(
         profile.key: _verdict(profile, drafts, namespaces, reserved or {})
         for profile in sorted(profiles, key=lambda each: each.age)
     }
-    return Plan({draft.scheduler.key: draft.finished() for draft in drafts}, verdicts)
+    return ConfigurationPlan({draft.scheduler.key: draft.finished() for draft in drafts}, verdicts)
 
 
 def _draft(scheduler: Scheduler, claimed: dict[str, str], wheels: Wheels) -> "_Draft | _Refused":

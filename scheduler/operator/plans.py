@@ -53,7 +53,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ConfigurationPlan:
     """The configuration of each Scheduler, and the verdict about each SchedulingProfile."""
 
     configurations: Mapping[Key, Configuration]

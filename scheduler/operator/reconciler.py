@@ -28,7 +28,7 @@ from scheduler.operator.desired import (
 )
 from scheduler.operator.ownership import refusal
 from scheduler.operator.packages import Wheel, WheelPlace, Wheels, wheel_in, wheels_wanted
-from scheduler.operator.plans import Configuration, Plan
+from scheduler.operator.plans import Configuration, ConfigurationPlan
 from scheduler.operator.resources import (
     FINALIZER,
     Json,
@@ -268,7 +268,9 @@ class Reconciler:
 
     # --- profiles -------------------------------------------------------------------------------
 
-    async def _update_profile_status(self, profile: SchedulingProfile, decided: Plan) -> list[str]:
+    async def _update_profile_status(
+        self, profile: SchedulingProfile, decided: ConfigurationPlan
+    ) -> list[str]:
         """Write the status of a SchedulingProfile; return its failures."""
         try:
             status = profile_status(profile, decided.verdicts[profile.key], self._clock.wall())

@@ -9,7 +9,7 @@ import msgspec
 
 from scheduler.operator.configuring import plan
 from scheduler.operator.packages import Wheels
-from scheduler.operator.plans import Plan
+from scheduler.operator.plans import ConfigurationPlan
 from scheduler.operator.resources import FINALIZER, Json, Scheduler, SchedulingProfile
 
 
@@ -87,7 +87,7 @@ def planned(
     *objects: Scheduler | SchedulingProfile,
     wheels: Wheels | None = None,
     **namespaces: dict[str, str],
-) -> Plan:
+) -> ConfigurationPlan:
     """The plan for a cluster with these objects."""
     return plan(
         [each for each in objects if isinstance(each, Scheduler)],

@@ -11,7 +11,7 @@ from scheduler.config.load import load
 from scheduler.config.problems import Problem
 from scheduler.operator.configuring import MAX_BYTES, plan
 from scheduler.operator.packages import Wheel, WheelPlace
-from scheduler.operator.plans import Plan
+from scheduler.operator.plans import ConfigurationPlan
 from scheduler.operator.reading import MAX_PROFILE_BYTES
 from scheduler.operator.resources import Key
 from tests.unit.operator.objects import make_profile, make_scheduler, planned
@@ -66,7 +66,9 @@ BROKEN = {
 }
 
 
-def names_of(plan: Plan, name: str = "stowage", namespace: str = "stowage") -> list[str]:
+def names_of(
+    plan: ConfigurationPlan, name: str = "stowage", namespace: str = "stowage"
+) -> list[str]:
     """The profiles in the configuration of an instance, as the daemon reads it."""
     text = plan.configurations[Key(namespace, name)].text
     assert text is not None
