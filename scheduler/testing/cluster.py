@@ -20,7 +20,7 @@ from scheduler.kernel.framework.handle import StateT
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.testing.decision import Decision
 from scheduler.testing.objects import Manifest
-from scheduler.testing.world import ClusterError, World
+from scheduler.testing.world import ClusterError, SimulatedCluster
 from scheduler.tools.offline.admission import Admission
 from scheduler.tools.offline.cluster import (
     DEFAULT_PROFILE,
@@ -50,7 +50,7 @@ class Cluster:
         self._document: Manifest = {"apiVersion": API_VERSION, "kind": KIND}
         self._source = "configuration"
         self._plugins: dict[str, type[Plugin]] = {}
-        self._world: World | None = None
+        self._world: SimulatedCluster | None = None
         self._admission = Admission()
 
     # --- configuration --------------------------------------------------------------------------
@@ -246,9 +246,9 @@ class Cluster:
     # --- within ---------------------------------------------------------------------------------
 
     @property
-    def _ready(self) -> World:
+    def _ready(self) -> SimulatedCluster:
         if self._world is None:
-            self._world = World(self._profiles(), self._seed, self.reports)
+            self._world = SimulatedCluster(self._profiles(), self._seed, self.reports)
         return self._world
 
     def _profiles(self) -> Profiles:

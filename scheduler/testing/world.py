@@ -27,7 +27,7 @@ class ClusterError(SchedulerError):
     """A test asks for what cannot be."""
 
 
-class World(Driving):
+class SimulatedCluster(Driving):
     """An engine and what it has brought about."""
 
     def __init__(self, profiles: Profiles, seed: int, reports: list[str]) -> None:
