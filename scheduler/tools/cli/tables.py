@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from scheduler.observability.visible import visible
-from scheduler.tools.offline.utilisation import Share
+from scheduler.tools.offline.utilisation import UtilisationChange
 
 _WIDE: Final = 4000
 """In a pipe, tables are as wide as what is in them."""
@@ -78,7 +78,7 @@ def grouped(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 
 def print_use(
-    use: Mapping[str, Mapping[str, Share]], nodes: Mapping[str, int] | None = None
+    use: Mapping[str, Mapping[str, UtilisationChange]], nodes: Mapping[str, int] | None = None
 ) -> None:
     """Print what is requested of nodes by zone and resource, with their number if it is given."""
     resources = list(dict.fromkeys(name for shares in use.values() for name in shares))
@@ -111,7 +111,7 @@ def print_by_reason(pods: Iterable[tuple[str, str]], one: str, several: str) -> 
         click.echo(f"  {', '.join(names[:_NAMES_SHOWN])}{more}\n")
 
 
-def _change(share: Share | None) -> str:
+def _change(share: UtilisationChange | None) -> str:
     if share is None or share.after is None:
         return "-"
     before = 0.0 if share.before is None else share.before

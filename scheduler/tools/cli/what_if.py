@@ -17,7 +17,7 @@ from scheduler.tools.cli.tables import grouped, print_by_reason, print_table, pr
 from scheduler.tools.offline import hypothetical_changes
 from scheduler.tools.offline.asked_changes import AddedNodes, changes_of
 from scheduler.tools.offline.reading import InputError
-from scheduler.tools.offline.what_if import WhatIf
+from scheduler.tools.offline.what_if import WhatIfResult
 from scheduler.tools.offline.what_if_page import WhatIfPage, what_if_page
 
 _CHANGES: Final = (
@@ -212,7 +212,7 @@ def _added(count: int | None, like: str | None) -> tuple[AddedNodes, ...]:
 # --- for people -----------------------------------------------------------------------------------
 
 
-def _print(found: WhatIf, seed: int) -> None:
+def _print(found: WhatIfResult, seed: int) -> None:
     if not (found.placements or found.homeless):
         click.echo("Nobody moves, and no pod waits for a node.\n")
     if found.placements:

@@ -45,7 +45,7 @@ class WrittenObjects:
         return None if name not in self._nodes else object_body(self._nodes[name])
 
 
-class Asker:
+class OfflineExtenders:
     """Asks the extenders of a configuration.
 
     Attributes:

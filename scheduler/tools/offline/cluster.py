@@ -24,7 +24,7 @@ from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.runtime.shared_states import kinds_to_watch
 from scheduler.kernel.plugins.default_preemption import DefaultPreemption
 from scheduler.kernel.snapshot import Snapshot
-from scheduler.tools.offline.asking import Asker, WrittenObjects
+from scheduler.tools.offline.asking import OfflineExtenders, WrittenObjects
 from scheduler.tools.offline.progress import Progress, no_progress
 from scheduler.tools.offline.reading import ClusterObjects
 
@@ -54,7 +54,7 @@ class ClusterState(msgspec.Struct, frozen=True):
     engine: Engine
     waiting: list[PodInfo]
     others: Counter[str]
-    asker: Asker | None = None
+    asker: OfflineExtenders | None = None
 
     @property
     def snapshot(self) -> Snapshot:
@@ -175,12 +175,12 @@ class Profiles:
             self._asker(objects, engine),
         )
 
-    def _asker(self, objects: ClusterObjects, engine: Engine) -> Asker | None:
+    def _asker(self, objects: ClusterObjects, engine: Engine) -> OfflineExtenders | None:
         extenders = engine.core.extenders
         if not extenders:
             return None
         written = WrittenObjects(objects.written_pods, objects.written_nodes)
-        return Asker(extenders, written, SystemClock())
+        return OfflineExtenders(extenders, written, SystemClock())
 
     def shared(self, state_type: type[StateT]) -> StateT:
         """What plugins share of the cluster that was loaded last."""

@@ -12,7 +12,7 @@ from scheduler.kernel.engine.events import (
 )
 from scheduler.kernel.engine.instructions import Ask, Bind, Evict, Instruction, RunPreBind
 from scheduler.kernel.framework.interface import Write
-from scheduler.tools.offline.asking import Asker
+from scheduler.tools.offline.asking import OfflineExtenders
 from scheduler.tools.offline.resource_claims import carried_out, freed, written
 
 
@@ -24,7 +24,7 @@ class Driving:
         now: the time of events, in seconds.
     """
 
-    def __init__(self, engine: Engine, asker: Asker | None = None) -> None:
+    def __init__(self, engine: Engine, asker: OfflineExtenders | None = None) -> None:
         self.engine = engine
         self._asker = asker
         self.now = engine.core.now

@@ -25,7 +25,7 @@ class Utilisation(msgspec.Struct, frozen=True):
     shares: dict[str, dict[str, float | None]]
 
 
-class Share(msgspec.Struct, frozen=True):
+class UtilisationChange(msgspec.Struct, frozen=True):
     """How much of a resource is requested, before and after; None where there is none of it."""
 
     before: float | None
@@ -53,11 +53,11 @@ def utilisation_of(snapshot: Snapshot) -> Utilisation:
     return Utilisation({zone: int(mask.sum()) for zone, mask in masks.items()}, shares)
 
 
-def changed(before: Utilisation, after: Utilisation) -> dict[str, dict[str, Share]]:
+def changed(before: Utilisation, after: Utilisation) -> dict[str, dict[str, UtilisationChange]]:
     """Both, by zone and resource, of the zones that there are afterwards."""
     return {
         zone: {
-            resource: Share(before.shares.get(zone, {}).get(resource), share)
+            resource: UtilisationChange(before.shares.get(zone, {}).get(resource), share)
             for resource, share in shares.items()
         }
         for zone, shares in after.shares.items()

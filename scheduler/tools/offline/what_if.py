@@ -16,7 +16,7 @@ from scheduler.tools.offline.progress import Progress, no_progress, part
 from scheduler.tools.offline.reading import ClusterObjects
 from scheduler.tools.offline.resource_claims import RESOURCE_CLAIMS, catalog_of
 from scheduler.tools.offline.simulate import Placement, simulate
-from scheduler.tools.offline.utilisation import Share, changed, utilisation_of
+from scheduler.tools.offline.utilisation import UtilisationChange, changed, utilisation_of
 
 HypotheticalChange: TypeAlias = Callable[[ClusterObjects], Iterable[PodInfo]]
 """See `scheduler.tools.offline.hypothetical_changes`."""
@@ -57,7 +57,7 @@ class Homeless(msgspec.Struct, frozen=True, rename={"came_from": "from", "has_wa
     has_waited: bool = False
 
 
-class WhatIf(msgspec.Struct, frozen=True):
+class WhatIfResult(msgspec.Struct, frozen=True):
     """What `stowage what-if -o json` prints.
 
     Attributes:
@@ -71,7 +71,7 @@ class WhatIf(msgspec.Struct, frozen=True):
     placements: tuple[Moved, ...]
     homeless: tuple[Homeless, ...]
     victims: tuple[str, ...]
-    use: dict[str, dict[str, Share]]
+    use: dict[str, dict[str, UtilisationChange]]
     warnings: tuple[str, ...] = ()
 
 
@@ -83,7 +83,7 @@ def what_if(
     *,
     look: Callable[[Snapshot], None] = lambda _: None,
     progress: Progress = no_progress,
-) -> WhatIf:
+) -> WhatIfResult:
     """Change a cluster, and let all pods that wait then find their places.
 
     `look` is shown the cluster as it was, and as it would be.
@@ -133,7 +133,7 @@ def what_if(
     ]
     look(cluster.snapshot)
     progress(1.0)
-    return WhatIf(
+    return WhatIfResult(
         tuple(moved),
         tuple(homeless),
         tuple(victims),

@@ -9,7 +9,7 @@ from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.heat import Heat, heat_of
 from scheduler.tools.offline.progress import Progress
 from scheduler.tools.offline.reading import ClusterObjects
-from scheduler.tools.offline.what_if import HypotheticalChange, WhatIf, what_if
+from scheduler.tools.offline.what_if import HypotheticalChange, WhatIfResult, what_if
 
 
 class HeatOfBoth(msgspec.Struct, frozen=True):
@@ -22,7 +22,7 @@ class HeatOfBoth(msgspec.Struct, frozen=True):
 class WhatIfPage(msgspec.Struct, frozen=True):
     """What would happen, and how full the nodes would be."""
 
-    found: WhatIf
+    found: WhatIfResult
     heat: HeatOfBoth
 
     @property

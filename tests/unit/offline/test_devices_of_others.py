@@ -10,7 +10,7 @@ from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.copied_claims import claims_in
 from scheduler.tools.offline.hypothetical_changes import copy_of
 from scheduler.tools.offline.reading import ClusterObjects, objects_from_documents
-from scheduler.tools.offline.what_if import HypotheticalChange, WhatIf, what_if
+from scheduler.tools.offline.what_if import HypotheticalChange, WhatIfResult, what_if
 from tests.support.device_manifests import (
     Object,
     claim_manifest,
@@ -39,7 +39,7 @@ def capacity(*objects: Object) -> Capacity:
     return capacity_of(engine, profiles.framework_of(pod), pod, pods)
 
 
-def asked(found: ClusterObjects, *wanted: HypotheticalChange) -> WhatIf:
+def asked(found: ClusterObjects, *wanted: HypotheticalChange) -> WhatIfResult:
     return what_if(Profiles(None), found, wanted)
 
 

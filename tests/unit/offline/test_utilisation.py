@@ -1,7 +1,7 @@
 """How full a cluster is, by zone."""
 
 from scheduler.kernel.snapshot import NodeSet, PodAdded, Snapshot
-from scheduler.tools.offline.utilisation import Share, changed, utilisation_of
+from scheduler.tools.offline.utilisation import UtilisationChange, changed, utilisation_of
 from tests.support.builders import make_node, make_node_info, make_pod_info
 
 
@@ -27,8 +27,8 @@ def test_shares_by_zone() -> None:
         "all": {"cpu": 0.1667, "memory": 0.0833, "example.com/gpu": 0.25, "pods": 0.0333},
     }
     change = changed(before, found)
-    assert change["all"]["cpu"] == Share(0, 0.1667)
-    assert change["a"]["example.com/gpu"] == Share(None, None)
+    assert change["all"]["cpu"] == UtilisationChange(0, 0.1667)
+    assert change["a"]["example.com/gpu"] == UtilisationChange(None, None)
 
 
 def test_a_cluster_without_nodes() -> None:

@@ -17,7 +17,12 @@ from scheduler.tools.offline.reading import (
     objects_from_documents,
 )
 from scheduler.tools.offline.simulate import simulate
-from scheduler.tools.offline.what_if import NOBODY_MAKES_IT, HypotheticalChange, WhatIf, what_if
+from scheduler.tools.offline.what_if import (
+    NOBODY_MAKES_IT,
+    HypotheticalChange,
+    WhatIfResult,
+    what_if,
+)
 from tests.support.manifests import Manifest, node_manifest, pod_manifest
 
 HASH = "5d8c7"
@@ -46,15 +51,15 @@ def web(number: int, node: str = "", **fields: Any) -> Manifest:
     return owned(f"web-{HASH}-{number}", "ReplicaSet", f"web-{HASH}", node, **fields)
 
 
-def asked(objects: ClusterObjects, *changes: HypotheticalChange) -> WhatIf:
+def asked(objects: ClusterObjects, *changes: HypotheticalChange) -> WhatIfResult:
     return what_if(Profiles(None), objects, changes)
 
 
-def moves(found: WhatIf) -> dict[str, tuple[str | None, str]]:
+def moves(found: WhatIfResult) -> dict[str, tuple[str | None, str]]:
     return {m.pod.removeprefix("default/"): (m.came_from, m.node) for m in found.placements}
 
 
-def homeless(found: WhatIf) -> dict[str, str]:
+def homeless(found: WhatIfResult) -> dict[str, str]:
     return {pod.pod.removeprefix("default/"): pod.message for pod in found.homeless}
 
 
@@ -183,7 +188,7 @@ def test_a_workload_shrinks_by_pods_that_wait_then_by_the_youngest() -> None:
 def test_what_is_deleted_is_gone() -> None:
     """A pod, a workload's pods, a node with what only ran there."""
 
-    def after(what: str) -> tuple[set[str], WhatIf]:
+    def after(what: str) -> tuple[set[str], WhatIfResult]:
         objects = read(
             node_manifest("a", allocatable={"cpu": "2"}),
             node_manifest("b"),
