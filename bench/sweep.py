@@ -39,7 +39,7 @@ from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.sweep.candidates import from_grid
 from scheduler.tools.sweep.directory import SweepDirectory
 from scheduler.tools.sweep.executors import Workers, carry_out_all, processes
-from scheduler.tools.sweep.run import Result, Task, carry_out, recordings_at
+from scheduler.tools.sweep.run import Task, TaskResult, carry_out, recordings_at
 
 LEAST: Final = 0.9
 """The efficiency that is wanted on two processes."""
@@ -167,14 +167,14 @@ class Measured(msgspec.Struct, frozen=True):
 def _measured(
     directory: Path,
     tasks: Sequence[Task],
-    carry_out_these: Callable[[Sequence[Task], Callable[[Result], None]], None],
+    carry_out_these: Callable[[Sequence[Task], Callable[[TaskResult], None]], None],
 ) -> Measured:
     """As `stowage sweep` does it: results are kept as they come, the table at the end."""
     kept, results = SweepDirectory(directory), {}
     wall, cpu = perf_counter(), _cpu()
     with shown_progress(directory.name) as progress:
 
-        def take(result: Result) -> None:
+        def take(result: TaskResult) -> None:
             kept.keep(result)
             results[result.task] = result
             progress(len(results) / len(tasks))
@@ -184,12 +184,12 @@ def _measured(
     return Measured(perf_counter() - wall, _cpu() - cpu, table)
 
 
-def _here(tasks: Sequence[Task], take: Callable[[Result], None]) -> None:
+def _here(tasks: Sequence[Task], take: Callable[[TaskResult], None]) -> None:
     for task in tasks:
         take(carry_out(task))
 
 
-def _on(workers: Workers) -> Callable[[Sequence[Task], Callable[[Result], None]], None]:
+def _on(workers: Workers) -> Callable[[Sequence[Task], Callable[[TaskResult], None]], None]:
     return lambda tasks, take: carry_out_all(tasks, workers, take)
 
 

@@ -16,7 +16,7 @@ from scheduler.tools.sweep.candidates import RECORDED
 from scheduler.tools.sweep.dask import dask
 from scheduler.tools.sweep.directory import SweepDirectory
 from scheduler.tools.sweep.executors import Workers, carry_out_all, processes
-from scheduler.tools.sweep.run import Result, Task, carry_out, recordings_at
+from scheduler.tools.sweep.run import Task, TaskResult, carry_out, recordings_at
 from scheduler.tools.sweep.what_if import parse_what_if
 from tests.scenario.test_replaying import contested
 from tests.scenario.world import World, play
@@ -164,8 +164,8 @@ def test_a_what_if_has_other_nodes(recorded: Path) -> None:
     assert less.rows[0].nodes <= 3
 
 
-def _collect(tasks: list[Task], workers: Workers) -> list[Result]:
-    found: list[Result] = []
+def _collect(tasks: list[Task], workers: Workers) -> list[TaskResult]:
+    found: list[TaskResult] = []
     carry_out_all(tasks, workers, found.append)
     return sorted(found, key=lambda result: result.task)
 
@@ -210,7 +210,7 @@ class _Deadly:
     def __init__(self, executor: Executor, mark: Path) -> None:
         self._executor, self._mark = executor, str(mark)
 
-    def submit(self, _: Callable[[Task], Result], task: Task) -> Any:
+    def submit(self, _: Callable[[Task], TaskResult], task: Task) -> Any:
         return self._executor.submit(die_once, self._mark, task)
 
 

@@ -22,10 +22,10 @@ from scheduler.tools.cli.inputs import refuse
 from scheduler.tools.cli.options import Output, output_option, print_line
 from scheduler.tools.cli.tables import print_table
 from scheduler.tools.offline.reading import InputError
-from scheduler.tools.sweep.candidates import RECORDED, Candidate, from_directory, from_grid
+from scheduler.tools.sweep.candidates import RECORDED, CandidateConfig, from_directory, from_grid
 from scheduler.tools.sweep.executors import Workers, carry_out_all, processes
 from scheduler.tools.sweep.ranking import Standing, ranked
-from scheduler.tools.sweep.run import Result, Task, recordings_at
+from scheduler.tools.sweep.run import Task, TaskResult, recordings_at
 from scheduler.tools.sweep.what_if import AS_IT_WAS, parse_what_if
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def _dask(address: str) -> Workers:
 
 def _candidates(
     directory: Path | None, grid: Path | None, recordings: Sequence[Recording]
-) -> list[Candidate]:
+) -> list[CandidateConfig]:
     """The recorded configuration and the others; just that one is enough for a what-if."""
     found = [RECORDED]
     if directory is not None:
@@ -168,7 +168,7 @@ def _candidates(
 
 def _tasks(
     recordings: Sequence[Recording],
-    candidates: Sequence[Candidate],
+    candidates: Sequence[CandidateConfig],
     plugins: tuple[str, ...],
     what_ifs: Sequence[str],
 ) -> list[Task]:
@@ -193,7 +193,7 @@ def _run(
     total: int,
     workers: Workers,
     kept: "SweepDirectory",
-    results: dict[str, Result],
+    results: dict[str, TaskResult],
 ) -> None:
     """Carry out what is left, and add its results; a terminal shows how far it is."""
     bar = Progress(
@@ -208,7 +208,7 @@ def _run(
     with bar:
         shown = bar.add_task("", total=total, completed=total - len(left))
 
-        def take(result: Result) -> None:
+        def take(result: TaskResult) -> None:
             kept.keep(result)
             results[result.task] = result
             bar.advance(shown)

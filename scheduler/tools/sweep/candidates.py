@@ -19,7 +19,7 @@ _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 _API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 
 
-class Candidate(msgspec.Struct, frozen=True):
+class CandidateConfig(msgspec.Struct, frozen=True):
     """One configuration.
 
     Attributes:
@@ -48,11 +48,11 @@ class _Grid(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     profiles: list[str] = []
 
 
-RECORDED: Final = Candidate("recorded")
+RECORDED: Final = CandidateConfig("recorded")
 """The configuration that was in force."""
 
 
-def from_directory(directory: Path) -> list[Candidate]:
+def from_directory(directory: Path) -> list[CandidateConfig]:
     """A candidate for each YAML or JSON file of a directory, by name.
 
     Raises:
@@ -60,7 +60,7 @@ def from_directory(directory: Path) -> list[Candidate]:
     """
     try:
         paths = sorted(path for path in directory.iterdir() if path.suffix in _SUFFIXES)
-        found = [Candidate(path.stem, path.read_text("utf-8")) for path in paths]
+        found = [CandidateConfig(path.stem, path.read_text("utf-8")) for path in paths]
     except (OSError, UnicodeDecodeError) as problem:
         raise InputError(f"--configs {directory}: cannot be read: {problem}") from problem
     if not found:
@@ -72,7 +72,7 @@ def from_directory(directory: Path) -> list[Candidate]:
     return found
 
 
-def from_grid(file: Path, recorded: Mapping[str, Any]) -> list[Candidate]:
+def from_grid(file: Path, recorded: Mapping[str, Any]) -> list[CandidateConfig]:
     """A candidate for each combination of the values in a grid file.
 
     `recorded` is the configuration to start from if the file names none.
@@ -149,7 +149,7 @@ def _args(grid: _Grid, about: str) -> Iterator[Sequence[_Setting]]:
 
 def _candidate(
     point: Sequence[_Setting], base: Mapping[str, Any], names: Sequence[str], about: str
-) -> Candidate:
+) -> CandidateConfig:
     document = msgspec.to_builtins(base)
     profiles = document.setdefault("profiles", [{}]) or [{}]
     chosen = [p for p in profiles if not names or p.get("schedulerName") in names]
@@ -158,7 +158,7 @@ def _candidate(
     for profile in chosen:
         for setting in point:
             setting.put_into(profile)
-    return Candidate(",".join(map(str, point)), dump(document))
+    return CandidateConfig(",".join(map(str, point)), dump(document))
 
 
 def _set_weight(profile: dict[str, Any], plugin: str, weight: int) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from scheduler.tools.offline.reading import InputError
-from scheduler.tools.sweep.run import Result, Row, Task
+from scheduler.tools.sweep.run import Row, Task, TaskResult
 
 RESULTS: Final = "results.parquet"
 
@@ -48,22 +48,22 @@ class SweepDirectory:
         except OSError as problem:
             raise _problem(path, problem) from problem
 
-    def finished(self, tasks: Iterable[Task]) -> dict[str, Result]:
+    def finished(self, tasks: Iterable[Task]) -> dict[str, TaskResult]:
         """The results that are there already, by digest; failed runs are tried again.
 
         A file that cannot be read is as good as none: its run is carried out again.
         """
-        found: dict[str, Result] = {}
+        found: dict[str, TaskResult] = {}
         for task in tasks:
             try:
-                result = msgspec.json.decode(self._file(task.digest).read_bytes(), type=Result)
+                result = msgspec.json.decode(self._file(task.digest).read_bytes(), type=TaskResult)
             except (OSError, msgspec.MsgspecError):
                 continue
             if result.task == task.digest and not result.problem:
                 found[task.digest] = result
         return found
 
-    def keep(self, result: Result) -> None:
+    def keep(self, result: TaskResult) -> None:
         """Write the result of a run, whole or not at all.
 
         Raises:
@@ -77,7 +77,7 @@ class SweepDirectory:
         except OSError as problem:
             raise _problem(file, problem) from problem
 
-    def write_table(self, tasks: Sequence[Task], results: dict[str, Result]) -> Path:
+    def write_table(self, tasks: Sequence[Task], results: dict[str, TaskResult]) -> Path:
         """Write `results.parquet`: in the order of the tasks, not of their ends.
 
         Raises:

@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 
 from scheduler.tools.offline.reading import InputError
-from scheduler.tools.sweep.run import Result, Task, carry_out
+from scheduler.tools.sweep.run import Task, TaskResult, carry_out
 
 MAX_VAIN_ROUNDS: Final = 3
 """So often workers may die in a row without one task finished."""
@@ -50,7 +50,9 @@ def processes(jobs: int) -> Workers:
     return Workers(opened)
 
 
-def carry_out_all(tasks: Iterable[Task], workers: Workers, take: Callable[[Result], None]) -> None:
+def carry_out_all(
+    tasks: Iterable[Task], workers: Workers, take: Callable[[TaskResult], None]
+) -> None:
     """Carry out all tasks, in any order; each result is taken once.
 
     Raises:
@@ -69,7 +71,7 @@ def carry_out_all(tasks: Iterable[Task], workers: Workers, take: Callable[[Resul
             )
 
 
-def _one_round(left: dict[str, Task], workers: Workers, take: Callable[[Result], None]) -> None:
+def _one_round(left: dict[str, Task], workers: Workers, take: Callable[[TaskResult], None]) -> None:
     """Until all is done, or a worker died and took the pool along."""
     with workers.opened() as executor:
         futures = [executor.submit(carry_out, task) for task in left.values()]

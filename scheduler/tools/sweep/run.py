@@ -24,8 +24,8 @@ from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.configured import plugin_called, profiles_from_text
 from scheduler.tools.offline.reading import InputError
 from scheduler.tools.offline.recorded import recorded_profiles, with_plugins
-from scheduler.tools.sweep.candidates import Candidate
-from scheduler.tools.sweep.what_if import AS_IT_WAS, WhatIf
+from scheduler.tools.sweep.candidates import CandidateConfig
+from scheduler.tools.sweep.what_if import AS_IT_WAS, NodeChanges
 
 ALL_PODS = ""
 """The workload of the row about all pods of a run."""
@@ -43,12 +43,12 @@ class Task(msgspec.Struct, frozen=True):
         what_if: the change to the recorded cluster.
     """
 
-    candidate: Candidate
+    candidate: CandidateConfig
     paths: tuple[str, ...]
     recording: str
     size: int = 0
     plugins: tuple[str, ...] = ()
-    what_if: WhatIf = AS_IT_WAS
+    what_if: NodeChanges = AS_IT_WAS
 
     @property
     def digest(self) -> str:
@@ -99,7 +99,7 @@ class Row(msgspec.Struct, frozen=True, rename="camel"):
     free_memory_unusable: float | None = None
 
 
-class Result(msgspec.Struct, frozen=True):
+class TaskResult(msgspec.Struct, frozen=True):
     """What came of a task.
 
     Attributes:
@@ -127,7 +127,7 @@ def recordings_at(path: Path) -> list[Recording]:
     return found
 
 
-def carry_out(task: Task) -> Result:
+def carry_out(task: Task) -> TaskResult:
     """Replay a task's recording; a task that cannot be carried out has its reason in the result."""
     try:
         recording = Recording([_local(path) for path in task.paths])
@@ -137,9 +137,9 @@ def carry_out(task: Task) -> Result:
             header.seed, header.max_in_unschedulable_seconds, with_extenders=False
         )
         placements = place_anew(task.what_if.applied(recording), engine)
-        return Result(task.digest, tuple(_rows(task, placements, engine)))
+        return TaskResult(task.digest, tuple(_rows(task, placements, engine)))
     except SchedulerError as problem:
-        return Result(task.digest, problem=str(problem))
+        return TaskResult(task.digest, problem=str(problem))
 
 
 def _local(path: str) -> Path:

@@ -16,7 +16,7 @@ from scheduler.tools.offline.reading import InputError
 _NODES: Final = "nodes"
 
 
-class WhatIf(msgspec.Struct, frozen=True):
+class NodeChanges(msgspec.Struct, frozen=True):
     """Changes to the nodes of a recording.
 
     Attributes:
@@ -58,10 +58,10 @@ class WhatIf(msgspec.Struct, frozen=True):
         return (f"{name}-new-{number}" for number in range(self.added.get(name, 0)))
 
 
-AS_IT_WAS: Final = WhatIf()
+AS_IT_WAS: Final = NodeChanges()
 
 
-def parse_what_if(text: str) -> WhatIf:
+def parse_what_if(text: str) -> NodeChanges:
     """`add=NODE:COUNT` and `remove=PATTERN`, several with commas.
 
     Raises:
@@ -82,7 +82,7 @@ def parse_what_if(text: str) -> WhatIf:
             raise InputError(
                 f"--what-if {text}: expected add=NODE:COUNT or remove=PATTERN, found {part!r}"
             )
-    return WhatIf(text, added, tuple(removed))
+    return NodeChanges(text, added, tuple(removed))
 
 
 def _like(found: Any, name: str) -> Any:

@@ -9,23 +9,23 @@ from scheduler.config.load import default_configuration, load
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.config.write import to_object
 from scheduler.tools.offline.reading import InputError
-from scheduler.tools.sweep.candidates import Candidate, from_directory, from_grid
+from scheduler.tools.sweep.candidates import CandidateConfig, from_directory, from_grid
 
 RECORDED = to_object(default_configuration("stowage"))
 MANY = list(range(1000))
 
 
-def grid(folder: Path, text: str, recorded: dict[str, Any] = RECORDED) -> list[Candidate]:
+def grid(folder: Path, text: str, recorded: dict[str, Any] = RECORDED) -> list[CandidateConfig]:
     file = folder / "grid.yaml"
     file.write_text(text)
     return from_grid(file, recorded)
 
 
-def read(candidate: Candidate) -> KubeSchedulerConfiguration:
+def read(candidate: CandidateConfig) -> KubeSchedulerConfiguration:
     return load(candidate.text, source=candidate.name)
 
 
-def score_weights(candidate: Candidate) -> dict[str, int]:
+def score_weights(candidate: CandidateConfig) -> dict[str, int]:
     [profile] = read(candidate).profiles
     entries = (*profile.plugins.multi_point.enabled, *profile.plugins.score.enabled)
     off = {plugin.name for plugin in profile.plugins.score.disabled}
@@ -116,7 +116,10 @@ def test_a_directory_has_a_candidate_for_each_file(tmp_path: Path) -> None:
     for name in ("b.yaml", "a.json", "notes.txt"):
         (tmp_path / name).write_text(name)
 
-    assert from_directory(tmp_path) == [Candidate("a", "a.json"), Candidate("b", "b.yaml")]
+    assert from_directory(tmp_path) == [
+        CandidateConfig("a", "a.json"),
+        CandidateConfig("b", "b.yaml"),
+    ]
 
 
 def test_a_directory_without_configurations_is_refused(tmp_path: Path) -> None:
