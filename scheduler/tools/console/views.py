@@ -32,7 +32,7 @@ class _Wire(msgspec.Struct, frozen=True, rename="camel"):
     """Common settings."""
 
 
-class WaitingPods(_Wire, frozen=True):
+class PendingPods(_Wire, frozen=True):
     """Pods that wait for the same reason.
 
     Attributes:
@@ -103,7 +103,7 @@ class Now(_Wire, frozen=True):
     arrivals: float | None
     series: Series
     heat: Heat
-    waiting: tuple[WaitingPods, ...]
+    waiting: tuple[PendingPods, ...]
     gangs: tuple[Gang, ...]
     devices: tuple[DevicesInUse, ...]
     pending_claims: int
@@ -181,7 +181,7 @@ def _needs_no_help(waiting: WaitingRow) -> bool:
     return waiting.message == SOON
 
 
-def _waiting(waiting: WaitingRow, now: datetime) -> WaitingPods:
+def _waiting(waiting: WaitingRow, now: datetime) -> PendingPods:
     ages = [seconds_since(pod.pod.metadata.creation_timestamp, now) for pod in waiting.pods]
     by_age = sorted(zip(ages, waiting.pods, strict=True), key=lambda each: -(each[0] or 0.0))
     counts = [0] * (len(_AGES) + 1)
@@ -191,7 +191,7 @@ def _waiting(waiting: WaitingRow, now: datetime) -> WaitingPods:
     known = [age for age in ages if age is not None]
     names = tuple(pod.key for _, pod in by_age[:_NAMED])
     oldest = max(known) if known else None
-    return WaitingPods(waiting.message, len(ages), names, oldest, tuple(counts))
+    return PendingPods(waiting.message, len(ages), names, oldest, tuple(counts))
 
 
 def pods_of(scene: Scene, text: str, node: str) -> FoundPods:
