@@ -274,7 +274,7 @@ FAULTS: Final = (
     NamedFault(
         "malformed requests fill the log",
         "daemon/serving/server",
-        "            held_back = self._malformed.take()\n",
+        "            held_back = self._malformed_throttle.take()\n",
         "            held_back = 0\n",
         "tests/unit/serving/test_limits.py::test_malformed_requests_are_one_line_without_a_trace",
     ),

@@ -30,7 +30,7 @@ MAX_TRIES: Final = 12
 SWEEP_SECONDS: Final = 60.0
 DROPPED: Final = ("queue_full", "refused", "unreachable")
 """Why an event is not sent: too many are owed, the API server said no, or it did not answer."""
-COMPLAIN_AGAIN_SECONDS: Final = 60.0
+LOG_AGAIN_SECONDS: Final = 60.0
 """Events that are lost for one reason are logged this often."""
 
 log = get_logger(__name__)
@@ -70,7 +70,7 @@ class EventBroadcaster:
         self._has_room = has_room
         self._wake = wake
         self._on_dropped = on_dropped
-        self._complaints = {why: Throttle(clock, COMPLAIN_AGAIN_SECONDS) for why in DROPPED}
+        self._drop_throttles = {why: Throttle(clock, LOG_AGAIN_SECONDS) for why in DROPPED}
         self._rng = random.Random()  # noqa: S311 - spreads retries, keeps no secret
         self._series = EventSeries()
         self._sequence = self._postponed = 0
@@ -170,7 +170,7 @@ class EventBroadcaster:
     def _drop(self, reason: str, problem: str) -> None:
         """An event is lost: that is counted, and said once a minute."""
         self._on_dropped(reason)
-        others = self._complaints[reason].take()
+        others = self._drop_throttles[reason].take()
         if others is not None:
             log.warning("Event not sent", reason=reason, err=problem, others=others)
 

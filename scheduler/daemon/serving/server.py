@@ -34,7 +34,7 @@ _BACKLOG: Final = 128
 _ANSWER_SECONDS: Final = 60.0
 """How long an answer may take, its reader's slowness included."""
 
-_COMPLAIN_AGAIN_SECONDS: Final = 10.0
+_LOG_AGAIN_SECONDS: Final = 10.0
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -55,8 +55,8 @@ class Server:
         limited = LimitedReviews(reviews)
         self._authenticator = Authenticator(options, limited, clock)
         self._authorizer = Authorizer(options, limited, clock)
-        self._complaints = Throttle(clock, _COMPLAIN_AGAIN_SECONDS)
-        self._malformed = Throttle(clock, _COMPLAIN_AGAIN_SECONDS)
+        self._failure_throttle = Throttle(clock, _LOG_AGAIN_SECONDS)
+        self._malformed_throttle = Throttle(clock, _LOG_AGAIN_SECONDS)
         self._tls = ServingTls(options, clock)
         app = web.Application(
             middlewares=[self._answer_always, self._admit], client_max_size=_MAX_BODY_BYTES
@@ -130,7 +130,7 @@ class Server:
             if request.transport is None:
                 # A client that hangs up in the middle of an answer knows why.
                 raise ConnectionResetError("the caller has hung up") from error
-            self._complain("Endpoint failed", request, error)
+            self._log_failure("Endpoint failed", request, error)
             if request.writer.output_size:
                 # The beginning of an answer is out; only its end can say that it is none.
                 request.transport.abort()
@@ -158,7 +158,7 @@ class Server:
         try:
             user = await self._authenticator.user_of(request, self._tls.authorities)
         except ApiError as error:
-            self._complain("Who asks is not known", request, error)
+            self._log_failure("Who asks is not known", request, error)
             user = None
         if user is None:
             return failure(HTTPStatus.UNAUTHORIZED, "Unauthorized")
@@ -166,16 +166,16 @@ class Server:
         try:
             allowed = await self._authorizer.allows(user, request.path, verb)
         except ApiError as error:
-            self._complain("Rights of who asks are not known", request, error)
+            self._log_failure("Rights of who asks are not known", request, error)
             return plain("internal server error: the request could not be authorized\n", 500)
         if not allowed:
             message = f'forbidden: User "{user.name}" cannot {verb} path "{request.path}"'
             return failure(HTTPStatus.FORBIDDEN, message)
         return await handler(request)
 
-    def _complain(self, what: str, request: web.Request, error: Exception) -> None:
+    def _log_failure(self, what: str, request: web.Request, error: Exception) -> None:
         """Log a failure, but less often than strangers may cause one."""
-        held_back = self._complaints.take()
+        held_back = self._failure_throttle.take()
         if held_back is None:
             return
         trace = None if isinstance(error, ApiError) else error
@@ -185,7 +185,7 @@ class Server:
         """Of what aiohttp logs: what others send, or break off, is no error of ours."""
         problem = record.exc_info[1] if record.exc_info else None
         if isinstance(problem, HttpProcessingError | RequestPayloadError):
-            held_back = self._malformed.take()
+            held_back = self._malformed_throttle.take()
             if held_back is not None:
                 [first, *_] = str(problem).splitlines() or [""]
                 _log.warning("Malformed request", err=cut(first), not_logged=held_back)
