@@ -211,10 +211,10 @@ class PodEventHandlers:
     def _free_nomination(self, pod: PodInfo) -> None:
         """The place a pod was nominated to is free for other pods that are no more important.
 
-        Differs: upstream also tries the pod itself again. Its own nomination was never in its way.
+        The pod itself is tried again: it may have waited for victims that now leave for another.
         """
         self._core.queue.move_all_to_active_or_backoff_queue(
-            ASSIGNED_POD_DELETE, pod, None, but=pod.uid, max_priority=pod.priority
+            ASSIGNED_POD_DELETE, pod, None, max_priority=pod.priority
         )
 
     def _timed(self, event: ClusterEvent, method: Callable[[T], None], about: T) -> None:

@@ -342,6 +342,26 @@ def test_a_more_important_preemptor_takes_the_place() -> None:
     assert driven.preempted[0] == f"Preempted by pod {first.uid} on node n"
 
 
+def test_a_preemptor_that_lost_its_place_looks_for_another() -> None:
+    """Its victims are leaving for a more important one, and take their time."""
+    driven = Preempting(nodes=("n", "m"))
+    driven.running("other", node_name="m", requests={"cpu": "3"}, priority=5)
+    fields = {"priority": 50, "requests": {"cpu": "1"}}
+    first = driven.preemptor("first", "1", priority=50)
+    driven.add("first", **fields, nominated_node_name="n", resource_version="2")
+    driven.handle(Evicted(driven.low[0].uid))
+    driven.leaving(driven.low[0])
+    second = driven.preemptor("second", "3")
+    assert (driven.place(first), driven.place(second)) == ("", "n")
+    assert driven.evicts == ["low-0", "low-2"]
+
+    driven.add("first", **fields, resource_version="3")
+    driven.run()
+
+    assert driven.evicts == ["low-0", "low-2", "other"]
+    assert driven.place(first) == "m"
+
+
 def test_what_a_deleted_preemptor_still_wanted_stays() -> None:
     """Nobody needs the last victim's room any more."""
     driven = Preempting()
