@@ -321,10 +321,13 @@ class Driver:
                 attempt.state_of_plugins, attempt.pod, bind.node
             )
         except PluginError as problem:
-            return BindFailed(bind.attempt, str(problem), is_certain=False)
-        if status.is_success:
-            return Bound(bind.attempt)
-        return BindFailed(bind.attempt, status.message)
+            failed = str(problem)
+        else:
+            if status.is_success:
+                return Bound(bind.attempt)
+            failed = status.message
+        # Whatever the plugin says: its request may have been carried out, and the answer lost.
+        return BindFailed(bind.attempt, failed, is_certain=False)
 
 
 def _report(report: LogError) -> None:
