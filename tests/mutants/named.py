@@ -188,8 +188,8 @@ FAULTS: Final = (
     NamedFault(
         "a deleted nominated pod wakes no pod",
         "kernel/engine/event_handlers",
-        "                    self._free_nomination(waiting)\n",
-        "                    pass\n",
+        "            self._free_nomination(nominated)\n",
+        "            pass\n",
         _CHANGES + "test_the_end_of_a_nomination_wakes_who_is_not_more_important",
     ),
     NamedFault(

@@ -108,6 +108,7 @@ class PodEventHandlers:
     def _end(self, uid: str) -> None:
         core = self._core
         self._preemption_executor.gone(uid)
+        nominated = core.queue.nominator.nominated(uid)
         assigned = core.cache.pods.get(uid)
         attempt = self._attempts.of(uid)
         if attempt is not None:
@@ -117,14 +118,11 @@ class PodEventHandlers:
             core.cache.remove_pod(assigned)
             core.durations.note_end(assigned, core.wall())
             wake(self._core, ASSIGNED_POD_DELETE, assigned, None)
-        else:
-            waiting = core.queue.get(uid)
-            if waiting is not None:
-                # Its status may not show a nomination yet.
-                is_nominated = core.queue.nominator.node_of(uid) is not None
-                self._timed(UNSCHEDULED_POD_DELETE, core.queue.delete, waiting)
-                if is_nominated or waiting.pod.status.nominated_node_name:
-                    self._free_nomination(waiting)
+        elif (waiting := core.queue.get(uid)) is not None:
+            self._timed(UNSCHEDULED_POD_DELETE, core.queue.delete, waiting)
+            if waiting.pod.status.nominated_node_name:
+                nominated = nominated or waiting
+        self._withdraw(nominated)
 
     def read(self, attempt_id: int, pod: PodInfo | None) -> None:
         """Take over a pod that was read because its binding was in doubt; None if it is gone."""
@@ -153,6 +151,7 @@ class PodEventHandlers:
     def _add_assigned(self, pod: PodInfo) -> None:
         """The pod has a node now: the one that we chose, or another."""
         core = self._core
+        nominated = core.queue.nominator.nominated(pod.uid)
         attempt = self._attempts.of(pod.uid)
         if attempt is not None and attempt.pod.node_name == pod.node_name:
             core.cache.add_pod(pod)
@@ -169,6 +168,7 @@ class PodEventHandlers:
                 self._preemption_executor.drop(pod.uid)
                 self._timed(UNSCHEDULED_POD_DELETE, core.queue.delete, waiting)
         core.states.object_set(POD_KIND, pod)
+        self._withdraw(nominated)
         wake(self._core, ASSIGNED_POD_ADD, None, pod)
 
     def _update_assigned(self, new: PodInfo) -> None:
@@ -207,6 +207,12 @@ class PodEventHandlers:
         for event in pod_scheduling_properties_change(old, new):
             if event.label != UNSCHEDULED_POD_UPDATE.label:
                 core.metrics.event_handling_duration[event.label].observe(seconds)
+
+    def _withdraw(self, nominated: PodInfo | None) -> None:
+        """Keep no room for a pod that is gone or has a node, also if it is in no queue any more."""
+        if nominated is not None:
+            self._core.queue.nominator.delete_nominated_pod_if_exists(nominated.uid)
+            self._free_nomination(nominated)
 
     def _free_nomination(self, pod: PodInfo) -> None:
         """The place a pod was nominated to is free for other pods that are no more important.

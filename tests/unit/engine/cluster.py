@@ -433,6 +433,11 @@ class Cluster:
         assert set(cached) == placed | running, "room is leaked"
         queued = {pod.uid for pod in core.queue.pending_pods()}
         assert queued <= set(self.known), "pods wait that are gone"
+        nominator = core.queue.nominator
+        nominated = {
+            pod.uid for node in nominator for pod in nominator.nominated_pods_for_node(node)
+        }
+        assert nominated <= self.known.keys() - running, "room is kept for pods that need none"
 
     def check_columns(self) -> None:
         """The snapshot counts what the cache has."""

@@ -404,3 +404,21 @@ def test_one_that_cannot_bind_and_matters() -> None:
     engine.handle(BindFailed(1, "no", is_certain=False))
 
     assert engine.stage(pod) == "unsure"
+
+
+@pytest.mark.parametrize("is_bound", [False, True])
+def test_a_nominated_pod_that_needs_no_answer_any_more_keeps_no_room(is_bound: bool) -> None:
+    """It is gone, or another scheduler has bound it elsewhere."""
+    engine = Asking(FILTERS, nodes=("a",))
+    first = engine.add("a", priority=10, nominated_node_name="a")
+    waits = engine.add("b", priority=1)
+    assert (engine.stage(first), engine.stage(waits)) == ("asking", "unschedulable")
+
+    if is_bound:
+        engine.on("elsewhere", "a", priority=10, resource_version="2")
+    else:
+        engine.gone(first)
+    engine.handle(Decide())
+
+    assert engine.engine.core.queue.nominator.node_of(first.uid) is None
+    assert engine.stage(waits) == "asking"

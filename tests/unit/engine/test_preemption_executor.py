@@ -362,6 +362,21 @@ def test_a_preemptor_that_lost_its_place_looks_for_another() -> None:
     assert driven.place(first) == "m"
 
 
+def test_a_nominated_pod_that_is_long_deleted_keeps_no_room() -> None:
+    """It is in no queue any more: no place is looked for while its finalizer waits."""
+    driven = Preempting(low=0)
+    fields = {"priority": 100, "requests": {"cpu": "3"}, "nominated_node_name": "n"}
+    high = driven.add("high", **fields, deletion_timestamp=ENDED)
+    waits = driven.rejected("waits", priority=1, requests={"cpu": "1"})
+    assert (driven.stage(high), driven.place(high)) == ("nowhere", "n")
+
+    driven.gone(high)
+    driven.run()
+
+    assert driven.place(high) == ""
+    assert driven.stage(waits) == "binding"
+
+
 def test_what_a_deleted_preemptor_still_wanted_stays() -> None:
     """Nobody needs the last victim's room any more."""
     driven = Preempting()

@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
@@ -138,6 +139,17 @@ class NominatedPods:
             return NO_TIME
         end = self.end_if_started(pod)
         return min((time for time in self._times if time >= end), default=NO_TIME)
+
+    def nominated(self, uid: str) -> PodInfo | None:
+        """A pod that is nominated, as its status is to show it; None for any other."""
+        node_name = self._node_by_pod.get(uid)
+        if node_name is None:
+            return None
+        info = self._pods[self._slots[uid]]
+        if info.pod.status.nominated_node_name == node_name:
+            return info
+        status = replace(info.pod.status, nominated_node_name=node_name)
+        return PodInfo(replace(info.pod, status=status), info.kind)
 
     def comes_before(self, uid: str, pod: PodInfo) -> bool:
         """Whether a pod must leave free what is kept for another one; see `before`."""
