@@ -125,10 +125,15 @@ def nearest(name: str, known: Iterable[str], cutoff: float = 0.7) -> str | None:
     return by_lower[close[0]] if close else None
 
 
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question to append to a message about an unknown name; empty if no known name is near."""
+    meant = nearest(name, known)
+    return "" if meant is None else f'; did you mean "{meant}"?'
+
+
 def not_among(value: object, known: Sequence[str]) -> str:
     """What is said of a value that is none of the words known."""
-    meant = nearest(value, known) if isinstance(value, str) else None
-    suggestion = f'; did you mean "{meant}"?' if meant is not None else ""
+    suggestion = did_you_mean(value, known) if isinstance(value, str) else ""
     return f"expected one of {', '.join(known)}, got {shown(value)}{suggestion}"
 
 

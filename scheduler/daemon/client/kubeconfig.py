@@ -34,6 +34,14 @@ from scheduler.daemon.client.tls import TlsFiles, load_tls
 EXPIRY_MARGIN: Final = dt.timedelta(minutes=1)
 """Credentials are renewed this long before they expire."""
 
+_FILES: Final = (
+    ("cluster", "certificate-authority"),
+    ("user", "tokenFile"),
+    ("user", "client-certificate"),
+    ("user", "client-key"),
+)
+"""Fields that name files, by the section that has them."""
+
 
 class KubeconfigSource:
     """One context of one or more kubeconfig files.
@@ -57,7 +65,8 @@ class KubeconfigSource:
             raise ConnectionConfigError(f"{self.description}: {problem}") from problem
         except Exception as problem:
             # The package raises whatever the malformed part happens to trip over.
-            raise ConnectionConfigError(f"{self.description}: {_one_line(problem)}") from problem
+            reason = self._loader.missing_file() or _one_line(problem)
+            raise ConnectionConfigError(f"{self.description}: {reason}") from problem
         return _credentials(configuration)
 
 
@@ -96,6 +105,15 @@ class _Loader(KubeConfigLoader):
             if (content := _taken(section, field))
         }
         """PEM by attribute: the package would write it into temporary files."""
+
+    def missing_file(self) -> str | None:
+        """The field that names a file that does not exist; the package does not say which."""
+        for kind, field in _FILES:
+            section: Any = self._cluster if kind == "cluster" else self._user
+            name = section.value.get(field)
+            if name and not Path(self._get_base_path(section.path), name).is_file():
+                return f"{kind}: {field}: there is no file {name}"
+        return None
 
     def forget_credentials(self) -> None:
         """Makes the next load run the exec plugin, whatever it said about expiry."""

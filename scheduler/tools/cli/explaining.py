@@ -12,7 +12,7 @@ import msgspec
 
 from scheduler.api.pods import PodInfo
 from scheduler.clock import SystemClock
-from scheduler.config.walker import nearest
+from scheduler.config.walker import did_you_mean, nearest
 from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.answers.judgement import PodVerdict
 from scheduler.kernel.answers.model import Unserved
@@ -80,7 +80,8 @@ def asked_of(objects: ClusterObjects, profiles: Profiles, wanted: Wanted) -> Ask
     cluster = profiles.load(objects)
     for name in wanted.nodes:
         if name not in cluster.snapshot.table.row_of:
-            raise InputError(f"--node {name}: there is no such node")
+            guess = did_you_mean(name, cluster.snapshot.table.row_of)
+            raise InputError(f"--node {name}: there is no such node{guess}")
 
     def framework_of(pod: PodInfo) -> Framework:
         return frameworks[wanted.profile] if wanted.profile else profiles.framework_of(pod)
@@ -119,6 +120,8 @@ def _chosen_pods(
         InputError: a name is that of no pod that can be judged.
     """
     within = [pod for pod in objects.pods if wanted.namespace in ("", pod.namespace)]
+    if not within:
+        _check_namespace(objects, wanted.namespace)
     if not wanted.pods:
         ours = {pod.uid for pod in cluster.waiting}
 
@@ -135,12 +138,26 @@ def _chosen_pods(
         matching = [pod for pod in within if name in (pod.name, pod.key)]
         if not matching:
             is_file = Path(name).is_file()
-            more = "; a file is given with -f" if is_file else ""
+            guess = did_you_mean(name, [pod.key if "/" in name else pod.name for pod in within])
+            more = "; a file is given with -f" if is_file else guess
             raise InputError(f"{name}: there is no such pod, or it has ended{more}")
         if all(pod.is_terminating for pod in matching):
             raise InputError(f"{name}: it is being deleted")
         chosen.update((pod.key, pod) for pod in matching if not pod.is_terminating)
     return list(chosen.values())
+
+
+def _check_namespace(objects: ClusterObjects, name: str) -> None:
+    """Refuse a namespace that neither an object nor a pod has.
+
+    Raises:
+        InputError: there is no such namespace.
+    """
+    known = {each.metadata.name for each in objects.namespaces}
+    known |= {pod.namespace for pod in objects.pods}
+    if name and name not in known:
+        guess = did_you_mean(name, known)
+        raise InputError(f"--namespace {name}: there is no such namespace{guess}")
 
 
 class ExplainResult(msgspec.Struct):

@@ -95,6 +95,31 @@ def read_admission(place: ClusterAddress) -> tuple[Admission, tuple[str, ...]]:
     return uvloop.run(_read_admission(place))
 
 
+def check_lists(place: ClusterAddress) -> None:
+    """Check that pods and nodes can be listed, for a command that goes on to watch them.
+
+    Raises:
+        SchedulerError: as `read_cluster`.
+    """
+    uvloop.run(_check_lists(place))
+
+
+async def _check_lists(place: ClusterAddress) -> None:
+    clock = SystemClock()
+    connection = await load_connection(
+        kubeconfig=place.kubeconfig, context=place.context, clock=clock
+    )
+    refused: dict[str, BaseException] = {}
+    async with ApiSession(connection, clock=clock) as session:
+        for kind in (PODS, NODES):
+            try:
+                await session.request("GET", f"{kind.path}?limit=1")
+            except ApiError as problem:
+                refused[_called(kind)] = problem
+    if refused:
+        raise LiveError(_refusal(connection.access.server, refused))
+
+
 async def _read_admission(place: ClusterAddress) -> tuple[Admission, tuple[str, ...]]:
     clock, admission = SystemClock(), Admission()
     connection = await load_connection(

@@ -135,6 +135,21 @@ class RecordedSource(msgspec.Struct, frozen=True):
         with self.opened(kubeconfig, context) as recording:
             return cluster_of(recording.header, until(recording, self.moment))
 
+    def check(self) -> None:
+        """Check that each option has the one that it is about.
+
+        Raises:
+            InputError: `--at` without a recording, or an option for TLS without a daemon.
+        """
+        if self.moment is not None and not self.recordings:
+            raise InputError("--at is about a recording: expected --recording FILE")
+        has_tls = self.certificate_authority is not None or self.insecure_skip_tls_verify
+        if has_tls and not self.daemon:
+            raise InputError(
+                "--certificate-authority and --insecure-skip-tls-verify are about a daemon: "
+                "expected --daemon URL"
+            )
+
     @contextmanager
     def opened(self, kubeconfig: str, context: str) -> Iterator[Recording]:
         """The recording, or what the daemon has kept, while it is read.
@@ -142,6 +157,7 @@ class RecordedSource(msgspec.Struct, frozen=True):
         Raises:
             SchedulerError: as `read`.
         """
+        self.check()
         if bool(self.daemon) == bool(self.recordings):
             raise InputError("expected one of --daemon URL and --recording FILE")
         if self.recordings:
@@ -149,8 +165,6 @@ class RecordedSource(msgspec.Struct, frozen=True):
                 raise InputError("--recording asks nobody: leave out --kubeconfig and --context")
             yield recording_at(self.recordings, self.moment)
             return
-        if self.moment is not None:
-            raise InputError("--at is about a recording; a daemon is asked about now")
         with memory_file(self._fetched(kubeconfig, context)) as path:
             yield Recording([path])
 

@@ -124,6 +124,7 @@ class InputSource(msgspec.Struct, frozen=True):
         self, recorded: RecordedSource, *, tries_all_nodes: bool
     ) -> tuple[ClusterObjects, Profiles, tuple[str, ...]]:
         """The profiles are those of the daemon, unless others are given."""
+        recorded.check()
         if self.files:
             raise InputError("-f asks files, --daemon and --recording a daemon: give one")
         cluster = recorded.read(self.kubeconfig, self.context)

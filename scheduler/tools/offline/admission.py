@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from scheduler.api.objects import ApiStruct, Toleration
-from scheduler.config.walker import nearest
+from scheduler.config.walker import did_you_mean
 from scheduler.kernel.framework.events import ObjectKind
 
 _DEFAULT_CLASS: Final = (
@@ -149,8 +149,7 @@ class Admission:
         found = self._objects.get((type_, "", name))
         if found is None:
             kind = next(kind for kind, each in _TYPES.items() if each is type_)
-            meant = nearest(name, [each.metadata.name for each in self._all(type_)])
-            guess = "" if meant is None else f'; did you mean "{meant}"?'
+            guess = did_you_mean(name, [each.metadata.name for each in self._all(type_)])
             warn(f'spec.{field}: there is no {kind} "{name}"{guess}')
         return found
 

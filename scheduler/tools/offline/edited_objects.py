@@ -3,12 +3,18 @@
 Each changes `ClusterObjects` in place, as those in `hypothetical_changes` do.
 """
 
+from typing import Final
+
 from msgspec.structs import replace
 
 from scheduler.api.objects import Toleration
 from scheduler.api.pods import PodInfo, pod_info
-from scheduler.tools.offline.hypothetical_changes import named_node, put_node
+from scheduler.config.names import label_key_error, label_value_error
+from scheduler.config.walker import not_among
+from scheduler.tools.offline.hypothetical_changes import named_node, named_pod, put_node
 from scheduler.tools.offline.reading import ClusterObjects, InputError
+
+_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def uncordon(objects: ClusterObjects, name: str) -> list[PodInfo]:
@@ -44,6 +50,9 @@ def label(objects: ClusterObjects, text: str) -> list[PodInfo]:
         raise InputError(f"{about}: the node has no label {key!r}")
     labels.pop(key, None)
     if has_value:
+        problem = label_key_error(key) or label_value_error(value)
+        if problem is not None:
+            raise InputError(f"{about}: {problem}")
         labels[key] = value
     put_node(objects, replace(node, metadata=replace(node.metadata, labels=labels)))
     return []
@@ -60,12 +69,11 @@ def tolerate(objects: ClusterObjects, text: str) -> list[PodInfo]:
     key, has_value, value = (rest or [""])[0].partition("=")
     if not named or not key or len(rest) > 2:  # noqa: PLR2004 - the key, and the effect
         raise InputError(f"{about}: expected [NAMESPACE/]POD:KEY[=VALUE][:EFFECT]")
-    full = named if "/" in named else f"default/{named}"
     effect = rest[1] if len(rest) > 1 else ""
+    if effect and effect not in _EFFECTS:
+        raise InputError(f"{about}: effect: {not_among(effect, _EFFECTS)}")
     added = Toleration(key, "Equal" if has_value else "Exists", value, effect)
-    for index, pod in enumerate(objects.pods):
-        if pod.key == full:
-            spec = replace(pod.spec, tolerations=(*pod.spec.tolerations, added))
-            objects.pods[index] = pod_info(replace(pod.pod, spec=spec))
-            return []
-    raise InputError(f"{about}: there is no pod {full!r}")
+    pod = named_pod(objects, named, about)
+    spec = replace(pod.spec, tolerations=(*pod.spec.tolerations, added))
+    objects.pods[objects.pods.index(pod)] = pod_info(replace(pod.pod, spec=spec))
+    return []

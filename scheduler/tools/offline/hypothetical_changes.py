@@ -21,6 +21,8 @@ from scheduler.api.objects import (
     controller_of as controller_of_object,
 )
 from scheduler.api.pods import PodInfo
+from scheduler.api.taints import taint_text
+from scheduler.config.walker import did_you_mean
 from scheduler.kernel.devices.claim_catalog import SLICE
 from scheduler.kernel.devices.table import slices_like
 from scheduler.tools.offline.copied_claims import (
@@ -103,7 +105,7 @@ def remove_taint(objects: ClusterObjects, taint: str) -> list[PodInfo]:
             found = True
             put_node(objects, replace(node, spec=replace(node.spec, taints=kept)))
     if not found:
-        known = sorted({each.key for node in objects.nodes for each in node.spec.taints})
+        known = sorted({taint_text(each) for node in objects.nodes for each in node.spec.taints})
         told = f"; there are {', '.join(known)}" if known else "; no node has any"
         raise InputError(f"--remove-taint {taint}: no node has it{told}")
     return []
@@ -186,7 +188,7 @@ def delete(objects: ClusterObjects, what: str) -> list[PodInfo]:
         return _leave(objects, [pod for pod in on_it if _moves(pod)])
     going = _members(objects, what, about)
     if not going:
-        raise InputError(f"{about}: there is no such thing")
+        raise InputError(f"{about}: there is no such {_parts(what, about)[0]}, or it has no pods")
     _go(objects, going)
     return []
 
@@ -279,7 +281,8 @@ def named_node(objects: ClusterObjects, name: str, about: str) -> Node:
     for node in objects.nodes:
         if node.metadata.name == name:
             return node
-    raise InputError(f"{about}: there is no node {name!r}")
+    meant = did_you_mean(name, [node.metadata.name for node in objects.nodes])
+    raise InputError(f"{about}: there is no node {name!r}{meant}")
 
 
 def put_node(objects: ClusterObjects, node: Node) -> None:
@@ -293,6 +296,18 @@ def put_node(objects: ClusterObjects, node: Node) -> None:
 
 def _key(kind: str, metadata: ObjectMeta) -> tuple[str, str, str]:
     return kind, metadata.namespace, metadata.name
+
+
+def named_pod(objects: ClusterObjects, name: str, about: str) -> PodInfo:
+    """The pod of a name, NAMESPACE/NAME or NAME where only one namespace has it.
+
+    Raises:
+        InputError: there is none, or there are several; `about` says where it was named.
+    """
+    found = _members(objects, f"pod/{name}", about)
+    if not found:
+        raise InputError(f"{about}: there is no pod {name!r}")
+    return found[0]
 
 
 def _members(objects: ClusterObjects, what: str, about: str) -> list[PodInfo]:

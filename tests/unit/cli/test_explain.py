@@ -457,6 +457,11 @@ def test_equal_pods_are_placed_together(tmp_path: Path) -> None:
             ["--context", "x"], "--kubeconfig and --context a cluster: give one\n", id="both"
         ),
         pytest.param(["--node", "x"], "--node x: there is no such node", id="node"),
+        pytest.param(
+            ["-n", "defalt", "--top", "1"],
+            '--namespace defalt: there is no such namespace; did you mean "default"?\n',
+            id="namespace",
+        ),
         pytest.param(["--config", "gone"], "gone: cannot be read: no such file", id="config"),
     ],
 )

@@ -258,6 +258,21 @@ def test_a_cluster_that_cannot_be_found_is_one_message() -> None:
     assert result.stderr.count("\n") == 1
 
 
+def test_a_server_that_does_not_answer_is_one_message(tmp_path: Path) -> None:
+    """The screen would wait for pods and nodes for ever."""
+    file = tmp_path / "config"
+    cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}
+    context = {"name": "c", "context": {"cluster": "c"}}
+    written = {"clusters": [cluster], "contexts": [context], "users": [], "current-context": "c"}
+    file.write_text(json.dumps(written))
+
+    result = CliRunner().invoke(top, ["--kubeconfig", str(file)])
+
+    assert result.exit_code == 2
+    assert "stowage top: http://127.0.0.1:1 cannot be reached" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
 def test_a_file_that_is_no_recording_is_one_message(tmp_path: Path) -> None:
     """It names the file."""
     file = tmp_path / "x"

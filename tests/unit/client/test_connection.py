@@ -331,7 +331,7 @@ BAD_FILES: dict[str, tuple[Callable[[Path], str], str]] = {
         lambda d: kubeconfig(
             d, cluster={"server": "https://h", "certificate-authority": "none.crt"}
         ),
-        "File does not exists: ",
+        "cluster: certificate-authority: there is no file none.crt",
     ),
     "authority data not base64": (
         lambda d: kubeconfig(
@@ -349,7 +349,7 @@ BAD_FILES: dict[str, tuple[Callable[[Path], str], str]] = {
     ),
     "token file missing": (
         lambda d: kubeconfig(d, {"tokenFile": "none"}),
-        "No such file or directory",
+        "user: tokenFile: there is no file none",
     ),
     "exec plugin not installed": (
         lambda d: kubeconfig(d, _exec("/no/such/plugin")),

@@ -136,7 +136,7 @@ def test_a_taint_is_removed_as_kubectl_names_it() -> None:
         objects = read(node_manifest("a", taints=[taint]), web(0))
         assert moves(asked(objects, partial(changed.remove_taint, taint=named)))
     objects = read(node_manifest("a", taints=[taint]), web(0))
-    with pytest.raises(InputError, match="no node has it; there are gpu"):
+    with pytest.raises(InputError, match="no node has it; there are gpu=a100:NoSchedule"):
         asked(objects, partial(changed.remove_taint, taint="gpu=h100"))
 
 
@@ -244,7 +244,7 @@ def test_applied_objects_replace_those_of_the_same_name() -> None:
         ),
         (partial(changed.scale, workload="web", replicas=1), "expected KIND/"),
         (partial(changed.scale, workload="gadget/web", replicas=1), "expected KIND/"),
-        (partial(changed.delete, what="pod/x"), "there is no such thing"),
+        (partial(changed.delete, what="pod/x"), "there is no such Pod"),
         (partial(changed.delete, what="node/x"), "there is no node 'x'"),
     ],
 )

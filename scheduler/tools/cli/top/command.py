@@ -1,17 +1,16 @@
 """`stowage top`: the command."""
 
-import asyncio
 import os
+import sys
 from pathlib import Path
 
 import click
 
 from scheduler.clock import SystemClock
-from scheduler.daemon.client.connection import load_connection
 from scheduler.errors import SchedulerError
 from scheduler.observability import logs
 from scheduler.tools.cli.inputs import read_profiles, refuse
-from scheduler.tools.cli.live import ClusterAddress
+from scheduler.tools.cli.live import ClusterAddress, check_lists
 from scheduler.tools.cli.options import cluster_options
 from scheduler.tools.cli.recordings import recording_at
 from scheduler.tools.cli.top.sources import ClusterSource, RecordingSource, TopSource
@@ -62,16 +61,14 @@ def top(
             source: TopSource = RecordingSource(recording_at(recordings, None))
         else:
             place = ClusterAddress(kubeconfig, context)
-            # What is wrong with it is said before the screen is taken over.
-            asyncio.run(_check(place, clock))
+            # Before the screen is taken over: it has no place for what is wrong.
+            check_lists(place)
             source = ClusterSource(place, read_profiles(config_file)[0], clock)
     except SchedulerError as problem:
         refuse("top", problem)
+    if not sys.stdout.isatty():
+        refuse("top", "standard output is not a terminal; `stowage explain` writes text")
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
         # Log lines would tear the screen.
         logs.configure(clock, 0, stream=nowhere)
         TopApp(source).run()
-
-
-async def _check(place: ClusterAddress, clock: SystemClock) -> None:
-    await load_connection(kubeconfig=place.kubeconfig, context=place.context, clock=clock)
