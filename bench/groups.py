@@ -6,11 +6,18 @@ from itertools import islice
 from typing import Final
 
 from bench.workload import MEASURED, GroupTemplate, Workload
-from e2e.support.api import Api
+from e2e.support.api import Api, Call
 from e2e.support.objects import Json
 
 _VERSION: Final = "scheduling.k8s.io/v1alpha2"
 _SHOWN: Final = 3
+_SCHEDULED: Final[Json] = {
+    "type": "PodGroupScheduled",
+    "status": "True",
+    "reason": "Scheduled",
+    "message": "",
+    "lastTransitionTime": "2020-01-01T00:00:00Z",
+}
 
 
 def api_server_arguments(workload: Workload) -> list[str]:
@@ -54,6 +61,23 @@ def groups_of(template: GroupTemplate, first: int, count: int) -> Iterator[Json]
             "metadata": {"name": f"group-{number}", "namespace": MEASURED},
             "spec": spec,
         }
+
+
+class GroupConditions:
+    """What has to be written about each group; for the wall, which only writes."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def calls(self, pod: Json) -> Iterator[Call]:
+        """The condition of the pod's group, with the first pod of it."""
+        group = pod["spec"].get("schedulingGroup", {}).get("podGroupName")
+        if group is None or group in self._told:
+            return
+        self._told.add(group)
+        path = f"/apis/{_VERSION}/namespaces/{MEASURED}/podgroups/{group}/status"
+        body = {"status": {"conditions": [_SCHEDULED]}}
+        yield Call("PATCH", path, body, "application/strategic-merge-patch+json")
 
 
 async def group_violations(api: Api, workload: Workload) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
 """``python -m bench.wall``: binds every waiting pod to the next node, without any scheduling.
 
 What this reaches no scheduler can pass on the same machine: aiohttp on uvloop, so many requests
-in flight, one watch open as a scheduler has. For the claims of a pod, and for pods that have to
-make room for it, it writes what a scheduler writes, and waits for nobody. It stays until it is
+in flight, one watch open as a scheduler has. For the claims of a pod, its group, and pods that have
+to make room for it, it writes what a scheduler writes, and waits for nobody. It stays until it is
 ended, for its CPU time to be read.
 
 With ``--follow`` it binds each pod the moment it appears instead.
@@ -19,6 +19,7 @@ import uvloop
 
 from bench.clearing import FullNodes, event_call
 from bench.devices import CLAIMS as DEVICE_CLAIMS, Shelf, claim_name, first_request, write_claim
+from bench.groups import GroupConditions
 from bench.objects import SCHEDULER_NAME
 from bench.storage import CLAIMS, SELECTED_NODE, VOLUMES, claim_names
 from bench.workload import MEASURED
@@ -76,12 +77,14 @@ async def _run(kubeconfig: Path, events: bool, in_flight: int) -> None:
         full = await FullNodes.read(api, pods)
         claims = {each["metadata"]["name"]: each for each in await api.list_items(DEVICE_CLAIMS)}
         shelf = Shelf(await api.list_items(f"{RESOURCE}/resourceslices") if claims else ())
+        groups = GroupConditions()
 
         def calls(pod: Json, node: str) -> Iterator[Call]:
             return chain(
                 _claim_calls(pod, node, volumes),
                 () if full is None else full.calls(pod, node, events=events),
                 _calls(pod["metadata"]["name"], node, events),
+                groups.calls(pod),
             )
 
         async def bind(pods: Iterator[Json]) -> None:

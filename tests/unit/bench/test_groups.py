@@ -5,6 +5,7 @@ import pytest
 
 from bench import groups, objects
 from bench.workload import GroupTemplate, Workload, load_workloads
+from e2e.support.objects import Json
 
 GROUPED = [workload for workload in load_workloads().values() if workload.groups is not None]
 with_groups = pytest.mark.parametrize("workload", GROUPED, ids=[each.name for each in GROUPED])
@@ -64,4 +65,17 @@ def test_a_group_that_is_bound_in_part_is_a_violation() -> None:
     assert list(groups.violations_of(template, bad, labels)) == [
         "1 of 2 members of half are bound",
         "apart is in 2 domains of rack",
+    ]
+
+
+def test_the_wall_writes_the_condition_of_each_group_once() -> None:
+    """As a scheduler does; pods without a group have none."""
+    conditions = groups.GroupConditions()
+    pods: list[Json] = [{"spec": {"schedulingGroup": {"podGroupName": name}}} for name in "aab"]
+
+    calls = [call for pod in [*pods, {"spec": {}}] for call in conditions.calls(pod)]
+
+    assert [call.path.split("/")[-3:] for call in calls] == [
+        ["podgroups", "a", "status"],
+        ["podgroups", "b", "status"],
     ]
