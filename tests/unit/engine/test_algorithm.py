@@ -3,6 +3,7 @@
 from collections import Counter
 from random import Random
 
+import numpy as np
 import pytest
 
 from scheduler.kernel.engine.algorithm import (
@@ -59,6 +60,20 @@ def test_equally_good_nodes_are_equally_likely(reads: Reads) -> None:
     assert chosen(framework, snapshot, times=50, seed=4) == chosen(
         framework, snapshot, times=50, seed=4
     )
+
+
+def test_equally_good_placements_are_equally_likely() -> None:
+    """One that is better than all others is no matter of chance: what follows does not change."""
+    random = Random(0)
+    algorithm, pair = SchedulingAlgorithm(random), np.array([3, 7])
+
+    counts = Counter(algorithm.pick_placement(pair) for _ in range(1000))
+    before = random.getstate()
+
+    assert sorted(counts) == [3, 7]
+    assert min(counts.values()) > 400
+    assert algorithm.pick_placement(pair[:1]) == 3
+    assert random.getstate() == before
 
 
 def test_a_nominated_node_that_fits_wins_without_scores() -> None:

@@ -38,6 +38,7 @@ from scheduler.kernel.framework.interface import (
 )
 from scheduler.kernel.framework.status import Status
 from scheduler.kernel.snapshot import Snapshot
+from tests.support.builders import make_pod_info
 from tests.unit.engine.driven import (
     DrivenEngine,
     Holds,
@@ -408,6 +409,18 @@ def test_releasing_nobody() -> None:
     assert not held.allow("default/nobody", "Holds")
     assert not held.reject("default/nobody", "Holds", "no")
     assert driven.tick() == []
+
+
+def test_before_the_first_event_the_driver_is_told_too() -> None:
+    """A plugin that is built may begin to work at once."""
+    driven = DrivenEngine(nodes=())
+    events: list[Event] = []
+    driven.engine.from_outside = events.append
+    pod = make_pod_info("p")
+
+    Handle(driven.services).activate([pod])
+
+    assert events == [Activate((pod.uid,))]
 
 
 def test_outside_of_an_event_the_driver_is_told() -> None:

@@ -434,12 +434,17 @@ def test_nothing_is_kept_by_a_configuration_without_the_plugin() -> None:
     cluster = waiting_gang(900, 900, 900)
     small = cluster.run(None)
     cluster.pass_seconds(2)
+    keeper = cluster.engine.scheduler.room_keeper
+    before = keeper.rooms()
     cluster.engine._rules_of = lambda _: EngineProfiles(cluster.built(PLAIN))
     cluster.handle(Configure({}))
     cluster.pass_seconds(12)
 
     assert cluster.nominated == set()
     assert cluster.is_running(small)
+    assert [*before] == [DEFAULT_PROFILE]
+    assert before[DEFAULT_PROFILE] is not None
+    assert keeper.rooms() == {}
 
 
 class ExtendedCluster(TimedCluster):

@@ -24,6 +24,7 @@ from scheduler.kernel.engine.instructions import (
 from scheduler.kernel.engine.pod_group_placements import PodGroupPlacements
 from scheduler.kernel.extender import Filtered
 from scheduler.kernel.groups import GroupMembers
+from scheduler.kernel.plugins.topology_aware import TopologyPlacementGenerator
 from scheduler.tools.offline.cluster import Profiles
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.engine.extenders import FILTERS
@@ -221,6 +222,26 @@ def test_members_that_run_in_two_racks_are_an_error() -> None:
     assert reason == "SchedulerError"
     why = "cannot determine domain for already scheduled pods: more than 1 domain found"
     assert message.startswith(why)
+
+
+def test_a_plugin_that_fails_fails_the_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All members are told the same; others are decided."""
+
+    def fails(*_: object) -> None:
+        raise ValueError("boom")
+
+    monkeypatch.setattr(TopologyPlacementGenerator, "generate_placements", fails)
+    racks = Racks("a")
+    racks.gang("g", 2)
+    racks.pod("single")
+    racks.run()
+
+    plugin = "TopologyPlacementGenerator"
+    message = f'running PlacementGenerate plugin "{plugin}": ValueError: boom'
+    assert racks.condition() == ("SchedulerError", message)
+    assert racks.messages() == {message}
+    assert racks.bound("g") == 0
+    assert [each.name for each in racks.told if isinstance(each, Bind)] == ["single"]
 
 
 def test_no_node_has_the_label() -> None:

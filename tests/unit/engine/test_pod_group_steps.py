@@ -149,6 +149,13 @@ def test_members_have_their_places_until_the_last_is_decided() -> None:
     assert driven.conditions() == [("True", "Scheduled", "")]
 
 
+def test_each_step_says_which_group_it_is_about() -> None:
+    """If it takes long, that pod goes last, and its group with it."""
+    driven = under_way()
+
+    assert driven.engine.scheduler.decided == member(0).uid
+
+
 def test_no_other_pod_is_decided_between() -> None:
     """It was there before the last members had their places, and finds none left."""
     driven = under_way(room=3, members=3, steps=1)

@@ -474,6 +474,18 @@ def test_every_verdict_asks_beyond_the_first_rejection() -> None:
     }
 
 
+def test_every_verdict_of_a_filter_is_of_the_node_with_nominated_pods() -> None:
+    """Also where a later filter rejects the node without them, so that none tried it with them."""
+    framework = make_framework(PodLimit(1), ColumnFilter("F", {"a": 1}))
+    snapshot, nominated = make_snapshot("a", "b"), nominated_pods(a="n")
+    found = framework.filtering.find_nodes_that_fit(POD, snapshot, nominated)
+
+    every = framework.filtering.every_verdict(found, POD, snapshot, nominated)
+
+    row = snapshot.table.row_of["a"]
+    assert [each.status(row).reasons for each in every] == [("full",), ("F says no",)]
+
+
 # --- failures -------------------------------------------------------------------------------------
 
 

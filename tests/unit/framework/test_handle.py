@@ -231,6 +231,23 @@ def test_a_state_that_fails_is_named_and_counted() -> None:
     assert framework.calls.metrics.plugin_errors["Counting", "SharedState"].value == 1
 
 
+def test_a_state_that_cannot_be_forked_is_named_and_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A fork without it would answer questions wrongly."""
+    builder, framework = build(Counting)
+
+    def fails(_: Places) -> Places:
+        raise ValueError("boom")
+
+    monkeypatch.setattr(Places, "fork", fails)
+
+    for fork in (builder.states.fork, lambda: builder.states.with_own(Places)):
+        with pytest.raises(PluginError, match='SharedState plugin "Counting": ValueError: boom'):
+            fork()
+    assert framework.calls.metrics.plugin_errors["Counting", "SharedState"].value == 2
+
+
 def test_forked_workloads_are_independent() -> None:
     """A Service that comes to the one does not select pods for the other."""
     workloads = Workloads()

@@ -43,6 +43,18 @@ def test_removed_entries_do_not_pile_up() -> None:
     assert (len(heap), len(heap._heap) <= 66) == (1, True)
 
 
+def test_entries_with_former_keys_do_not_pile_up() -> None:
+    """A heap in which keys change without a pop stays small."""
+    heap = PodHeap()
+    heap.push("p0", PODS["p0"], 0)
+    heap.push("p1", PODS["p1"], 1)
+
+    for round_ in range(1000):
+        heap.rekey("p1", round_ + 2)
+
+    assert (len(heap), len(heap._heap) <= 66) == (2, True)
+
+
 @given(
     st.lists(
         st.tuples(

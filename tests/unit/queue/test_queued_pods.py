@@ -39,9 +39,9 @@ def test_counts_tell_where_pods_are() -> None:
 
 
 def test_the_dump_tells_each_pods_story() -> None:
-    """Where a pod is, why, and how long it must wait, in plain values."""
+    """Where a pod is, why, and how long it must wait to the millisecond, in plain values."""
     under_test = full_queue()
-    under_test.clock.advance(0.5)
+    under_test.clock.advance(0.50049)
 
     rows = json.loads(json.dumps(under_test.queue.dump()))
 

@@ -30,8 +30,8 @@ from scheduler.kernel.snapshot.pod_kinds import OtherPods
 Indices: TypeAlias = NDArray[np.intp]
 PodsOf: TypeAlias = Callable[[], Sequence[PodInfo]]
 
-_Move: TypeAlias = tuple[PodInfo, int]
-"""A pod, and 1 when it comes, -1 when it goes."""
+_Move: TypeAlias = tuple[PodInfo, bool]
+"""A pod, and whether it comes; else it goes."""
 
 _READS_PODS: Final = Reads.PODS | Reads.CLUSTER
 _NO_FILTER: Final = -1
@@ -51,11 +51,11 @@ class _Moves:
     def __init__(self, rows: int) -> None:
         self.by_row: list[dict[str, _Move]] = [{} for _ in range(rows)]
 
-    def note(self, at: Indices, pods: Sequence[PodInfo], sign: int) -> None:
+    def note(self, at: Indices, pods: Sequence[PodInfo], *, comes: bool) -> None:
         """A pod that comes back after it went has not moved."""
         for row, pod in zip(at.tolist(), pods, strict=True):
             if self.by_row[row].pop(pod.uid, None) is None:
-                self.by_row[row][pod.uid] = (pod, sign)
+                self.by_row[row][pod.uid] = (pod, comes)
 
 
 class ChangedRows:
@@ -130,7 +130,7 @@ class ChangedRows:
         """
         self._change(self._changes, at, kinds, -1)
         if self._moves is not None:
-            self._moves.note(at, pods(), -1)
+            self._moves.note(at, pods(), comes=False)
 
     def try_back(self, at: Rows, kinds: Indices, pods: PodsOf) -> NDArray[np.bool_]:
         """Let pods come back to rows on which the pod fits, one to each, where it still does then.
@@ -163,7 +163,7 @@ class ChangedRows:
         self._change(self._nominated, at, kinds, 1)
         self._has_nominated[at] = True
         if self._nominations is not None:
-            self._nominations.note(at, pods(), 1)
+            self._nominations.note(at, pods(), comes=True)
 
     def judge(self, at: Indices | None = None) -> Verdicts:
         """The first rejection of each of some rows as they are now; of all when None.
@@ -191,10 +191,10 @@ class ChangedRows:
         before = self._changes[:, at]
         self._changes[:, at] += more
         if self._moves is not None:
-            self._moves.note(at, pods, 1)
+            self._moves.note(at, pods, comes=True)
         misses: NDArray[np.bool_] = self.judge(at).first != FEASIBLE
         if self._moves is not None:
-            self._moves.note(at[misses], [*compress(pods, misses.tolist())], -1)
+            self._moves.note(at[misses], [*compress(pods, misses.tolist())], comes=False)
         self._changes[:, at] = before
         return misses
 
@@ -309,14 +309,14 @@ class ChangedRows:
         state = attempt.state.clone()
         if active.follow is not None:
             add_pod, remove_pod = active.follow
-            for pod, sign in moves:
-                follow, row = add_pod if sign > 0 else remove_pod, self._snapshot.table.row_of
+            for pod, comes in moves:
+                follow, row = add_pod if comes else remove_pod, self._snapshot.table.row_of
                 follow(state, attempt.pod, self._snapshot, pod, row[pod.node_name])
         judge((active,), state, attempt.pod, self._fork(moves), single)
 
     def _fork(self, moves: Sequence[_Move]) -> Snapshot:
         return self._snapshot.fork(
-            [pod for pod, sign in moves if sign > 0], [pod for pod, sign in moves if sign < 0]
+            [pod for pod, comes in moves if comes], [pod for pod, comes in moves if not comes]
         )
 
     def _moved(self, place: int, *, nominated: bool) -> list[_Move]:
