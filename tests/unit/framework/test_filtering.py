@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typing_extensions import override
 
-from scheduler.kernel.framework.interface import Plugin, Reads, Reason
+from scheduler.kernel.framework.interface import Bits, Plugin, Reads, Reason
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.changed_rows import ChangedRows
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
@@ -474,16 +475,34 @@ def test_every_verdict_asks_beyond_the_first_rejection() -> None:
     }
 
 
-def test_every_verdict_of_a_filter_is_of_the_node_with_nominated_pods() -> None:
-    """Also where a later filter rejects the node without them, so that none tried it with them."""
-    framework = make_framework(PodLimit(1), ColumnFilter("F", {"a": 1}))
-    snapshot, nominated = make_snapshot("a", "b"), nominated_pods(a="n")
+class Company(PodLimit):
+    """Rejects empty nodes."""
+
+    NAME = "Company"
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+    @override
+    def filter(self, *asked: Any) -> Bits | None:
+        full = super().filter(*asked)
+        return None if full is None else 1 - full
+
+    @override
+    def reasons(self, *_: Any) -> list[Reason]:
+        return [Reason("empty")]
+
+
+def test_every_verdict_asks_about_nodes_with_and_without_nominated_pods() -> None:
+    """A filter that rejects a node without them may be hidden by one that does with them."""
+    framework = make_framework(Company(), PodLimit(1))
+    snapshot, nominated = make_snapshot("a"), nominated_pods(a="n")
     found = framework.filtering.find_nodes_that_fit(POD, snapshot, nominated)
 
     every = framework.filtering.every_verdict(found, POD, snapshot, nominated)
 
-    row = snapshot.table.row_of["a"]
-    assert [each.status(row).reasons for each in every] == [("full",), ("F says no",)]
+    assert [each.status(0).reasons for each in every] == [("empty",), ("full",)]
+    assert found.diagnosis(snapshot).status_of("a").reasons == ("full",)
 
 
 # --- failures -------------------------------------------------------------------------------------

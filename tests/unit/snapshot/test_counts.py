@@ -289,11 +289,13 @@ def test_a_pod_that_leaves_takes_its_terms_along() -> None:
         ]
     )
     before = snapshot.terms_about(TermKind.PREFERRED, probe)
+    had_terms = snapshot.has_terms
 
     snapshot.update([PodRemoved(speaker)])
 
-    assert len(before) == 1
+    assert (len(before), had_terms) == (1, True)
     assert snapshot.terms_about(TermKind.PREFERRED, probe) == []
+    assert not snapshot.has_terms
 
 
 def test_a_pod_larger_than_any_node_leaves_no_trace() -> None:

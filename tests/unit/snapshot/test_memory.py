@@ -14,6 +14,7 @@ from scheduler.kernel.snapshot import (
     selector_counts,
 )
 from scheduler.kernel.snapshot.label_columns import LabelColumns
+from scheduler.kernel.snapshot.pod_kinds import PodKinds
 from scheduler.kernel.snapshot.pod_selectors import PodSelector
 from tests.support.builders import make_node, make_node_info, make_pod_info, make_snapshot
 
@@ -55,6 +56,8 @@ def test_a_label_goes_with_the_last_node_that_has_it() -> None:
     assert "a" not in labels
     assert labels.column("a", 64).ids(2).tolist() == [0, 0]
     assert labels.key_epoch == epoch + 2
+    labels.set_row(1, {"a": "3"}, 64)
+    assert labels.column("a", 64).values.values == [None, "3"]
 
 
 def test_a_resource_that_no_node_offers_takes_no_column() -> None:
@@ -93,6 +96,7 @@ def test_columns_of_resources_that_nobody_offers_any_more_go() -> None:
         set_node(snapshot, "n", allocatable={f"a.b/r{i}": 1})
 
     assert len(snapshot.table.resources) < 30
+    assert snapshot.table.resources.get("a.b/r0") is None
     assert len(snapshot.table.sums._requested.floats) < 40
     assert snapshot.table.sums.of_row(0) == before
     set_node(snapshot, "n", allocatable={"a.b/r3": 1})
@@ -121,6 +125,24 @@ def test_taints_and_features_that_no_node_has_any_more_go() -> None:
     assert told == [(Taint("k", "999", "NoSchedule"),), (Taint("k", "v", "NoSchedule"),)]
     snapshot.update([NodeRemoved("n"), NodeRemoved("m")])
     assert table.taint_set.tolist() == [0, 0]
+
+
+def test_kinds_without_pods_are_numbered_anew() -> None:
+    """Once most have no pods any more. What was worked out by number is void then."""
+    kinds, stays = PodKinds(), make_pod_info("stays")
+    goes = [make_pod_info("goes", labels={"number": str(i)}) for i in range(2000)]
+    last = [kinds.number_of(pod) for pod in (*goes, stays)][-1]
+    column = kinds.column("key", lambda kind: float(len(kind.labels)))
+
+    kinds.trim()
+    before = kinds.epoch, kinds.number_of(stays)
+    goes.clear()
+    kinds.trim()
+
+    assert column.tolist() == [1.0] * 2000 + [0.0]
+    assert (before, last) == ((0, 2000), 2000)
+    assert (kinds.epoch, kinds.number_of(stays)) == (1, 0)
+    assert kinds.column("key", lambda _: 7.0).tolist() == [7.0]
 
 
 def test_verdicts_about_labels_are_bounded() -> None:
