@@ -162,7 +162,7 @@ class PreemptionExecutor:
         if run is None:
             return
         self._evictions().end(preemptor)
-        for pod in run.preemptor.pods:
+        for pod in self._held_back(run.preemptor):
             self._core.queue.open_gate(pod)
         for victim in (*run.first, run.last.uid):
             # Once the last victim was seen leaving, only later preemptors are here.
@@ -172,6 +172,14 @@ class PreemptionExecutor:
             waiting.remove(preemptor)
             if not waiting:
                 del self._wanted[victim]
+
+    def _held_back(self, preemptor: Preemptor) -> Iterable[str]:
+        """The pods that wait for the room; members of a group that came later are among them."""
+        groups, (namespace, _, name) = self._core.groups, preemptor.key.partition("/")
+        known = None if groups is None else groups.of(namespace, name)
+        if known is None or known.group is None or known.group.uid != preemptor.uid:
+            return preemptor.pods
+        return dict.fromkeys((*preemptor.pods, *known.waiting))
 
     def _member_leaves(self, uid: str) -> None:
         """A pod needs no room any more; nor does its group if it was the last that waited."""

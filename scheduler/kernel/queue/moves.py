@@ -12,7 +12,7 @@ Where a pod can be, and how it moves:
     in flight       back-off        add_unschedulable_if_not_present: error, or woken meanwhile
     in flight       active          add_unschedulable_if_not_present: a Pending plugin says Queue
     unschedulable   back-off        event, update, flush_unschedulable_leftover, try_again
-    unschedulable   active          the same when back-off is over; activate
+    unschedulable   active          the same when back-off is over; activate, open_gate
     back-off        active          flush_backoff_completed, activate
     any but flight  (unknown)       delete
     any but flight  readmission     configure
@@ -27,7 +27,11 @@ from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from scheduler.clock import MonotonicClock
-from scheduler.kernel.framework.events import BACKOFF_COMPLETE, POP_FROM_BACKOFF_Q
+from scheduler.kernel.framework.events import (
+    BACKOFF_COMPLETE,
+    FORCE_ACTIVATE,
+    POP_FROM_BACKOFF_Q,
+)
 from scheduler.kernel.framework.status import Code
 from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.queue.active import ActiveQueue
@@ -120,12 +124,17 @@ class Moves:
         self._metrics.queue_incoming_pods[ACTIVE, label].inc()
 
     def open_gate(self, uid: str) -> None:
-        """Ask again whether a gated pod is held, and leave it where it is."""
+        """Ask again whether a gated pod is held; one that is not stays if it was rejected before.
+
+        Nothing else would wake a pod that was gated before its first attempt.
+        """
         queued = self._unschedulable.get(uid)
         if queued is not None and queued.is_gated:
             self._unschedulable.remove(uid)
-            self._admit(queued)
-            self._unschedulable.add(uid, queued)
+            if self._admit(queued) and not queued.attempts:
+                self.activate(uid, queued, FORCE_ACTIVATE.label)
+            else:
+                self._unschedulable.add(uid, queued)
 
     def sort_anew(self, queued: QueuedPodInfo) -> None:
         """Take over that a pod, which may be active or in back-off, has another importance."""

@@ -169,6 +169,8 @@ class SchedulingQueue(QueuedPods):
     def open_gate(self, uid: str) -> None:
         """Ask again whether a gated pod is held; if not, it waits for what rejected it before.
 
+        One that was never tried has its turn.
+
         For gates that know when they open: no event need be looked at for the pods they hold.
         """
         self._settle(uid)

@@ -82,6 +82,24 @@ def test_the_group_is_bound_once_its_victims_are_gone() -> None:
     assert driven.conditions()[-1][0] == "True"
 
 
+def test_a_member_that_comes_while_victims_leave_is_held_no_longer_than_they_do() -> None:
+    """The members that they leave for are gone by then; no event tells of the end."""
+    driven = Preempting(1)
+    victim = driven.runs("v")
+    driven.group(least=1, priority=10)
+    [first] = driven.members(1)
+    driven.run()
+    late = driven.add("late", group="g")
+    assert driven.held(late) == HELD
+
+    driven.gone(first)
+    driven.handle(Evicted(victim.uid))
+    driven.leaves(victim)
+    driven.run()
+
+    assert driven.bound() == ["late"]
+
+
 def test_an_eviction_that_no_watch_shows_is_asked_for_again() -> None:
     """The API server has said yes, and the victim never leaves: the group is not held for ever."""
     driven = Preempting(1)
