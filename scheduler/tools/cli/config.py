@@ -52,8 +52,8 @@ def config(
     printed. Defaults are filled in; kube-scheduler 1.36 can be started with the output.
 
     Every mistake is listed with its line and path, and the exit status is 2. A feature that this
-    version lacks is a mistake as well, unless --allow-unsupported is given. A field without an
-    effect is named on standard error.
+    version lacks is a mistake as well, unless --allow-unsupported is given. So is a plugin of your
+    own that cannot be built. A field without an effect is named on standard error.
     """
     try:
         plugins = out_of_tree_plugins()
@@ -89,6 +89,11 @@ def _print(
         source=_called(file),
         allow_unsupported=allow_unsupported,
     )
+    if own_plugins(plugins):
+        from scheduler.tools.offline.cluster import Profiles  # noqa: PLC0415 - half a second that other configurations need not wait for
+
+        # A plugin of the user may refuse to be built; the daemon would not start.
+        Profiles(effective, plugins)
     for notice in notices:
         print_note(notice)
     click.echo(to_yaml(effective), nl=False)

@@ -98,7 +98,9 @@ def _time_of_day(moment: str) -> float | None:
     try:
         at = datetime.fromisoformat(moment)
     except ValueError as problem:
-        raise InputError(f"--at {moment}: expected seconds or a time of day") from problem
+        raise InputError(
+            f"--at {moment}: expected seconds, or a time of day such as 2026-01-31T12:00:00Z"
+        ) from problem
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
 

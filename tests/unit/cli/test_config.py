@@ -19,11 +19,19 @@ profiles:
 """
 
 
+class Broken(NodeFilter):
+    """A plugin whose constructor fails."""
+
+    def __init__(self, *_: object) -> None:
+        raise ValueError("no racks")
+
+
 @pytest.fixture(autouse=True)
 def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """One plugin that kube-scheduler does not know."""
     monkeypatch.setattr(
-        "scheduler.tools.cli.config.out_of_tree_plugins", lambda: {"Mine": NodeFilter}
+        "scheduler.tools.cli.config.out_of_tree_plugins",
+        lambda: {"Mine": NodeFilter, "Broken": Broken},
     )
 
 
@@ -41,6 +49,19 @@ def test_prints_the_effective_configuration(tmp_path: Path) -> None:
 
     assert (result.exit_code, result.stderr) == (0, "")
     assert load(result.stdout, out_of_tree=mine) == load(FILE, out_of_tree=mine)
+
+
+def test_a_plugin_that_cannot_be_built_is_told(tmp_path: Path) -> None:
+    """The daemon would not start with it."""
+    path = tmp_path / "c.yaml"
+    path.write_text(FILE.replace("Mine", "Broken"))
+
+    result = _run(str(path))
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        'stowage config: profile "a": plugin "Broken" cannot be built: ValueError: no racks\n'
+    )
 
 
 def test_reads_standard_input() -> None:
