@@ -35,8 +35,10 @@ def placement_scores(
     if not names:
         return np.zeros(len(candidates.placements.numbers))
     offered = columns.allocatable(table, rows)
-    # Nodes that offer nothing of a resource do not count, whatever runs there.
-    taken = np.where(offered > 0, columns.non_zero_requested(table, rows), 0.0)
+    taken, counts_there = columns.non_zero_requested(table, rows), offered > 0
+    if not counts_there.all():
+        # Nodes that offer nothing of a resource do not count, whatever runs there.
+        taken = np.where(counts_there, taken, 0.0)
     allocatable = _whole(candidates.placements.sums(offered))
     each = [
         [kind.shape.scoring_requests.get(name, 0) for kind in candidates.kinds] for name in names

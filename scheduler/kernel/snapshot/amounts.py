@@ -77,15 +77,17 @@ class Amounts:
 
         Args:
             rows: which, in order; one may come again.
-            amounts: by line.
+            amounts: by line; empty for nothing.
             times: by place in `rows`, how often that is added.
         """
-        if self.oversized or max(amounts) >= _EXACT_BELOW:
+        most = max(amounts, default=0)
+        if self.oversized or most >= _EXACT_BELOW:
             return None
         copy = object.__new__(Amounts)
-        copy.floats = self.floats.take(rows, axis=1)
+        copy.floats, copy.oversized = self.floats.take(rows, axis=1), {}
+        if not most:
+            return copy
         copy.floats[: len(amounts)] += np.multiply.outer(amounts, times)
-        copy.oversized = {}
         return copy if copy.floats.max() < _EXACT_BELOW else None
 
     def content(self, row: int, more: NDArray[np.float64] | None = None) -> bytes:

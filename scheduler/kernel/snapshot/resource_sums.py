@@ -217,9 +217,8 @@ class ResourceSums:
         self, rows: NDArray[np.intp], shape: PodShape, times: Floats
     ) -> "ResourceSums | None":
         """Some rows as they would be with more pods of a shape; see `NodeTable.picked`."""
-        offered = [0] * len(self.resources.values)
         occupied = [shape.occupied.get(name, 0) for name in self.resources.values]
-        allocatable = self._allocatable.picked(rows, offered, times)
+        allocatable = self._allocatable.picked(rows, (), times)
         requested = self._requested.picked(rows, occupied, times)
         non_zero = self._non_zero.picked(rows, shape.non_zero_occupied, times)
         if allocatable is None or requested is None or non_zero is None:

@@ -200,7 +200,12 @@ class ProfilePlugins:
         ] = at("placementGenerate", lambda p: p.generate_placements, answers.placements)
         self.placement_score: list[
             BoundPlugin[Callable[[Sequence[PodInfo], FeasiblePlacements, Snapshot], Scores]]
-        ] = at("placementScore", lambda p: p.score_placements, answers.placement_scores)
+        ] = at(
+            "placementScore",
+            lambda p: p.score_placements,
+            answers.placement_scores,
+            gives_column=True,
+        )
         self.placement_weights = [weight or 1 for _, weight in enabled.get("placementScore", ())]
         self.signs = self._signs()
         self.signs_under = [
@@ -275,6 +280,7 @@ class ProfilePlugins:
         *,
         label: str = "",
         bind: Callable[..., Any] | None = None,
+        gives_column: bool = False,
     ) -> list[Any]:
         """The plugins of an extension point.
 
@@ -284,19 +290,19 @@ class ProfilePlugins:
             check: of its answers, or the codes that a status may have.
             label: the name of the point in messages and metrics, where it is another one.
             bind: binds a method.
+            gives_column: whether answers are columns, which trusted plugins need no check of.
         """
         label, bind = label or point[0].upper() + point[1:], bind or self.calls.bound
+
+        def check_of(plugin: Any) -> Check[Any] | None:
+            if gives_column and plugin.NAME in self._trusted:
+                return None
+            return answers.status_of(check, plugin.NAME) if isinstance(check, frozenset) else check
+
         return [
             BoundPlugin(
                 plugin.NAME,
-                bind(
-                    plugin,
-                    label,
-                    method(plugin),
-                    answers.status_of(check, plugin.NAME)
-                    if isinstance(check, frozenset)
-                    else check,
-                ),
+                bind(plugin, label, method(plugin), check_of(plugin)),
                 needs_of(plugin),
                 is_row_local(plugin),
                 self._skips_all(plugin, label),
