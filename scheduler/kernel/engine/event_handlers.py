@@ -165,7 +165,7 @@ class PodEventHandlers:
             waiting = core.queue.get(pod.uid)
             core.cache.add_pod(pod)
             if waiting is not None:
-                self._preemption_executor.drop(pod.uid)
+                self._preemption_executor.needs_no_room(pod.uid)
                 self._timed(UNSCHEDULED_POD_DELETE, core.queue.delete, waiting)
         core.states.object_set(POD_KIND, pod)
         self._withdraw(nominated)

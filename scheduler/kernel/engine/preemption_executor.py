@@ -130,9 +130,16 @@ class PreemptionExecutor:
         """A pod is gone or being deleted, whatever deleted it."""
         if uid in self._asked or self._accepted.pop(uid, None) is not None:
             self._leaving.add(uid)
-        self.drop(uid)
-        self._member_leaves(uid)
+        self.needs_no_room(uid)
         self._settle(uid)
+
+    def needs_no_room(self, uid: str) -> None:
+        """A pod waits for no room any more; nor does its group if it was the last that waited."""
+        self.drop(uid)
+        for run in [run for run in self._runs.values() if uid in run.preemptor.pods]:
+            others = (pod for pod in run.preemptor.pods if pod != uid)
+            if all(self._core.queue.get(pod) is None for pod in others):
+                self.drop(run.preemptor.uid)
 
     def stays(self, uid: str) -> None:
         """A pod is not being deleted; one that was has been restored, and can be evicted again."""
@@ -180,13 +187,6 @@ class PreemptionExecutor:
         if known is None or known.group is None or known.group.uid != preemptor.uid:
             return preemptor.pods
         return dict.fromkeys((*preemptor.pods, *known.waiting))
-
-    def _member_leaves(self, uid: str) -> None:
-        """A pod needs no room any more; nor does its group if it was the last that waited."""
-        for run in [run for run in self._runs.values() if uid in run.preemptor.pods]:
-            others = (pod for pod in run.preemptor.pods if pod != uid)
-            if all(self._core.queue.get(pod) is None for pod in others):
-                self.drop(run.preemptor.uid)
 
     def drop_all(self) -> None:
         """Let all preemptors go: the plugins of a new configuration may not hold them back."""

@@ -100,6 +100,23 @@ def test_a_member_that_comes_while_victims_leave_is_held_no_longer_than_they_do(
     assert driven.bound() == ["late"]
 
 
+def test_no_more_victims_leave_for_a_group_that_another_scheduler_has_bound() -> None:
+    """As for a pod that needs no room any more; a gang that needs it for others goes on."""
+    driven = Preempting(2)
+    victims = {name: driven.runs(name, priority=i) for i, name in enumerate(("v", "w"))}
+    driven.group(least=2, priority=10)
+    pods = driven.members(2)
+    driven.run()
+    [name] = driven.evicted()
+
+    for pod in pods:
+        driven.set(pod.on_node("elsewhere"))
+    driven.handle(Evicted(name))
+    driven.leaves(victims[name])
+
+    assert driven.evicted() == [name]
+
+
 def test_an_eviction_that_no_watch_shows_is_asked_for_again() -> None:
     """The API server has said yes, and the victim never leaves: the group is not held for ever."""
     driven = Preempting(1)
