@@ -84,7 +84,8 @@ def shadow(  # noqa: PLR0913 - one argument per option
       stowage shadow
       stowage shadow --config kube-scheduler.yaml -o json --every 600
 
-    The exit status is 2 when the cluster or the configuration cannot be used.
+    The exit status is 2 when the kubeconfig or the configuration cannot be used. A server that does
+    not answer is asked again, with a line in the log.
     """  # noqa: D301 - \b is click's mark for lines to keep
     clock = SystemClock()
     logs.configure(clock, 0)

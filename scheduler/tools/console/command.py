@@ -14,7 +14,7 @@ from scheduler.errors import SchedulerError
 from scheduler.observability import logs
 from scheduler.tools.cli.inputs import read_profiles, refuse
 from scheduler.tools.cli.instances import profiles_at_work
-from scheduler.tools.cli.live import ClusterAddress
+from scheduler.tools.cli.live import ClusterAddress, check_lists
 from scheduler.tools.cli.recordings import seconds_at
 from scheduler.tools.cli.sources import InputSource, recorded_options, source_options
 from scheduler.tools.cli.watching import watching
@@ -66,7 +66,8 @@ def console(*, source: InputSource, address: str, port: int, hosts: tuple[str, .
       kubectl -n stowage port-forward deploy/stowage 10259 &
       stowage console --daemon https://localhost:10259 --insecure-skip-tls-verify
 
-    Events of a pod show where they may be listed.
+    Events of a pod show where they may be listed. The exit status is 2 when the cluster, files, the
+    recording or the configuration cannot be used.
     """  # noqa: D301 - \b is click's mark for lines to keep
     clock = SystemClock()
     logs.configure(clock, 0)
@@ -120,6 +121,7 @@ async def _console(
 
 
 def _profiles(source: InputSource, place: ClusterAddress) -> tuple[Profiles, tuple[str, ...]]:
+    check_lists(place)
     if source.config_file is not None:
         return read_profiles(source.config_file, feature_gates=source.feature_gates)
     return profiles_at_work(place, source.feature_gates, tries_all_nodes=False)
@@ -132,6 +134,7 @@ def _still(source: InputSource, clock: Clock) -> tuple[Scene, tuple[str, ...]]:
         objects, profiles, notices = source.read()
         title = ", ".join(source.files)
         return FileScene(objects, profiles, title, clock), (*objects.warnings, *notices)
+    recorded.check()
     if source.files:
         _refuse_both()
     with recorded.opened(source.kubeconfig, source.context) as recording:

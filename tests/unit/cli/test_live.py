@@ -6,9 +6,18 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from click.testing import CliRunner
 
 from scheduler.daemon.client.direct import MAX_ANSWER_BYTES
-from scheduler.tools.cli.live import ClusterAddress, DaemonAddress, LiveError, read_daemon
+from scheduler.observability import logs
+from scheduler.tools.cli.live import (
+    ClusterAddress,
+    DaemonAddress,
+    LiveError,
+    check_lists,
+    read_daemon,
+)
+from scheduler.tools.console.command import console
 
 KUBECONFIG = """
 apiVersion: v1
@@ -32,6 +41,52 @@ class _Full(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Nobody reads it."""
+
+
+class _Forbidding(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        body = b'{"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no rights"}'
+        self.send_response(403)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Nobody reads it."""
+
+
+def test_a_missing_right_is_told_before_a_cluster_is_watched(tmp_path: Path) -> None:
+    """One message with all kinds that may not be listed."""
+    kubeconfig = tmp_path / "config"
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Forbidding) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        kubeconfig.write_text(KUBECONFIG.replace("http://127.0.0.1:1", url))
+        with pytest.raises(LiveError) as caught:
+            check_lists(ClusterAddress(str(kubeconfig)))
+        server.shutdown()
+        thread.join()
+
+    assert str(caught.value) == (
+        f"{url} does not let you list pods, nodes, which decisions depend on: no rights"
+    )
+
+
+def test_the_console_ends_where_no_server_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its pages would wait for pods and nodes for ever."""
+    monkeypatch.setattr(logs, "configure", lambda *_: None)  # It is the whole process's.
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text(KUBECONFIG)
+
+    result = CliRunner().invoke(console, ["--kubeconfig", str(kubeconfig), "--port", "0"])
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("stowage console: http://127.0.0.1:1 cannot be reached: ")
+    assert result.stderr.count("\n") == 1
 
 
 @pytest.fixture
