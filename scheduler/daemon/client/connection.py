@@ -178,6 +178,8 @@ class _Beside(_MasterOverride):
         self, source: CredentialSource, server: str, ca: str | None, *, is_verified: bool
     ) -> None:
         super().__init__(source, server)
+        # What is wrong with its certificates is not the kubeconfig's.
+        self.description = server
         self._ca = ca
         self._is_verified = is_verified
 

@@ -24,7 +24,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from scheduler.clock import SystemClock
-from scheduler.daemon.client.connection import Access, Connection, load_connection
+from scheduler.daemon.client.connection import (
+    Access,
+    Connection,
+    load_connection,
+    load_connection_to,
+)
 from scheduler.daemon.client.credentials import Credentials, InClusterSource
 from scheduler.daemon.client.errors import (
     ConnectionConfigError,
@@ -444,6 +449,18 @@ def test_certificates_that_are_none(tmp_path: Path) -> None:
     ):
         with pytest.raises(ConnectionConfigError, match=expected):
             load_tls(files)
+
+
+def test_an_authority_of_another_server_is_not_the_kubeconfigs(tmp_path: Path) -> None:
+    """The message names the server that the file was given for."""
+    ca, path = str(tmp_path / "none"), kubeconfig(tmp_path, {"token": "t"})
+
+    with pytest.raises(ConnectionConfigError) as raised:
+        uvloop.run(load_connection_to("https://d:1", kubeconfig=path, ca=ca, environ={}))
+
+    assert str(raised.value) == (
+        f"https://d:1: cannot read certificate file {ca}: No such file or directory"
+    )
 
 
 @pytest.mark.parametrize("master", ["1.2.3.4:80", "ftp://x", "https://"])
