@@ -632,13 +632,6 @@ FAULTS: Final = (
         "tests/unit/framework/test_pod_classes.py::test_who_is_asked_about_pods_to_come",
     ),
     NamedFault(
-        "a node that has changed is taken to hold as many members as before",
-        "kernel/framework/runtime/pod_class",
-        "        self._room.column[view] = 0\n",
-        "",
-        "tests/unit/framework/test_pod_classes.py::test_room_is_looked_for_where_rows_have_changed",
-    ),
-    NamedFault(
         "nodes that sampling left out are asked about once an extender has refused the sample",
         "kernel/engine/algorithm",
         "            is_sample = len(rows) < len(found.feasible_rows())\n",

@@ -23,6 +23,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from scheduler.api.pod_shape import PodShape
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import Attempt
 from scheduler.kernel.engine.engine_state import EngineState
@@ -31,6 +32,7 @@ from scheduler.kernel.engine.group_trial import GroupTrial, GroupTrialResult
 from scheduler.kernel.framework.placements import FeasiblePlacements, Placements
 from scheduler.kernel.framework.runtime import Feasibility, Framework, PluginError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
+from scheduler.kernel.framework.runtime.pod_class import PodClass
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
 from scheduler.kernel.framework.status import Code, Status
 from scheduler.kernel.framework.steps import Steps
@@ -97,12 +99,17 @@ class _View(msgspec.Struct, frozen=True):
         if found.verdicts is None or found.looks_at_few or not self.framework.plugins.judges_alike:
             # The columns of the class are not filled, or a filter may see what they do not show.
             return np.full(len(placements.numbers), count), False
-        room = found.pod_class.room_for(self.snapshot, equal[0].shape, count)
-        is_exact = room is not None
-        if room is None:
-            fits = found.pod_class.first[: self.snapshot.table.size] == FEASIBLE
-            room = np.where(fits, float(count), 0.0)
-        fit = placements.sums(room[np.newaxis])[0]
+        takes_one = found.pod_class.first[: self.snapshot.table.size] == FEASIBLE
+        room = takes_one.astype(np.float64)[np.newaxis]
+        fit = placements.sums(room)[0]
+        # Where there is a row for each member, more room on any of them makes no difference.
+        is_open, is_exact = fit < count, True
+        if is_open.any():
+            rows = placements.among(np.flatnonzero(takes_one), is_open)
+            found_room = _room_for(found.pod_class, equal[0].shape, self.snapshot, rows, count)
+            is_exact = found_room is not None
+            room[0, rows] = count if found_room is None else found_room
+            fit = placements.sums(room)[0]
         return np.minimum(fit, count).astype(np.intp), is_exact
 
     def scores(
@@ -343,3 +350,37 @@ def _refused(status: Status) -> Failure:
         return Failure(status.message)
     plugins = frozenset({status.plugin} - {""})
     return Failure(status.message, is_rejection=True, unschedulable_plugins=plugins)
+
+
+def _room_for(
+    pod_class: PodClass, shape: PodShape, snapshot: Snapshot, rows: Rows, most: int
+) -> Rows | None:
+    """How many pods of a class some rows can take, as far as row-local filters say.
+
+    A row that is full of them stays full when more come. So the number is found by halving. Most
+    rows take as many as are asked for, so that is tried first.
+
+    Args:
+        pod_class: the class, as of the last `refresh`.
+        shape: of the pods.
+        snapshot: the cluster.
+        rows: which; each takes one.
+        most: more than so many are not counted on a row; 1 or more.
+
+    Returns:
+        By place in `rows`, the number; None where that cannot be foreseen.
+
+    Cost: one pass over the rows, and over those left for each time that `most` can be halved.
+    """
+    low, high = np.ones(len(rows), np.intp), np.full(len(rows), most, np.intp)
+    middle, is_open = high, np.flatnonzero(low < high)
+    while len(is_open):
+        more = (middle[is_open] - 1).astype(np.float64)
+        fits = pod_class.fits_with_more(snapshot, shape, rows[is_open], more)
+        if fits is None:
+            return None
+        low[is_open] = np.where(fits, middle[is_open], low[is_open])
+        high[is_open] = np.where(fits, high[is_open], middle[is_open] - 1)
+        is_open = np.flatnonzero(low < high)
+        middle = (low + high + 1) >> 1
+    return low

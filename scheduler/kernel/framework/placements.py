@@ -62,6 +62,14 @@ class Placements(msgspec.Struct, frozen=True, eq=False):
             found[line] = np.bincount(self.of_row, column, len(self.names))[self.numbers]
         return found
 
+    def among(self, rows: NDArray[np.intp], chosen: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """Those of some rows that belong to some placements, by their places in `numbers`."""
+        if self.of_row is None:
+            return rows
+        is_meant = np.zeros(len(self.names), np.bool_)
+        is_meant[self.numbers[chosen]] = True
+        return rows[is_meant[self.of_row[rows]]]
+
     def only(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> "Placements":
         """Some of the placements, by their places in `numbers`."""
         return Placements(self.numbers[chosen], self.of_row, self.names)

@@ -23,6 +23,7 @@ from scheduler.kernel.engine.instructions import (
 )
 from scheduler.kernel.engine.pod_group_placements import PodGroupPlacements
 from scheduler.kernel.extender import Filtered
+from scheduler.kernel.framework.runtime.pod_class import PodClass
 from scheduler.kernel.groups import GroupMembers
 from scheduler.kernel.plugins.topology_aware import TopologyPlacementGenerator
 from scheduler.tools.offline.cluster import Profiles
@@ -130,6 +131,31 @@ def test_what_extenders_say_of_equal_members_differs() -> None:
     racks.run()
 
     assert (racks.bound("g"), racks.racks("g")) == (2, {"large"})
+
+
+def test_room_is_looked_for_where_a_rack_has_too_few_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rack with a node for each member holds the gang, whatever else its nodes can take."""
+    looked_at: list[list[int]] = []
+    original = PodClass.fits_with_more
+
+    def spied(self: PodClass, *args: Any) -> Any:
+        looked_at.append(args[2].tolist())
+        return original(self, *args)
+
+    monkeypatch.setattr(PodClass, "fits_with_more", spied)
+    racks = Racks("small", "large", "large", "large")
+
+    racks.gang("three", 3)
+    racks.run()
+    assert racks.bound("three") == 3
+    assert looked_at == [[0]]
+
+    racks.node("n4", "small")
+    racks.node("n5", "small")
+    racks.gang("more", 3)
+    racks.run()
+    assert racks.bound("more") == 3
+    assert looked_at == [[0]]
 
 
 def test_a_gang_runs_in_the_rack_that_can_hold_it() -> None:

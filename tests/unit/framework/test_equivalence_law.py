@@ -35,7 +35,6 @@ STEPS = 300
 SHAPES = 12
 REBUILT_EVERY = 15
 MOST_NOMINATED = 6
-MOST_TO_COME = 5
 
 
 class History:
@@ -240,10 +239,6 @@ def judgement(
     table = framework.scoring.score_table(found, pod, snapshot, rows)
     sums = sum((c * w for _, w, c in table), np.zeros(len(rows)))
     assert sums.tolist() == totals.tolist()
-    if not found.looks_at_few:
-        room = found.pod_class.room_for(snapshot, pod.shape, MOST_TO_COME)
-        by_name = () if room is None else zip(names, room.tolist(), strict=True)
-        answer["room"] = {name: there for name, there in by_name if name}
     return answer
 
 

@@ -4,6 +4,7 @@ from collections.abc import Hashable
 from typing import Any
 from weakref import ref
 
+import numpy as np
 import pytest
 from typing_extensions import override
 
@@ -246,29 +247,7 @@ def test_who_is_asked_about_pods_to_come(
     pod, snapshot = make_pod_info("p"), make_snapshot("n")
     pod_class = framework.filtering.find_nodes_that_fit(pod, snapshot).pod_class
     plugin.rows_asked.clear()
-    room = pod_class.room_for(snapshot, pod.shape, 2)
+    fits = pod_class.fits_with_more(snapshot, pod.shape, np.array([0]), np.array([1.0]))
 
-    assert (room is not None) == is_foreseen
+    assert (fits is not None) == is_foreseen
     assert len(plugin.rows_asked) == is_foreseen
-
-
-def test_room_is_looked_for_where_rows_have_changed() -> None:
-    """The first time everywhere, and again if other pods or more of them are asked about."""
-    plugin = ColumnFilter("Sums", {}, reads=Reads.SUMS)
-    framework = make_framework(plugin, trusted=["Sums"])
-    snapshot, pod = make_snapshot(*(f"n{i}" for i in range(20))), make_pod_info("p")
-
-    def looked_at(most: int, asked: PodInfo = pod) -> int:
-        """How many rows; all of them have room for as many as are asked for."""
-        pod_class = framework.filtering.find_nodes_that_fit(pod, snapshot).pod_class
-        plugin.rows_asked.clear()
-        room = pod_class.room_for(snapshot, asked.shape, most)
-        assert room is not None
-        assert room.tolist() == [most] * 20
-        return sum(len(row_indices(rows)) for rows in plugin.rows_asked)
-
-    assert [looked_at(2), looked_at(2)] == [20, 0]
-    snapshot.update([PodAdded(make_pod_info("r", node_name="n3"))] * 2)
-    assert looked_at(2) == 1
-    assert [looked_at(3), looked_at(3)] == [20, 0]
-    assert looked_at(3, make_pod_info("q", requests={"cpu": 1})) == 20

@@ -9,7 +9,6 @@ histories and compares).
 """
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
@@ -21,7 +20,6 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.interface import Reads, Scores
 from scheduler.kernel.framework.runtime import row_answers
 from scheduler.kernel.framework.runtime.class_plugins import ClassPlugins, RawScore
-from scheduler.kernel.framework.runtime.class_room import ClassRoom
 from scheduler.kernel.framework.runtime.judging import as_view
 from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
 from scheduler.kernel.framework.runtime.ranking import BYTES_PER_ROW, INFEASIBLE_TOTAL, Ranking
@@ -76,7 +74,6 @@ class PodClass:
         "_pod_position",
         "_pod_raw",
         "_rankings",
-        "_room",
         "bits",
         "first",
         "nominated_layer",
@@ -95,7 +92,6 @@ class PodClass:
         self._known = RowAnswers()
         self._rankings = [Ranking()]
         """That of all rows, and those by domain, oldest first."""
-        self._room = ClassRoom()
         self._node_position = self._pod_position = self._images_changed_at = -1
         self._node_first = np.zeros(0, np.int16)
         self._node_bits = np.zeros(0, np.uint64)
@@ -107,7 +103,7 @@ class PodClass:
     def size_bytes(self, capacity: int) -> int:
         """Memory that the class takes at most, where the columns have so many rows."""
         columns = (self._node_first, self._node_bits, self._node_total)
-        per_row = 3 * sum(c.itemsize for c in columns) + 8 * (1 + len(self.raw_scores))
+        per_row = 3 * sum(c.itemsize for c in columns) + 8 * len(self.raw_scores)
         per_row += _MAX_TOPOLOGIES * BYTES_PER_ROW
         return per_row * capacity + (row_answers.BYTES if self.plugins.can_foresee else 0)
 
@@ -158,29 +154,31 @@ class PodClass:
         with plugins.unmeasured():
             judged = self._judged(after, after.table.all_rows, rows)
         if plugins.have_failed():
+            # The failure is about pods to come: it must not fail the pod at hand.
             plugins.forget_failures()
             return
         node = (self._node_first[rows], self._node_bits[rows], self._node_total[rows])
         keys = zip(_listed(*node), after.table.sums.contents(), strict=True)
         self._known.put(after.table.sums.layout, keys, _listed(*judged))
 
-    def room_for(self, snapshot: Snapshot, shape: PodShape, most: int) -> Scores | None:
-        """How many pods of the class each row takes; see `ClassRoom.find`.
+    def fits_with_more(
+        self,
+        snapshot: Snapshot,
+        shape: PodShape,
+        rows: NDArray[np.intp],
+        times: NDArray[np.float64],
+    ) -> NDArray[np.bool_] | None:
+        """Which rows would still take a pod of the class with so many more pods on each.
 
         Args:
             snapshot: the cluster, as of the last `refresh`.
-            shape: of the pods.
-            most: more than so many are not counted on a row; 1 or more.
-        """
-        if snapshot.table.sums.has_oversized:
-            return None
-        fit = partial(self._fit, snapshot, shape)
-        return self._room.find(self.first[: snapshot.table.size] == FEASIBLE, shape, most, fit)
+            shape: of these pods.
+            rows: which.
+            times: how many more pods, for each of these.
 
-    def _fit(
-        self, snapshot: Snapshot, shape: PodShape, rows: NDArray[np.intp], times: Scores
-    ) -> NDArray[np.bool_] | None:
-        """Which rows take a pod of the class with so many more on each; None if unforeseen."""
+        Returns:
+            None where that cannot be foreseen.
+        """
         plugins = self.plugins
         if not plugins.can_foresee or plugins.have_failed():
             return None
@@ -284,7 +282,6 @@ class PodClass:
         for ranking in self._rankings:
             ranking.follow(row, before, total)
         self.first[row], self.bits[row], self.total[row] = first, bits, total
-        self._room.column[row] = 0
 
     # --- evaluation -----------------------------------------------------------------------------
 
@@ -314,7 +311,6 @@ class PodClass:
             for ranking in self._rankings:
                 ranking.follow_all(rows, self.total, total)
         self.first[view], self.bits[view], self.total[view] = first, bits, total
-        self._room.column[view] = 0
         self._evaluate_raw(snapshot, rows, self._pod_raw)
 
     def _is_known(self, sums: ResourceSums, rows: Rows) -> bool:
@@ -375,7 +371,6 @@ class PodClass:
             setattr(self, name, _grown(getattr(self, name), capacity))
         # Rows without a node yet: the ranking must not take one that comes for a row that fitted.
         self.total[before:] = INFEASIBLE_TOTAL
-        self._room.column = _grown(self._room.column, capacity)
         for raw in self.raw_scores:
             raw.column = _grown(raw.column, capacity)
 
