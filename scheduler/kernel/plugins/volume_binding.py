@@ -205,11 +205,13 @@ class VolumeBinding(
 
     @override
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Give back what was assumed; what was written stays written."""
+        """Give back what was assumed; what was written stays written.
+
+        Nothing is forgotten: it may be given back on a fork first.
+        """
         attempt = state.get(_ATTEMPT)
         if attempt is not None and attempt.assumed is not None:
             binding.revert(self._handle.shared(VolumeCatalog), attempt.assumed)
-            attempt.assumed = None
 
     @override
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:

@@ -5,14 +5,17 @@ from typing import Any
 from scheduler.api.objects import ObjectMeta
 from scheduler.api.pod_groups import MODE_POD_GROUP, PodGroup
 from scheduler.api.pods import PodInfo
-from scheduler.config.args import DefaultPreemptionArgs
+from scheduler.config.args import DefaultPreemptionArgs, VolumeBindingArgs
 from scheduler.kernel.engine.events import Evicted, EvictFailed, ObjectGone, ObjectSet
 from scheduler.kernel.engine.instructions import Evict, RecordEvent
 from scheduler.kernel.engine.preemption_executor import UNSEEN_SECONDS
 from scheduler.kernel.framework.events import POD_GROUP_KIND, POD_KIND
 from scheduler.kernel.plugins.default_preemption import BUDGETS, DefaultPreemptionForGroups
 from scheduler.kernel.plugins.gang_scheduling import GangScheduling
+from scheduler.kernel.plugins.volume_binding import VolumeBinding
+from scheduler.kernel.volumes.catalog import VolumeCatalog
 from tests.support.builders import make_pod_info
+from tests.support.storage import claims_of, make_claim, make_class
 from tests.unit.engine.driven import DrivenEngine
 from tests.unit.engine.gangs import Gangs, Places
 
@@ -28,9 +31,10 @@ class Preempting(Gangs):
             self,
             lambda handle: GangScheduling(None, handle),
             lambda handle: DefaultPreemptionForGroups(DefaultPreemptionArgs(100, 100), handle),
+            lambda handle: VolumeBinding(VolumeBindingArgs(), handle),
             Places(room),
             nodes=nodes,
-            kinds=(POD_KIND, POD_GROUP_KIND, BUDGETS),
+            kinds=(POD_KIND, POD_GROUP_KIND, BUDGETS, *VolumeCatalog.WATCHES),
         )
 
     def runs(self, name: str, node: str = "n", **fields: Any) -> PodInfo:
@@ -115,6 +119,21 @@ def test_no_more_victims_leave_for_a_group_that_another_scheduler_has_bound() ->
     driven.leaves(victims[name])
 
     assert driven.evicted() == [name]
+
+
+def test_a_gang_that_fails_keeps_no_volumes_though_victims_were_searched_without_it() -> None:
+    """What the first member has assumed is given back on the copy, and then in the cluster."""
+    driven = Preempting(1)
+    driven.handle(ObjectSet("storageclasses", make_class(provisioner="csi.example.com")))
+    driven.group(least=2, priority=10)
+    for name in ("a", "b"):
+        driven.handle(ObjectSet("persistentvolumeclaims", make_claim(name)))
+        driven.add(name, group="g", volumes=claims_of(name))
+
+    driven.run()
+
+    assert [each[0] for each in driven.conditions()] == ["False"]
+    assert not driven.states.shared(VolumeCatalog, "").assumed_claims.assumptions
 
 
 def test_an_eviction_that_no_watch_shows_is_asked_for_again() -> None:
