@@ -32,7 +32,7 @@ from scheduler.tools.offline.defaults import completed_pod, in_namespace
 from scheduler.tools.offline.documents import InputError, documents_from_text, items_of
 from scheduler.tools.offline.resource_claims import claims_of_templates, completed_claim
 from scheduler.tools.offline.strictness import missing_nodes, unknown_fields, unknown_kind
-from scheduler.tools.offline.workloads import WorkloadError, is_workload, pods_of
+from scheduler.tools.offline.workloads import WorkloadError, is_workload, pods_of, wrong_api
 
 __all__ = ["ClusterObjects", "InputError", "documents_from_text", "objects_from_documents"]
 
@@ -167,17 +167,17 @@ class _Collector:
             raise InputError(f"{place}: kind: expected the kind of a Kubernetes object")
         version = str(raw.get("apiVersion", _api_version(kind)))
         is_read = self._is_read(kind, version)
-        makes_pods = self._admission is not None and is_workload(raw)
+        has_pods = self._admission is not None and is_workload(raw)
         if is_read:
             problem = _wrong_version(kind, version)
         else:
-            problem = None if makes_pods else unknown_kind(kind, is_core=_is_core(version))
+            problem = wrong_api(raw) if has_pods else unknown_kind(kind, is_core=_is_core(version))
         if problem is not None:
             self._leave_out(place, problem)
-        elif is_read or makes_pods:
+        elif is_read or has_pods:
             raw = without_nulls(raw)
             at = self._named(raw, kind, place)
-            if makes_pods:
+            if has_pods:
                 self._workloads.append((in_namespace(raw), at))
             if is_read:
                 self._take(raw, kind, at)

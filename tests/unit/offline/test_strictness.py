@@ -112,6 +112,18 @@ def test_nothing_is_said_about_what_is_right() -> None:
             id="another version",
         ),
         pytest.param(
+            "Deployment",
+            "extensions/v1beta1",
+            "f: Deployment: apiVersion: expected apps/v1, got extensions/v1beta1: left out",
+            id="workload of an old version",
+        ),
+        pytest.param(
+            "Job",
+            "batch.volcano.sh/v1alpha1",
+            "f: Job: apiVersion: expected batch/v1, got batch.volcano.sh/v1alpha1: left out",
+            id="somebody else's workload",
+        ),
+        pytest.param(
             "CompositePodGroup",
             "scheduling.k8s.io/v1alpha3",
             "f: CompositePodGroup: composite pod groups are not supported by this scheduler: "
