@@ -21,7 +21,7 @@ from scheduler.tools.offline.utilisation import UtilisationChange, changed, util
 HypotheticalChange: TypeAlias = Callable[[ClusterObjects], Iterable[PodInfo]]
 """See `scheduler.tools.offline.hypothetical_changes`."""
 
-NOBODY_MAKES_IT: Final = "it has no controller that would make it again"
+NOBODY_MAKES_IT: Final = "no controller makes such a pod again"
 OTHER_SCHEDULER: Final = "the scheduler {} places it: no profile here answers to that name"
 
 
