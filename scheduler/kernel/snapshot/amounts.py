@@ -108,12 +108,6 @@ class Amounts:
         contents: list[bytes] = by_row.view(f"V{size}").ravel().tolist()
         return contents
 
-    def clear_row(self, row: int) -> None:
-        """Make all numbers of a row 0."""
-        self.floats[:, row] = 0
-        for cell in [cell for cell in self.oversized if cell[1] == row]:
-            del self.oversized[cell]
-
     def fit(self, lines: int, capacity: int) -> None:
         """Make room for this many lines and rows."""
         if self.floats.shape != (lines, capacity):

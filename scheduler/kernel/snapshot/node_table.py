@@ -173,7 +173,7 @@ class NodeTable:
         self._unschedulable[row] = False
         self._taint_sets.set(row, (), self.capacity)
         self._feature_sets.set(row, frozenset(), self.capacity)
-        self.sums.clear_row(row)
+        self.sums.set_allocatable(row, {})
         self.count -= 1
         self._free.append(row)
 

@@ -196,13 +196,6 @@ class ResourceSums:
             self._non_zero.add_all(line, at, kinds, amounts)
         np.add.at(self.pod_count, at, 1)
 
-    def clear_row(self, row: int) -> None:
-        """Forget a node; its pods have been removed before."""
-        self.set_allocatable(row, {})
-        self._requested.clear_row(row)
-        self._non_zero.clear_row(row)
-        self.pod_count[row] = 0
-
     def fit(self, capacity: int) -> None:
         """Make room for so many rows."""
         for amounts in (self._allocatable, self._requested, self._non_zero):

@@ -81,7 +81,7 @@ def test_numbers_stay_exact_on_either_side_of_what_float64_holds() -> None:
     assert amounts.oversized == {(0, 2): 2**53 + 1}
     amounts.keep_lines([0], 3)
     assert amounts.at(0, 2) == 2**53 + 1
-    amounts.clear_row(2)
+    amounts.add(0, 2, -(2**53) - 1)
     assert (amounts.at(0, 2), amounts.oversized) == (0, {})
 
 

@@ -40,6 +40,18 @@ def test_a_label_that_no_node_has_takes_no_column() -> None:
     assert snapshot._labels._absent._verdicts == {}
 
 
+def test_a_node_that_is_gone_is_let_go() -> None:
+    """Its row may be another node's next."""
+    snapshot = make_snapshot([make_node("n", allocatable={"cpu": "4"})])
+
+    snapshot.update([NodeRemoved("n")])
+
+    for of_row in (snapshot.info, snapshot.node):
+        with pytest.raises(KeyError):
+            of_row(0)
+    assert not snapshot.table.allocatable.any()
+
+
 def test_a_label_goes_with_the_last_node_that_has_it() -> None:
     """Its column too, and the key epoch says that keys came or went."""
     labels = LabelColumns()
