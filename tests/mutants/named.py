@@ -181,7 +181,7 @@ FAULTS: Final = (
     NamedFault(
         "a withdrawn nomination wakes no pod",
         "kernel/engine/event_handlers",
-        "            self._free_nomination(old)\n",
+        '            self._free_nomination(old, but="" if is_displaced else new.uid)\n',
         "            pass\n",
         _CHANGES + "test_the_end_of_a_nomination_wakes_who_is_not_more_important",
     ),

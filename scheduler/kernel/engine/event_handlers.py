@@ -201,7 +201,8 @@ class PodEventHandlers:
         core.queue.update(old, new)
         before = old.pod.status.nominated_node_name
         if before and before != new.pod.status.nominated_node_name:
-            self._free_nomination(old)
+            is_displaced = self._preemption_executor.no_longer_displaced(new.uid)
+            self._free_nomination(old, but="" if is_displaced else new.uid)
         seconds = core.stopwatch() - start
         core.metrics.event_handling_duration[UNSCHEDULED_POD_UPDATE.label].observe(seconds)
         for event in pod_scheduling_properties_change(old, new):
@@ -214,13 +215,14 @@ class PodEventHandlers:
             self._core.queue.nominator.delete_nominated_pod_if_exists(nominated.uid)
             self._free_nomination(nominated)
 
-    def _free_nomination(self, pod: PodInfo) -> None:
+    def _free_nomination(self, pod: PodInfo, but: str = "") -> None:
         """The place a pod was nominated to is free for other pods that are no more important.
 
-        The pod itself is tried again: it may have waited for victims that now leave for another.
+        Differs: upstream tries the pod itself again in any case, and so without end where Permit
+        rejects it each time. It is `but` here, unless a more important one has taken its place.
         """
         self._core.queue.move_all_to_active_or_backoff_queue(
-            ASSIGNED_POD_DELETE, pod, None, max_priority=pod.priority
+            ASSIGNED_POD_DELETE, pod, None, but=but, max_priority=pod.priority
         )
 
     def _timed(self, event: ClusterEvent, method: Callable[[T], None], about: T) -> None:

@@ -76,12 +76,15 @@ class PreemptionExecutor:
         first, each with the time of the answer."""
         self._leaving: set[str] = set()
         """Victims that the watch has shown leaving, and that are not gone yet."""
+        self._displaced: set[str] = set()
+        """Pods whose place more important ones took, until the watch shows it."""
 
     def begin(self, pod: PodInfo, result: PostFilterResult) -> None:
         """Evict the victims for a pod, but for those that are terminating already."""
         if not all(victim.is_terminating for victim in result.victims):
             self.drop(pod.uid)
             self.clear_nominations(result.cleared)
+            self._displaced.update(each.uid for each in result.cleared)
         self.evict(preemptor_of(pod), result.victims)
 
     def evict(self, preemptor: Preemptor, chosen: Sequence[PodInfo]) -> None:
@@ -152,6 +155,13 @@ class PreemptionExecutor:
         """
         self.leaving(uid)
         self._leaving.discard(uid)
+        self._displaced.discard(uid)
+
+    def no_longer_displaced(self, uid: str) -> bool:
+        """The watch shows that a pod lost its nomination; says whether to a more important one."""
+        is_displaced = uid in self._displaced
+        self._displaced.discard(uid)
+        return is_displaced
 
     def tick(self) -> None:
         """Ask again for evictions that no watch has shown, if a preemptor still waits for them."""
