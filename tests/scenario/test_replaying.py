@@ -242,6 +242,21 @@ def test_of_several_recordings_the_time_of_day_tells(recorded: Path, tmp_path: P
     assert "2001-09-09T01:46:40Z" in unclear[1]
 
 
+@pytest.mark.parametrize("moment", ["-1", "nan", "1999-12-31T23:59:59Z"])
+def test_nothing_is_known_before_a_recording_begins(
+    recorded: Path, tmp_path: Path, moment: str
+) -> None:
+    """Neither as seconds nor as a time of day; the message says when it begins."""
+    [first] = recordings_in(recorded)
+    path = tmp_path / "a-0001.recording"
+    rewritten(first, path, header=replace_fields(first.header, started=1e9))
+
+    status, said = replay(path, f"--at={moment}")
+
+    assert status == 2
+    assert f"--at {moment}: the recording begins at 2001-09-09T01:46:40Z" in said
+
+
 def test_a_difference_is_told_to_programs(recorded: Path, tmp_path: Path) -> None:
     """Where, what was recorded, and what the answer is now."""
     recording = Recording(list(recorded.iterdir()))

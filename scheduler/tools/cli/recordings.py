@@ -55,7 +55,7 @@ def until(recording: Recording, moment: str | None) -> Iterator[Record]:
     """What was recorded up to a moment, or all of it.
 
     Raises:
-        InputError: it is no moment.
+        InputError: it is no moment, or before the recording begins.
     """
     if moment is None:
         return iter(recording)
@@ -67,10 +67,13 @@ def seconds_at(header: Header, moment: str) -> float:
     """A moment in seconds since the start.
 
     Raises:
-        InputError: it is no moment.
+        InputError: it is no moment, or before the recording begins.
     """
     at = _time_of_day(moment)
-    return float(moment) if at is None else at - header.started
+    seconds = float(moment) if at is None else at - header.started
+    if not seconds >= 0:
+        raise InputError(f"--at {moment}: the recording begins at {_began(header)}")
+    return seconds
 
 
 def day_of(header: Header, time: float) -> datetime:
