@@ -569,8 +569,8 @@ FAULTS: Final = (
     NamedFault(
         "an answer brings a claim back that is gone",
         "kernel/engine/other_event_handlers",
-        "        if old is not None and is_older_version(old.metadata, new.metadata):\n",
-        "        if old is None or is_older_version(old.metadata, new.metadata):\n",
+        "        if old is not None and is_older_of_same(old.metadata, new.metadata):\n",
+        "        if old is None or is_older_of_same(old.metadata, new.metadata):\n",
         _CLAIMS + "test_an_answer_about_a_claim_that_is_gone_brings_it_not_back",
     ),
     NamedFault(

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
+from scheduler.api.resource_versions import is_older_version
 from scheduler.clock import Clock
 from scheduler.daemon.client.errors import (
     ApiError,
@@ -32,7 +33,6 @@ from scheduler.daemon.informers.metadata_peek import MetadataPeek
 from scheduler.daemon.informers.pages import PageReader
 from scheduler.daemon.informers.paging import FIRST, PageSize
 from scheduler.daemon.informers.reports import Reports
-from scheduler.daemon.informers.restore_detector import is_before
 from scheduler.daemon.informers.states import State, StepResult, next_state
 from scheduler.daemon.informers.store import Handler, Store
 from scheduler.daemon.informers.wire import (
@@ -259,7 +259,7 @@ class Informer(Generic[T]):
         self._page_size = PageSize(self._options.page_size)
         self._is_in_doubt = False
         self._places_asked = 0
-        if is_before(version, self.version):
+        if is_older_version(version, self.version):
             self._found_set_back(f"version {version} follows {self.version}")
         self.version = version
         self.state = next_state(self.state, StepResult.LIST_COMPLETE)
@@ -318,7 +318,7 @@ class Informer(Generic[T]):
         """
         if not version:
             return
-        if is_before(version, self.version):
+        if is_older_version(version, self.version):
             raise self._found_set_back(f"version {version} follows {self.version}")
         self.version = version
         if self._has_failed:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from scheduler.api.objects import ObjectMeta
+from scheduler.api.resource_versions import is_older_version
 from scheduler.daemon.client.errors import GoneError
 from scheduler.daemon.client.session import ApiSession
 from scheduler.daemon.client.wire import UNREADABLE
@@ -35,7 +36,7 @@ class RestoreDetector:
     def saw(self, meta: ObjectMeta) -> None:
         """An object was told of; older ones than those that are known say nothing more."""
         seen = self._seen
-        if not seen or is_before(seen[-1].resource_version, meta.resource_version):
+        if not seen or is_older_version(seen[-1].resource_version, meta.resource_version):
             seen.append(meta)
 
     def forget(self) -> None:
@@ -70,14 +71,14 @@ class RestoreDetector:
             # What cannot be read proves nothing: the watch will show.
             return ""
         there = page.metadata.resource_version
-        if is_before(there, version):
+        if is_older_version(there, version):
             return f"version {there} follows {version}"
         if known is None:
             return ""
         if not found:
             raise GoneError(f"GET {path}", message=f"{key_of(known)} is gone meanwhile")
         meta = self._kind.meta_of(found[0])
-        is_older = is_before(meta.resource_version, known.resource_version)
+        is_older = is_older_version(meta.resource_version, known.resource_version)
         return f"{key_of(known)} is as it was before" if is_older and meta.uid == known.uid else ""
 
     def _newest(self, store: Mapping[str, Any]) -> ObjectMeta | None:
@@ -100,13 +101,3 @@ class RestoreDetector:
             path = f"{root}/namespaces/{quote(known.namespace, safe='')}/{plural}"
         name = quote(f"metadata.name={known.name}", safe="")
         return f"{path}?fieldSelector={name}&limit=1"
-
-
-def is_before(version: str, known: str) -> bool:
-    """Whether a version is older than another; what is no number cannot be compared.
-
-    Source: KEP-5504 (comparable resource versions).
-    """
-    if not (version.isdecimal() and known.isdecimal()):
-        return False
-    return (len(version), version) < (len(known), known)

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from scheduler.api.objects import Namespace, Node, ObjectMeta
 from scheduler.api.pods import PodInfo
+from scheduler.api.resource_versions import is_older_version
 from scheduler.kernel.cache import PodState
 from scheduler.kernel.engine.attempt import REVOCABLE
 from scheduler.kernel.engine.attempts import Attempts
@@ -234,17 +235,12 @@ class PodEventHandlers:
 
 def _is_older(pod: PodInfo, other: PodInfo) -> bool:
     """Whether a version of a pod comes before another."""
-    return is_older_version(pod.pod.metadata, other.pod.metadata)
+    return is_older_of_same(pod.pod.metadata, other.pod.metadata)
 
 
-def is_older_version(meta: ObjectMeta, other: ObjectMeta) -> bool:
-    """Whether a version of an object comes before another of the same object.
-
-    Source: KEP-5504, resource versions are numbers that grow; others are never older.
-    """
-    version, read = meta.resource_version, other.resource_version
-    is_same = meta.uid == other.uid and version.isdecimal() and read.isdecimal()
-    return is_same and int(version) < int(read)
+def is_older_of_same(meta: ObjectMeta, other: ObjectMeta) -> bool:
+    """Whether a version of an object comes before another of the same object."""
+    return meta.uid == other.uid and is_older_version(meta.resource_version, other.resource_version)
 
 
 class NodeEventHandlers:

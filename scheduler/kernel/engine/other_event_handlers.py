@@ -7,7 +7,7 @@ from typing import Any
 
 from scheduler.api.objects import ObjectMeta
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.engine.event_handlers import is_older_version
+from scheduler.kernel.engine.event_handlers import is_older_of_same
 from scheduler.kernel.engine.events import ObjectGone
 from scheduler.kernel.framework.events import ActionType, ClusterEvent, ObjectKind
 from scheduler.kernel.framework.runtime.shared_states import place_of
@@ -30,7 +30,7 @@ class OtherEventHandlers:
         place = place_of(new)
         read = self._read.pop(place, None)
         if read is not None:
-            if is_older_version(new.metadata, read.metadata):
+            if is_older_of_same(new.metadata, read.metadata):
                 self._read[place] = read
                 return
             if _is_same_version(new.metadata, read.metadata):
@@ -45,7 +45,7 @@ class OtherEventHandlers:
         """
         namespace, name = place = place_of(new)
         old = self._core.states.lister(self._kind).get(name, namespace)
-        if old is not None and is_older_version(old.metadata, new.metadata):
+        if old is not None and is_older_of_same(old.metadata, new.metadata):
             self._core.states.object_set(self._kind, new)
             self._wake(ActionType.UPDATE, old, new)
             self._read[place] = new

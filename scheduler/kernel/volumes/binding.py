@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from scheduler.api.resource_versions import is_older_version
 from scheduler.api.storage import (
     SELECTED_NODE,
     ClaimReference,
@@ -230,9 +231,4 @@ def _is_same_version(
 def _is_older(
     one: PersistentVolume | PersistentVolumeClaim, other: PersistentVolume | PersistentVolumeClaim
 ) -> bool:
-    return _version(one.metadata.resource_version) < _version(other.metadata.resource_version)
-
-
-def _version(text: str) -> int:
-    """Versions are numbers that grow; Source: KEP-5504."""
-    return int(text) if text.isdecimal() else 0
+    return is_older_version(one.metadata.resource_version, other.metadata.resource_version)
