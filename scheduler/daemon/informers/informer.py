@@ -396,5 +396,5 @@ class Informer(Generic[T]):
         self.state = next_state(self.state, StepResult.FAILED)
         self._reports.restart("failed")
         pause = self._backoff.pause(problem.retry_after_seconds)
-        self._reports.complain(str(problem), pause)
+        self._reports.failed(str(problem), pause)
         return pause

@@ -11,7 +11,7 @@ from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.logs import get_logger, verbose
 
 UNKNOWN: Final = "unknown"
-COMPLAIN_AGAIN_SECONDS: Final = 60.0
+FAILURE_LOG_SECONDS: Final = 60.0
 """A problem that lasts is logged this often."""
 
 MAX_REPORTED: Final = 1024
@@ -27,8 +27,8 @@ class Reports:
         self._kind = kind
         self._metrics = metrics
         self._clock = clock
-        self._complains_since: float | None = None
-        self._complain_again = 0.0
+        self._failing_since: float | None = None
+        self._log_again = 0.0
         self._reported: dict[str, str] = {}
         """Versions of malformed objects that were told of, by key."""
 
@@ -37,23 +37,23 @@ class Reports:
         self._metrics.watch_restarts[self._kind, reason].inc()
 
     def all_is_well(self) -> None:
-        """What was complained about is over: that is said, and the next complaint is news."""
-        if self._complains_since is not None:
+        """What failed works again: that is logged, and the next failure is logged at once."""
+        if self._failing_since is not None:
             log.info(
                 "Watching again",
                 kind=self._kind,
-                after_seconds=round(self._clock.monotonic() - self._complains_since, 1),
+                after_seconds=round(self._clock.monotonic() - self._failing_since, 1),
             )
-            self._complains_since = None
+            self._failing_since = None
 
-    def complain(self, reason: str, pause: float) -> None:
+    def failed(self, reason: str, pause: float) -> None:
         """Says what is wrong once, and again when it has lasted for long."""
         now = self._clock.monotonic()
-        if self._complains_since is None:
-            self._complains_since = now
-        elif now < self._complain_again and not verbose(3):
+        if self._failing_since is None:
+            self._failing_since = now
+        elif now < self._log_again and not verbose(3):
             return
-        self._complain_again = now + COMPLAIN_AGAIN_SECONDS
+        self._log_again = now + FAILURE_LOG_SECONDS
         log.warning(
             "Cannot list or watch; trying again",
             kind=self._kind,

@@ -15,7 +15,7 @@ def test_an_outage_is_told_once_a_minute_and_its_end_once() -> None:
 
     with capture_logs() as logs:
         for second in range(75):
-            reports.complain(f"refused by port {40_000 + second}", pause=0.1 * second)
+            reports.failed(f"refused by port {40_000 + second}", pause=0.1 * second)
             clock.advance(1)
         reports.all_is_well()
         reports.all_is_well()
@@ -34,7 +34,7 @@ def test_the_next_outage_is_news() -> None:
 
     with capture_logs() as logs:
         for _ in range(2):
-            reports.complain("refused", pause=1)
+            reports.failed("refused", pause=1)
             reports.all_is_well()
 
     assert len(logs) == 4
