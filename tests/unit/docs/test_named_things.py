@@ -140,3 +140,15 @@ def metric_names() -> Iterator[str]:
     for family in registry.collect():
         yield family.name
         yield f"{family.name}_total"
+
+
+def test_every_picture_is_shown() -> None:
+    """A picture that no page shows is drawn in vain, and a page shows no other."""
+    there = {path.name for path in (CHECKOUT / "docs" / "pictures").iterdir()}
+    shown = {
+        name
+        for path in PAGES
+        for name in re.findall(r"!\[[^\]]+\]\([a-z/]*pictures/([^)]+)\)", path.read_text())
+    }
+
+    assert shown == there
