@@ -1,8 +1,8 @@
 """The Kubernetes objects Stowage reads, with only the fields that scheduling reads.
 
-Every type decodes straight from the bytes of the API server (`scheduler.api.decode`); unknown
-fields are ignored. Objects are immutable and hold no cycles, so the garbage collector need not
-look at them (`gc=False`). Field names are upstream's in Python spelling, JSON names are upstream's.
+Every type decodes straight from the bytes of the API server; unknown fields are ignored. Objects
+are immutable and hold no cycles, so the garbage collector need not look at them (`gc=False`). Field
+names are upstream's in Python spelling, JSON names are upstream's.
 
 Source: k8s.io/api core/v1, apps/v1, policy/v1 types.go (v0.36).
 """

@@ -18,7 +18,7 @@ from scheduler.config.load import ArgsTypes, check, default_configuration, load
 from scheduler.config.plugin_sets import Implements
 from scheduler.config.problems import ConfigError, Problem
 from scheduler.config.source import read_file
-from scheduler.config.types import KubeSchedulerConfiguration
+from scheduler.config.types import MAX_IN_UNSCHEDULABLE_SECONDS, KubeSchedulerConfiguration
 
 StructT = TypeVar("StructT", bound=msgspec.Struct)
 
@@ -74,7 +74,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     authorization_webhook_cache_unauthorized_ttl: float = 10.0
 
     # Queue, features, logs
-    pod_max_in_unschedulable_pods_duration: float = 300.0
+    pod_max_in_unschedulable_pods_duration: float = MAX_IN_UNSCHEDULABLE_SECONDS
     feature_gates: tuple[str, ...] = ()
     """Settings as they were written."""
     pod_group_apis: tuple[str, ...] = ()

@@ -29,6 +29,12 @@ DEFAULT_LEASE_NAME: Final = "stowage"
 """Differs from upstream's `kube-scheduler`: beside a running kube-scheduler that Lease is taken,
 and a second scheduler would wait for it for ever."""
 
+MAX_IN_UNSCHEDULABLE_SECONDS: Final = 300.0
+"""After this time a rejected pod is tried again although nothing happened.
+
+Source: pkg/scheduler/backend/queue (DefaultPodMaxInUnschedulablePodsDuration) v1.36.
+"""
+
 UNLIMITED_QPS: Final = -1.0
 """Differs from upstream's 50: the server decides how fast is too fast; a negative number switches
 client-side rate limiting off in client-go as well."""

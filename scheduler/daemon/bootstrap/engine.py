@@ -4,10 +4,10 @@ Source: kubernetes pkg/scheduler/scheduler.go (New) v1.36.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from scheduler.config.load import load_object
-from scheduler.config.types import KubeSchedulerConfiguration
+from scheduler.config.types import MAX_IN_UNSCHEDULABLE_SECONDS, KubeSchedulerConfiguration
 from scheduler.daemon.bootstrap.frameworks import FrameworkBuilder
 from scheduler.daemon.informers.kinds import watched_kind
 from scheduler.kernel.engine import Engine
@@ -18,9 +18,6 @@ from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.runtime.shared_states import kinds_to_watch
 from scheduler.kernel.queue import BackoffSettings, QueueSettings
 from scheduler.observability.tracing import CycleTracer
-
-MAX_IN_UNSCHEDULABLE_SECONDS: Final = 300.0
-"""After this time a rejected pod is tried again although nothing happened."""
 
 
 def build_engine(  # noqa: PLR0913 - what differs between a daemon, a file and a test

@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from scheduler.api.pods import PodInfo
+from scheduler.config.types import MAX_IN_UNSCHEDULABLE_SECONDS
 from scheduler.kernel.framework.events import ClusterEventWithHint, QueueingHint
 from scheduler.kernel.framework.status import Status
 from scheduler.kernel.queue.backoff import BackoffSettings
@@ -15,7 +16,7 @@ class QueueSettings(msgspec.Struct, frozen=True):
     """What can be configured of the queue."""
 
     backoff: BackoffSettings = BackoffSettings()
-    max_in_unschedulable_seconds: float = 300.0
+    max_in_unschedulable_seconds: float = MAX_IN_UNSCHEDULABLE_SECONDS
     """After this time a rejected pod is tried again although nothing happened."""
 
 

@@ -10,9 +10,12 @@ from scheduler.api.pods import PodInfo
 from scheduler.clock import SystemClock
 from scheduler.config.args import DefaultPreemptionArgs
 from scheduler.config.load import default_configuration
-from scheduler.config.types import KubeSchedulerConfiguration, PluginConfig
+from scheduler.config.types import (
+    MAX_IN_UNSCHEDULABLE_SECONDS,
+    KubeSchedulerConfiguration,
+    PluginConfig,
+)
 from scheduler.daemon.bootstrap import FrameworkBuilder, build_engine
-from scheduler.daemon.bootstrap.engine import MAX_IN_UNSCHEDULABLE_SECONDS
 from scheduler.daemon.informers.kinds import POD_GROUPS, TAINT_RULES, watched_kind
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import ObjectSet, Tick
