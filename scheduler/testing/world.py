@@ -28,7 +28,7 @@ class ClusterError(SchedulerError):
 
 
 class SimulatedCluster(Driving):
-    """An engine and what it has brought about."""
+    """An engine, and the state that its instructions lead to."""
 
     def __init__(self, profiles: Profiles, seed: int, reports: list[str]) -> None:
         super().__init__(profiles.engine(seed, with_extenders=False))
