@@ -11,7 +11,7 @@ from typing import Final
 from scheduler.config.plugin_sets import EVERYTHING, IN_TREE, Implements
 from scheduler.config.problems import ConfigError, Path, Problems
 from scheduler.config.types import ExtensionPoint, KubeSchedulerProfile, Plugins, PluginSet
-from scheduler.config.walker import nearest
+from scheduler.config.walker import did_you_mean
 
 Expansion = Mapping[ExtensionPoint, tuple[tuple[str, int], ...]]
 """(plugin, weight) in the order they run; the weight is 0 where nothing is scored."""
@@ -150,14 +150,11 @@ class _Expander:
     def _check_exists(self, name: str, place: Path) -> None:
         if name in self._known:
             return
-        meant = nearest(name, self._known)
-        hint = (
-            f'did you mean "{meant}"?'
-            if meant is not None
-            else "kube-scheduler has none, and no installed package brings one (entry point group "
+        hint = did_you_mean(name, self._known) or (
+            "; kube-scheduler has none, and no installed package brings one (entry point group "
             "stowage.plugins)"
         )
-        self._problems.add(place, f'there is no plugin "{name}"; {hint}')
+        self._problems.add(place, f'there is no plugin "{name}"{hint}')
 
     def _multi_point_place(self, identity: int) -> Path:
         position = self._written_at.get(identity)

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from scheduler.config.duration import EXPECTED as DURATION_EXPECTED, parse_duration
 from scheduler.config.feature_gates import DEFAULTS, SWITCHES, gates_without_effect
 from scheduler.config.options import RunOptions
-from scheduler.config.walker import nearest
+from scheduler.config.walker import did_you_mean
 
 
 class FlagError(ValueError):
@@ -94,8 +94,7 @@ def parse_feature_gates(text: str) -> tuple[str, ...]:
             raise FlagError(f'expected Name=true or Name=false, got "{gate}"')
         setting = f"{name}={str(_bool(value)).lower()}"
         if name not in DEFAULTS:
-            meant = nearest(name, DEFAULTS)
-            guess = "" if meant is None else f'; did you mean "{meant}"?'
+            guess = did_you_mean(name, DEFAULTS)
             raise FlagError(f'kube-scheduler 1.36 has no feature gate "{name}"{guess}')
         settings.append(setting)
     return tuple(settings)

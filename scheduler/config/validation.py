@@ -19,7 +19,7 @@ from scheduler.config.types import (
     KubeSchedulerProfile,
     LeaderElectionConfiguration,
 )
-from scheduler.config.walker import nearest
+from scheduler.config.walker import did_you_mean
 
 _PERCENT_MAX: Final = 100
 
@@ -138,9 +138,9 @@ def _misspelt_plugins(
     What was to be disabled would run on, what was to be configured would run with its defaults.
     """
     for place, name in named_in_vain(profile, known, path):
-        meant = nearest(name, known, _ALMOST)
-        if meant is not None and name not in _REMOVED:
-            problems.add(place, f'there is no plugin "{name}"; did you mean "{meant}"?')
+        guess = did_you_mean(name, known, _ALMOST)
+        if guess and name not in _REMOVED:
+            problems.add(place, f'there is no plugin "{name}"{guess}')
 
 
 def _removed(name: str) -> str:

@@ -118,16 +118,20 @@ def shown(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def nearest(name: str, known: Iterable[str], cutoff: float = 0.7) -> str | None:
+_NEAR: Final = 0.7
+"""How alike an unknown name and the one that is meant have to be."""
+
+
+def nearest(name: str, known: Iterable[str], cutoff: float = _NEAR) -> str | None:
     """The known name that was most likely meant."""
     by_lower = {candidate.lower(): candidate for candidate in known}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=cutoff)
     return by_lower[close[0]] if close else None
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str], cutoff: float = _NEAR) -> str:
     """A question to append to a message about an unknown name; empty if no known name is near."""
-    meant = nearest(name, known)
+    meant = nearest(name, known, cutoff)
     return "" if meant is None else f'; did you mean "{meant}"?'
 
 
@@ -203,10 +207,8 @@ class _Walker:
         said = self._hint(path, name)
         if said is not None:
             return said
-        meant = nearest(name, fields)
-        if meant is not None:
-            return f'unknown field; did you mean "{meant}"?'
-        return f"unknown field; known here: {_listing(fields, _LISTED_FIELDS)}"
+        known = f"; known here: {_listing(fields, _LISTED_FIELDS)}"
+        return f"unknown field{did_you_mean(name, fields) or known}"
 
     def _tuple(self, item_type: mi.Type, value: Value, path: Path) -> tuple[object, ...]:
         if not isinstance(value, list):
