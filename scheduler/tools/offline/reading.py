@@ -32,7 +32,12 @@ from scheduler.tools.offline.defaults import completed_pod, in_namespace
 from scheduler.tools.offline.documents import InputError, documents_from_text, items_of
 from scheduler.tools.offline.resource_claims import claims_of_templates, completed_claim
 from scheduler.tools.offline.strictness import missing_nodes, unknown_fields, unknown_kind
-from scheduler.tools.offline.workloads import WorkloadError, is_workload, pods_of, wrong_api
+from scheduler.tools.offline.workloads import (
+    WORKLOAD_APIS,
+    WorkloadError,
+    is_workload,
+    pods_of,
+)
 
 __all__ = ["ClusterObjects", "InputError", "documents_from_text", "objects_from_documents"]
 
@@ -168,10 +173,10 @@ class _Collector:
         version = str(raw.get("apiVersion", _api_version(kind)))
         is_read = self._is_read(kind, version)
         has_pods = self._admission is not None and is_workload(raw)
-        if is_read:
+        if is_read or has_pods:
             problem = _wrong_version(kind, version)
         else:
-            problem = wrong_api(raw) if has_pods else unknown_kind(kind, is_core=_is_core(version))
+            problem = unknown_kind(kind, is_core=_is_core(version))
         if problem is not None:
             self._leave_out(place, problem)
         elif is_read or has_pods:
@@ -396,4 +401,4 @@ def _api_version(kind: str) -> str:
         return _RESOURCE
     if kind in KINDS:
         return KINDS[kind].api_version
-    return _WATCHED[kind].api_version if kind in _WATCHED else _CORE
+    return _WATCHED[kind].api_version if kind in _WATCHED else WORKLOAD_APIS.get(kind, _CORE)

@@ -31,8 +31,14 @@ _DAEMON_TOLERATIONS: Final = (
     ("node.kubernetes.io/pid-pressure", "NoSchedule"),
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
 )
-_APIS: Final = {"CronJob": "batch/v1", "Job": "batch/v1", "ReplicationController": "v1"}
-"""Of workloads that are not of apps/v1."""
+WORKLOAD_APIS: Final = {
+    "CronJob": "batch/v1",
+    "DaemonSet": "apps/v1",
+    "Deployment": "apps/v1",
+    "Job": "batch/v1",
+}
+"""The API of each workload that scheduling itself does not read."""
+
 _HOST_NETWORK_TOLERATION: Final = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 
 
@@ -48,16 +54,6 @@ def is_workload(raw: Mapping[str, Any]) -> bool:
     metadata = raw.get("metadata")
     is_written = isinstance(metadata, Mapping) and bool(metadata.get("uid"))
     return raw.get("kind") in _MAKERS and not is_written
-
-
-def wrong_api(raw: Mapping[str, Any]) -> str | None:
-    """What is wrong with the apiVersion of a workload; None where it is right or not given."""
-    kind = raw["kind"]
-    expected = _APIS.get(kind, "apps/v1")
-    version = raw.get("apiVersion", expected)
-    if version == expected:
-        return None
-    return f"{kind}: apiVersion: expected {expected}, got {version}: left out"
 
 
 def pods_of(raw: Mapping[str, Any], nodes: Iterable[Node]) -> Iterator[Object]:
