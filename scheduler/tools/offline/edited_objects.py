@@ -3,18 +3,15 @@
 Each changes `ClusterObjects` in place, as those in `hypothetical_changes` do.
 """
 
-from typing import Final
-
 from msgspec.structs import replace
 
 from scheduler.api.objects import Toleration
 from scheduler.api.pods import PodInfo, pod_info
+from scheduler.api.taints import EFFECTS
 from scheduler.config.names import label_key_error, label_value_error
 from scheduler.config.walker import not_among
 from scheduler.tools.offline.hypothetical_changes import named_node, named_pod, put_node
 from scheduler.tools.offline.reading import ClusterObjects, InputError
-
-_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def uncordon(objects: ClusterObjects, name: str) -> list[PodInfo]:
@@ -70,8 +67,8 @@ def tolerate(objects: ClusterObjects, text: str) -> list[PodInfo]:
     if not named or not key or len(rest) > 2:  # noqa: PLR2004 - the key, and the effect
         raise InputError(f"{about}: expected [NAMESPACE/]POD:KEY[=VALUE][:EFFECT]")
     effect = rest[1] if len(rest) > 1 else ""
-    if effect and effect not in _EFFECTS:
-        raise InputError(f"{about}: effect: {not_among(effect, _EFFECTS)}")
+    if effect and effect not in EFFECTS:
+        raise InputError(f"{about}: effect: {not_among(effect, EFFECTS)}")
     added = Toleration(key, "Equal" if has_value else "Exists", value, effect)
     pod = named_pod(objects, named, about)
     spec = replace(pod.spec, tolerations=(*pod.spec.tolerations, added))

@@ -8,6 +8,7 @@ import msgspec
 
 from scheduler.api.objects import Node, NodeSelectorTerm, Pod, PodSpec
 from scheduler.api.quantity import QuantityError, parse
+from scheduler.api.taints import EFFECTS
 
 _EXPECTED: Final = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<found>[^`]+)`")
 _MISSING: Final = re.compile(r"Object missing required field `(?P<field>[^`]+)`")
@@ -32,7 +33,7 @@ _Word: TypeAlias = tuple[str, str, frozenset[str]]
 
 
 _TOLERATION_OPERATORS: Final = frozenset({"", "Equal", "Exists", "Lt", "Gt"})
-_EFFECTS: Final = frozenset({"NoSchedule", "PreferNoSchedule", "NoExecute"})
+_EFFECTS: Final = frozenset(EFFECTS)
 _ACTIONS: Final = frozenset({"DoNotSchedule", "ScheduleAnyway"})
 
 
