@@ -555,8 +555,8 @@ FAULTS: Final = (
     NamedFault(
         "a claim that members of a group share is given up with the first of them",
         "kernel/devices/claim_catalog",
-        "        if left:\n            self.in_flight[uid]",
-        "        if not left:\n            self.in_flight[uid]",
+        "        if left.pods:\n            self.in_flight[uid]",
+        "        if not left.pods:\n            self.in_flight[uid]",
         "tests/scenario/test_devices.py::test_members_of_a_gang_share_a_claim_that_none_had",
     ),
     NamedFault(

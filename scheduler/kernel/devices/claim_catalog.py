@@ -19,7 +19,7 @@ from scheduler.api.objects import controller_of
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.cel import compile_expression
 from scheduler.kernel.devices.catalog import Devices
-from scheduler.kernel.devices.claim_writes import reserved
+from scheduler.kernel.devices.claim_writes import reserved, unreserved
 from scheduler.kernel.devices.class_names import ClassNames
 from scheduler.kernel.devices.extended_resources import (
     is_of_extended_resources,
@@ -197,12 +197,9 @@ class ClaimCatalog(SharedState):
         known = self.in_flight.get(uid)
         if known is None or pod_uid not in known.pods:
             return
-        status = known.claim.status
-        left = tuple(user for user in status.reserved_for if user.uid != pod_uid)
-        if left:
-            self.in_flight[uid] = replace(
-                known, claim=replace(known.claim, status=replace(status, reserved_for=left))
-            )
+        left = replace(known, claim=unreserved(known.claim, (pod_uid,)))
+        if left.pods:
+            self.in_flight[uid] = left
         else:
             del self.in_flight[uid]
             self.devices.release(uid)

@@ -6,7 +6,7 @@ Differs: what is written is a patch of what changes, bound to UID and version, i
 object.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -76,6 +76,12 @@ def reserved(
     users = tuple(each for each in status.reserved_for if each.uid != pod.uid)
     given = allocation or status.allocation
     return replace(claim, status=replace(status, allocation=given, reserved_for=(*users, user)))
+
+
+def unreserved(claim: ResourceClaim, uids: Container[str]) -> ResourceClaim:
+    """The claim as it is reserved once the pods of some UIDs have given it up."""
+    left = tuple(user for user in claim.status.reserved_for if user.uid not in uids)
+    return replace(claim, status=replace(claim.status, reserved_for=left))
 
 
 def deallocating(claim: ResourceClaim) -> Write:

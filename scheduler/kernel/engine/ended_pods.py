@@ -20,6 +20,7 @@ from scheduler.api.pod_shape import DEVICES
 from scheduler.api.pods import PodInfo
 from scheduler.api.storage import VolumeAttachment
 from scheduler.kernel.devices.claim_catalog import CLAIM, ClaimCatalog, InFlight
+from scheduler.kernel.devices.claim_writes import unreserved
 from scheduler.kernel.devices.pod_claims import ClaimProblem, claims_of
 from scheduler.kernel.framework.events import POD_KIND
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
@@ -91,12 +92,11 @@ class EndedPods:
                 catalog.begin(each.claim, allocation, pod)
 
     def _claim_now(self, claim: ResourceClaim) -> ResourceClaim:
-        users = claim.status.reserved_for
-        left = tuple(user for user in users if user.uid not in self._gone)
-        if len(left) == len(users):
+        now = unreserved(claim, self._gone)
+        left = now.status.reserved_for
+        if len(left) == len(claim.status.reserved_for):
             return claim
-        status = replace(claim.status, reserved_for=left) if left else ResourceClaimStatus()
-        return replace(claim, status=status)
+        return now if left else replace(claim, status=ResourceClaimStatus())
 
     def _tell_of_volumes(
         self, states: SharedStates, catalog: VolumeCatalog, pod: PodInfo, *, is_gone: bool
