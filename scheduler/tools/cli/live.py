@@ -1,7 +1,8 @@
 """A cluster as its API server shows it, for commands that look at it once. Only reads."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import msgspec
@@ -104,29 +105,33 @@ def check_lists(place: ClusterAddress) -> None:
     uvloop.run(_check_lists(place))
 
 
-async def _check_lists(place: ClusterAddress) -> None:
+@asynccontextmanager
+async def _session(place: ClusterAddress) -> AsyncIterator[tuple[ApiSession, str]]:
+    """A session with a cluster, and what its server is called in messages."""
     clock = SystemClock()
     connection = await load_connection(
         kubeconfig=place.kubeconfig, context=place.context, clock=clock
     )
-    refused: dict[str, BaseException] = {}
     async with ApiSession(connection, clock=clock) as session:
+        yield session, connection.access.server
+
+
+async def _check_lists(place: ClusterAddress) -> None:
+    refused: dict[str, BaseException] = {}
+    async with _session(place) as (session, server):
         for kind in (PODS, NODES):
             try:
                 await session.request("GET", f"{kind.path}?limit=1")
             except ApiError as problem:
                 refused[_called(kind)] = problem
     if refused:
-        raise LiveError(_refusal(connection.access.server, refused))
+        raise LiveError(_refusal(server, refused))
 
 
 async def _read_admission(place: ClusterAddress) -> tuple[Admission, tuple[str, ...]]:
-    clock, admission = SystemClock(), Admission()
-    connection = await load_connection(
-        kubeconfig=place.kubeconfig, context=place.context, clock=clock
-    )
+    admission = Admission()
     kinds = [Kind[dict[str, Any]](kind.plural, kind, dict[str, Any]) for kind in KINDS.values()]
-    async with ApiSession(connection, clock=clock) as session:
+    async with _session(place) as (session, server):
         lists = [list_all(session, kind) for kind in kinds]
         answers = await asyncio.gather(*lists, return_exceptions=True)
     problems: list[str] = []
@@ -136,7 +141,7 @@ async def _read_admission(place: ClusterAddress) -> tuple[Admission, tuple[str, 
         elif isinstance(answer, NotFoundError):
             continue  # A server without the kind completes nothing from it.
         elif isinstance(answer, BaseException):
-            raise LiveError(_refusal(connection.access.server, {_called(kind): answer}))
+            raise LiveError(_refusal(server, {_called(kind): answer}))
         else:
             for raw in answer[0]:
                 admission.take(kind.declared.kind, raw)
@@ -177,14 +182,10 @@ async def _read_daemon(place: ClusterAddress, daemon: DaemonAddress) -> bytes:
 async def _read(
     place: ClusterAddress, watched: tuple[ObjectKind, ...], *, keeps_written: bool
 ) -> ClusterObjects:
-    clock = SystemClock()
-    connection = await load_connection(
-        kubeconfig=place.kubeconfig, context=place.context, clock=clock
-    )
     objects = ClusterObjects()
     pods_kind, nodes_kind = _keeping(objects) if keeps_written else (PODS, NODES)
     kinds: list[Kind[Any]] = [pods_kind, nodes_kind, NAMESPACES, *map(watched_kind, watched)]
-    async with ApiSession(connection, clock=clock) as session:
+    async with _session(place) as (session, server):
         lists = [list_all(session, kind) for kind in kinds]
         answers = await asyncio.gather(*lists, return_exceptions=True)
     refused: dict[str, BaseException] = {}
@@ -196,7 +197,7 @@ async def _read(
             found.append(answer[0])
             objects.warnings.extend(answer[1])
     if refused:
-        raise LiveError(_refusal(connection.access.server, refused))
+        raise LiveError(_refusal(server, refused))
     pods, nodes, namespaces, *others = found
     objects.pods = sorted(pods, key=lambda pod: (pod.namespace, pod.name))
     objects.nodes = sorted(nodes, key=lambda node: str(node.metadata.name))
