@@ -11,7 +11,7 @@ from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.logs import get_logger, verbose
 
 UNKNOWN: Final = "unknown"
-FAILURE_LOG_SECONDS: Final = 60.0
+LOG_AGAIN_SECONDS: Final = 60.0
 """A problem that lasts is logged this often."""
 
 MAX_REPORTED: Final = 1024
@@ -53,7 +53,7 @@ class Reports:
             self._failing_since = now
         elif now < self._log_again and not verbose(3):
             return
-        self._log_again = now + FAILURE_LOG_SECONDS
+        self._log_again = now + LOG_AGAIN_SECONDS
         log.warning(
             "Cannot list or watch; trying again",
             kind=self._kind,
