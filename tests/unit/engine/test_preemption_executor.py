@@ -362,6 +362,27 @@ def test_a_preemptor_that_lost_its_place_looks_for_another() -> None:
     assert driven.place(first) == "m"
 
 
+def test_a_preemptor_that_lost_its_place_is_tried_again_though_no_watch_shows_it() -> None:
+    """The patch of its status is lost, and the victims never leave: time alone wakes it."""
+    driven = Preempting(nodes=("n", "m"))
+    driven.running("other", node_name="m", requests={"cpu": "3"}, priority=5)
+    first = driven.preemptor("first", "1", priority=50)
+    driven.add(
+        "first", priority=50, requests={"cpu": "1"}, nominated_node_name="n", resource_version="2"
+    )
+    driven.handle(Evicted(driven.low[0].uid))
+    driven.leaving(driven.low[0])
+    driven.preemptor("second", "3")
+    told = len(driven.engine.story(first.uid))
+    assert driven.is_asleep(first)
+
+    for _ in range(12):
+        driven.tick(30)
+        driven.run()
+
+    assert [entry.what for entry in driven.engine.story(first.uid)[told:]] == ["failed"]
+
+
 def test_a_nominated_pod_that_is_long_deleted_keeps_no_room() -> None:
     """It is in no queue any more: no place is looked for while its finalizer waits."""
     driven = Preempting(low=0)
