@@ -1,9 +1,10 @@
 """`/debug/explain`: what the engine at work says about one pod."""
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -28,6 +29,9 @@ from scheduler.kernel.framework.steps import Steps, Walk
 
 _T = TypeVar("_T")
 
+_CLOCK_WAS_SET_SECONDS: Final = 0.5
+"""Less is the time that passes between reading one clock and the other."""
+
 
 class LiveExplainer:
     """Explains pods from the state that decisions are made on, a step at a time.
@@ -50,6 +54,7 @@ class LiveExplainer:
         self._pods = pods
         self._is_leading = is_leading
         self._clock = clock
+        self._when = times_of(clock)
         self._explainer = Explainer(engine, self._framework_of)
         self._turn = asyncio.Lock()
 
@@ -67,7 +72,7 @@ class LiveExplainer:
             judgement = self._explainer.judge(asked, Depth.CHECKS)
             self._explainer.forget()
             scheduling_state = scheduling_state_of(
-                pod, self._engine, times_of(self._clock), leading=self._is_leading()
+                pod, self._engine, self._when, leading=self._is_leading()
             )
             told = replace(
                 judgement, summary=replace(judgement.summary, scheduling_state=scheduling_state)
@@ -118,10 +123,17 @@ async def _step_by_step(steps: Steps[_T]) -> _T:
 
 
 def times_of(clock: Clock) -> Callable[[float], str]:
-    """What makes RFC 3339 of a moment of a clock that never goes back."""
-    offset = clock.wall().timestamp() - clock.monotonic()
+    """What makes RFC 3339 of a moment of a clock that never goes back.
+
+    A moment keeps its time of day, however often it is asked for, until the machine's clock is set.
+    """
+    offset = math.inf
 
     def when(moment: float) -> str:
+        nonlocal offset
+        current = clock.wall().timestamp() - clock.monotonic()
+        if abs(current - offset) >= _CLOCK_WAS_SET_SECONDS:
+            offset = current
         told = datetime.fromtimestamp(moment + offset, UTC)
         return told.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 

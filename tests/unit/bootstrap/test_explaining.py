@@ -3,14 +3,14 @@
 import asyncio
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from scheduler.api.pods import PodInfo
 from scheduler.config.load import default_configuration
-from scheduler.daemon.bootstrap.explaining import LiveExplainer
+from scheduler.daemon.bootstrap.explaining import LiveExplainer, times_of
 from scheduler.daemon.serving.endpoints import DebugQuery
 from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.answers.why import Depth
@@ -124,3 +124,19 @@ def test_changes_are_about_the_cluster_as_it_was() -> None:
 
     assert told["changes"] == calm["changes"]
     assert told["guesses"] == calm["guesses"]
+
+
+def test_a_moment_has_one_time_of_day_until_the_clock_is_set() -> None:
+    """Two clocks are read one after the other: the difference is never twice the same."""
+    clock = FakeClock(now=100.0)
+    when = times_of(clock)
+    told = when(60.0)
+
+    clock.start += timedelta(milliseconds=2)
+    clock.advance(3600.0)
+
+    assert told == "2026-01-01T00:01:00.000Z"
+    assert when(60.0) == told
+
+    clock.start += timedelta(hours=1)
+    assert when(60.0) == "2026-01-01T01:01:00.002Z"
