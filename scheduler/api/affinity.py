@@ -22,9 +22,9 @@ _NO_NAMES: Final[frozenset[str]] = frozenset()
 
 
 class AffinityTerm(msgspec.Struct, frozen=True, gc=False):
-    """Which pods, in which namespaces, within which topology.
+    """A pod (anti-)affinity term: a selector of pods, their namespaces, and a topology key.
 
-    Without namespaces and with a namespace selector that matches nothing, the term speaks of the
+    Without namespaces and with a namespace selector that matches nothing, the term covers the
     pod's own namespace.
     """
 

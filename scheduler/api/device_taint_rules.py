@@ -8,7 +8,7 @@ from scheduler.api.objects import ApiStruct, ObjectMeta
 
 
 class DeviceTaintSelector(ApiStruct, frozen=True):
-    """Which devices are meant; what is not set does not matter."""
+    """The devices that a rule taints; a field that is not set matches any device."""
 
     driver: str | None = None
     pool: str | None = None

@@ -50,7 +50,7 @@ class DeviceAttribute(ApiStruct, frozen=True):
 
 
 class CapacityRequestPolicyRange(ApiStruct, frozen=True):
-    """What may be asked for, from `min` to `max` in steps."""
+    """The amounts that a request may have, from `min` to `max` in steps."""
 
     min: Quantity | None = None
     max: Quantity | None = None
@@ -58,7 +58,7 @@ class CapacityRequestPolicyRange(ApiStruct, frozen=True):
 
 
 class CapacityRequestPolicy(ApiStruct, frozen=True):
-    """How a request for capacity is filled in, rounded up and limited."""
+    """The rules that default, round up and limit a request for capacity."""
 
     default: Quantity | None = None
     valid_values: tuple[Quantity, ...] = ()
@@ -66,7 +66,7 @@ class CapacityRequestPolicy(ApiStruct, frozen=True):
 
 
 class DeviceCapacity(ApiStruct, frozen=True):
-    """How much a device has of something."""
+    """A device's amount of one capacity."""
 
     value: Quantity = 0
     request_policy: CapacityRequestPolicy | None = None
@@ -79,14 +79,14 @@ class Counter(ApiStruct, frozen=True):
 
 
 class CounterSet(ApiStruct, frozen=True):
-    """What partitions share."""
+    """The counters that the partitions of a device share."""
 
     name: str = ""
     counters: dict[str, Counter] = msgspec.field(default_factory=dict)
 
 
 class DeviceCounterConsumption(ApiStruct, frozen=True):
-    """What a device takes of a counter set."""
+    """The counters that a device consumes from one counter set."""
 
     counter_set: str = ""
     counters: dict[str, Counter] = msgspec.field(default_factory=dict)
@@ -187,7 +187,7 @@ class CELDeviceSelector(ApiStruct, frozen=True):
 
 
 class DeviceSelector(ApiStruct, frozen=True):
-    """What a device must satisfy; without `cel` of a kind this version does not know."""
+    """A condition on devices; without `cel`, of a kind that this version does not know."""
 
     cel: CELDeviceSelector | None = None
 
@@ -203,7 +203,7 @@ class DeviceToleration(ApiStruct, frozen=True):
 
 
 class CapacityRequirements(ApiStruct, frozen=True):
-    """How much of its capacities a device must provide."""
+    """The capacity that a request needs from a device, by name of the capacity."""
 
     requests: dict[str, Quantity] = msgspec.field(default_factory=dict)
 
@@ -241,7 +241,7 @@ class DeviceRequest(ApiStruct, frozen=True):
 
 
 class DeviceConstraint(ApiStruct, frozen=True):
-    """What devices of some requests, or of all, have in common, or do not."""
+    """An attribute that the devices of some or all requests must share, or must not."""
 
     requests: tuple[str, ...] = ()
     match_attribute: str | None = None
@@ -257,7 +257,7 @@ class DeviceClaim(ApiStruct, frozen=True):
 
 
 class ResourceClaimSpec(ApiStruct, frozen=True):
-    """What a claim asks for; it never changes."""
+    """The devices that a claim requests; the spec is immutable."""
 
     devices: DeviceClaim = DeviceClaim()
 
@@ -281,7 +281,7 @@ class DeviceRequestAllocationResult(ApiStruct, frozen=True):
 
     @property
     def id(self) -> DeviceId:
-        """Which device it is."""
+        """The driver, pool and name that identify the device."""
         return DeviceId(self.driver, self.pool, self.device)
 
 
@@ -293,7 +293,7 @@ class DeviceAllocationResult(ApiStruct, frozen=True):
 
 
 class AllocationResult(ApiStruct, frozen=True):
-    """What a claim got, and where it can be used (None: everywhere)."""
+    """The devices allocated to a claim, and the nodes that can use them (None: all)."""
 
     devices: DeviceAllocationResult = DeviceAllocationResult()
     node_selector: NodeSelector | None = None
@@ -321,7 +321,7 @@ class DeviceCondition(ApiStruct, frozen=True):
 
 
 class AllocatedDeviceStatus(ApiStruct, frozen=True):
-    """What a driver says about an allocated device."""
+    """The status that a driver reports for an allocated device."""
 
     driver: str = ""
     pool: str = ""
@@ -333,12 +333,12 @@ class AllocatedDeviceStatus(ApiStruct, frozen=True):
 
     @property
     def id(self) -> DeviceId:
-        """Which device it is."""
+        """The driver, pool and name that identify the device."""
         return DeviceId(self.driver, self.pool, self.device)
 
 
 class ResourceClaimStatus(ApiStruct, frozen=True):
-    """What a claim got, and what uses it."""
+    """The allocation of a claim, and its consumers."""
 
     allocation: AllocationResult | None = None
     reserved_for: tuple[ResourceClaimConsumerReference, ...] = ()
@@ -368,7 +368,7 @@ class ResourceClaim(ApiStruct, frozen=True):
 
 
 class DeviceClassSpec(ApiStruct, frozen=True):
-    """Which devices are of a class, and what is configured for all of them."""
+    """The selectors of a class, and the configuration that all its devices get."""
 
     selectors: tuple[DeviceSelector, ...] = ()
     config: tuple[DeviceClassConfiguration, ...] = ()

@@ -14,7 +14,7 @@ class HostPort(msgspec.Struct, frozen=True, gc=False):
 
 
 def host_ports_of(spec: PodSpec) -> tuple[HostPort, ...]:
-    """Those of its containers and sidecars.
+    """Return the host ports of a pod's containers and sidecars.
 
     Source: pkg/scheduler/framework/types.go; k8s.io/kubernetes util.GetHostPorts.
     """

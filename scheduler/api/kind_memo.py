@@ -1,4 +1,4 @@
-"""What is worked out once for each kind of pods, and forgotten with the last pod of it."""
+"""Values computed once for each kind of pods, and dropped with the last pod of that kind."""
 
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
@@ -48,5 +48,5 @@ class KindMemo(Generic[K, T]):
         return found.value
 
     def __len__(self) -> int:
-        """How many different values are kept."""
+        """Number of different values in the memo."""
         return len(self._values)

@@ -1,8 +1,8 @@
-"""How much one pod may ask of the scheduler.
+"""Limits on the size of one pod's demands.
 
-A decision looks at every node once for each thing a pod demands. Nothing else bounds how many
-things a pod demands, so this does: what is more is rejected before any node is looked at. Pods
-that run already are counted whatever they ask for.
+A decision looks at every node once for each demand of a pod. Nothing else bounds the number of
+demands, so these limits do: a pod that exceeds one is rejected before any node is looked at. Pods
+that run already are counted whatever they request.
 
 Differs: kube-scheduler has no such limits. No real workload comes near them.
 """
@@ -27,9 +27,9 @@ MAX_HOST_PORTS: Final = 4096
 
 
 def exceeded_limit(shape: PodShape) -> str:
-    """What pods have too much of, with the limit, for their event and condition; or empty.
+    """Describe the limit that pods of a shape exceed, for their event and condition; or empty.
 
-    Cost: O(what the pods ask for), once per shape.
+    Cost: O(demands of the pod), once per shape.
     """
     if shape.exceeded_limit is None:
         shape.exceeded_limit = next(
@@ -55,7 +55,7 @@ def demands_on_nodes(shape: PodShape) -> int:
 
 
 def _measures(shape: PodShape) -> Iterator[tuple[str, int, int]]:
-    """What is limited, how many the pod has of it, and how many it may have."""
+    """Yield each limited demand as its name, the pod's number of them, and the limit."""
     spec = shape.spec
     yield "requested resources", len(shape.requests), MAX_RESOURCE_NAMES
     expressions = [

@@ -35,7 +35,7 @@ class NodeInfo:
 
 
 def occupied_by(pods: Iterable[PodInfo]) -> dict[str, str]:
-    """What pods take of their node, by resource, as people write it."""
+    """Sum the resources that pods occupy on their node, as quantities people can read."""
     total: Counter[str] = Counter({PODS: 0})
     for pod in pods:
         total.update({**pod.shape.occupied, PODS: 1})

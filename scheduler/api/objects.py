@@ -162,7 +162,7 @@ class Affinity(ApiStruct, frozen=True):
 
 
 class TopologySpreadConstraint(ApiStruct, frozen=True):
-    """How evenly matching pods must (or should) lie over the domains of a topology key."""
+    """The skew that matching pods may have over the domains of a topology key."""
 
     max_skew: int = 1
     topology_key: str = ""
@@ -198,7 +198,7 @@ class Toleration(ApiStruct, frozen=True):
 
 
 class ResourceAmounts(ApiStruct, frozen=True):
-    """What a claim asks for, or a kubelet says it gave; of that no limits are read."""
+    """The requests of a volume claim, or of a kubelet's status; limits are not read there."""
 
     requests: ResourceList = {}
 
@@ -350,7 +350,7 @@ class PodSchedulingGroup(ApiStruct, frozen=True):
 
 
 class PodSpec(ApiStruct, frozen=True):
-    """What a pod asks for.
+    """The specification of a pod.
 
     Invariant: once decoded, `node_name` is empty here and `volumes` holds nothing but images; the
     rest lives in `Pod.node_name` and `Pod.volumes`, so that pods of one workload share one spec.
@@ -387,7 +387,7 @@ class PodCondition(ApiStruct, frozen=True):
 
 
 class ContainerStatus(ApiStruct, frozen=True):
-    """What the kubelet says it gave to a container (in-place resize)."""
+    """The resources of a container as the kubelet reports them (in-place resize)."""
 
     name: str = ""
     resources: ResourceAmounts | None = None
@@ -415,7 +415,7 @@ class Pod(ApiStruct, frozen=True):
     spec: PodSpec
     status: PodStatus = PodStatus()
     node_name: str = ""
-    """Where the pod runs or is assumed to run; empty while it waits."""
+    """The node that the pod runs on or is assumed to run on; empty while it waits."""
     volumes: tuple[Volume, ...] = ()
     """Its claims and inline disks: a pod of a StatefulSet has claims of its own."""
 
@@ -506,17 +506,17 @@ StatefulSet = Workload
 
 
 class PodDisruptionBudgetSpec(ApiStruct, frozen=True):
-    """Which pods the budget is about."""
+    """The selector of the pods that the budget protects."""
 
     selector: LabelSelector | None = None
 
 
 class PodDisruptionBudgetStatus(ApiStruct, frozen=True):
-    """What the disruption controller allows at present.
+    """The disruptions that the disruption controller allows at present.
 
     Attributes:
         disruptions_allowed: evictions that are left.
-        disrupted_pods: by name, pods whose eviction has been counted already; when.
+        disrupted_pods: by name of a pod, the time of an eviction that is counted already.
     """
 
     disruptions_allowed: int = 0

@@ -47,8 +47,8 @@ CONDITIONS: Final[Mapping[str, str]] = {
     V1ALPHA3: POD_GROUP_INITIALLY_SCHEDULED,
     V1BETA1: POD_GROUP_INITIALLY_SCHEDULED,
 }
-"""What each API calls the condition that says whether a group was scheduled. Groups of other APIs
-have none: their `status.phase` is their controllers' own."""
+"""By API, the type of the condition that says whether a group was scheduled. Groups of other APIs
+have none: their `status.phase` belongs to their controllers."""
 
 _MAX_INT32: Final = 2**31 - 1
 

@@ -94,7 +94,7 @@ class _Basic(ApiStruct, frozen=True):
 
 
 class Policy(ApiStruct, frozen=True):
-    """How many members must run: one of `basic` and `gang`."""
+    """The scheduling policy of a group: one of `basic` and `gang`."""
 
     basic: _Basic | None = None
     gang: _Gang | None = None
@@ -105,13 +105,13 @@ class _Topology(ApiStruct, frozen=True):
 
 
 class Constraints(ApiStruct, frozen=True):
-    """Where the members must be, seen together."""
+    """The constraints on the members' placement as a whole."""
 
     topology: tuple[_Topology, ...] = ()
 
 
 class GroupSpec(ApiStruct, frozen=True):
-    """What all versions of `scheduling.k8s.io` write alike."""
+    """The part of the spec that is the same in all versions of `scheduling.k8s.io`."""
 
     scheduling_policy: Policy = Policy()
     scheduling_constraints: Constraints | None = None
@@ -119,7 +119,7 @@ class GroupSpec(ApiStruct, frozen=True):
 
 
 class GroupStatus(ApiStruct, frozen=True):
-    """What the scheduler has said of a group."""
+    """The conditions that the scheduler has written for a group."""
 
     conditions: tuple[GroupCondition, ...] = ()
 

@@ -1,4 +1,4 @@
-"""What pods of one specification have in common, and all that is worked out of it."""
+"""The shape that pods of one specification share, and all values computed from it."""
 
 from typing import Final
 
@@ -25,27 +25,27 @@ OWN_FIELDS: Final = {
     "scheduling_group": None,
     "topology_spread_constraints": (),
 }
-"""What pods have of their own that are alike otherwise: it names their group or own labels."""
+"""Fields in which otherwise equal pods differ: they name the pod's group or its own labels."""
 _OFTEN_ALIKE: Final = [f for f in PodSpec.__struct_fields__ if f not in OWN_FIELDS]
 
 
 class PodShape:
-    """What all pods of one specification have in common, worked out once.
+    """The values that all pods of one specification share, computed once.
 
     Pods made from one template differ in name, labels and node only; they share this object, so
     whatever is derived from the specification is derived once per workload, not once per pod.
 
     Attributes:
         spec: the specification, without a node name.
-        requests: what an incoming pod asks for (see `scheduler.api.resources` for units).
-        occupied: what such a pod takes once it sits on a node (an in-place resize may hold more).
-        scoring_requests: what an incoming pod counts as when nodes are scored by their free room.
-        non_zero_occupied: cpu (milli) and memory (bytes) it counts as once it sits on a node.
+        requests: the requests of an incoming pod (see `scheduler.api.resources` for units).
+        occupied: the resources of such a pod on a node (an in-place resize may hold more).
+        scoring_requests: the requests that count when nodes are scored by their free room.
+        non_zero_occupied: the cpu (milli) and memory (bytes) that count for it on a node.
         host_ports: host ports of its containers and sidecars.
         affinity: its pod (anti-)affinity terms, without namespace defaults applied.
-        exceeded_limit: what `scheduler.api.limits` says of it; None until it is computed.
+        exceeded_limit: the result of `scheduler.api.limits`; None until it is computed.
         needs: DEVICES if such a pod may need devices.
-        limits: what its containers may use at most; empty where that cannot be read.
+        limits: the limits of its containers; empty where they cannot be read.
         is_resized: whether an in-place resize makes `occupied` differ from `requests`.
     """
 
@@ -125,4 +125,4 @@ _SUMS: Final = (
     "host_ports",
     "needs",
 )
-"""What of a shape is worked out of none of `OWN_FIELDS`."""
+"""Attributes of a shape that depend on none of `OWN_FIELDS`."""

@@ -88,7 +88,7 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def shape(self) -> PodShape:
-        """What it has in common with all pods of the same specification."""
+        """The shape that the pod shares with all pods of the same specification."""
         return self.kind.shape
 
     @property
@@ -139,7 +139,7 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def needs(self) -> int:
-        """What of the pod only some plugins have a use for: VOLUMES, DEVICES, or both as a sum."""
+        """Parts of the pod that only some plugins use: VOLUMES, DEVICES, or both as a sum."""
         needs = self.kind.shape.needs
         return needs | VOLUMES if self.pod.volumes else needs
 
@@ -302,7 +302,7 @@ def _has_resize_state(pod: Pod) -> bool:
 
 
 def _resize_state(status: PodStatus) -> PodStatus:
-    """What `pod_requests` reads of a status: the rest, such as when a pod began, is its own."""
+    """Reduce a status to the fields that `pod_requests` reads: the rest is the pod's own."""
     return PodStatus(
         conditions=tuple(c for c in status.conditions if c.type == _RESIZE_PENDING),
         container_statuses=status.container_statuses,

@@ -68,7 +68,7 @@ def ceil(value: Decimal) -> int:
 
 
 def int64(value: int) -> int:
-    """What is left of a sum in 64 bits with a sign, in which upstream adds up and subtracts."""
+    """Wrap a sum to a signed 64-bit integer, as upstream's addition and subtraction do."""
     return (value + _INT64) % (2 * _INT64) - _INT64
 
 

@@ -1,4 +1,4 @@
-"""What a pod requests and what a node offers, as whole numbers by resource name.
+"""The requests of pods and the capacity of nodes, as whole numbers by resource name.
 
 Units: cpu in thousandths of a core, memory and ephemeral storage in bytes, others in units.
 
@@ -85,10 +85,10 @@ def quantity(resource: str, amount: int) -> str:
 
 
 def pod_requests(pod: Pod, *, use_status: bool) -> dict[str, int]:
-    """What the pod takes from a node.
+    """Compute the resources that the pod takes from a node.
 
-    `use_status`: what the kubelet has allocated in an in-place resize counts, as for pods that
-    already sit on a node.
+    `use_status`: the kubelet's allocation in an in-place resize counts, as for pods that already
+    sit on a node.
 
     Raises:
         QuantityError: a quantity does not parse.
@@ -117,7 +117,7 @@ def non_zero_requests(pod: Pod, *, use_status: bool) -> tuple[int, int]:
 
 
 def pod_limits(spec: PodSpec) -> dict[str, int]:
-    """What a pod may use at most, by resource; a resource without any limit is not there.
+    """Compute the limits of a pod, by resource; a resource without any limit is left out.
 
     The overhead counts where there is a limit other than zero. A container without a limit counts
     nothing, though it may use anything.
@@ -136,10 +136,10 @@ def pod_limits(spec: PodSpec) -> dict[str, int]:
 
 
 def scoring_requests(pod: Pod) -> dict[str, int]:
-    """What NodeResourcesFit takes an incoming pod for when it scores nodes.
+    """Compute the requests of an incoming pod that NodeResourcesFit scores nodes with.
 
-    Only containers and overhead count, not what is requested at pod level; a container without a
-    cpu or memory request counts the default.
+    Only containers and overhead count, not requests at pod level; a container without a cpu or
+    memory request counts the default.
 
     Raises:
         QuantityError: a quantity does not parse.
@@ -213,7 +213,7 @@ def _over_containers(spec: PodSpec, amounts: Callable[[Container, bool], _Exact]
 def _effective(
     pod: Pod, spec: _Exact, actuated: ResourceList, allocated: ResourceList | None
 ) -> _Exact:
-    """What an in-place resize holds at most: all of desired, actuated and allocated."""
+    """Compute the most that an in-place resize holds: desired, actuated and allocated."""
     result = {} if _is_resize_infeasible(pod) else dict(spec)
     _raise_to(result, _exact(actuated))
     _raise_to(result, _exact(allocated or {}))

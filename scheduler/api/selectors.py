@@ -21,7 +21,7 @@ from scheduler.api.objects import (
 
 
 class Operator(Enum):
-    """How a requirement compares the value of its key."""
+    """The comparison that a requirement makes with the value of its key."""
 
     IN = "In"
     NOT_IN = "NotIn"

@@ -184,7 +184,7 @@ class TopologyTerm(ApiStruct, frozen=True):
 
 
 class StorageClass(ApiStruct, frozen=True):
-    """How volumes of a kind come about."""
+    """The provisioner of a class of volumes, the time of their binding, and their topology."""
 
     metadata: ObjectMeta
     provisioner: str = ""
@@ -193,7 +193,7 @@ class StorageClass(ApiStruct, frozen=True):
 
 
 class VolumeNodeResources(ApiStruct, frozen=True):
-    """How many volumes of a driver a node can hold; None for any number."""
+    """The number of volumes of a driver that a node can hold; None for any number."""
 
     count: int | None = None
 
@@ -245,7 +245,7 @@ class CSIDriver(ApiStruct, frozen=True):
 
 
 class CSIStorageCapacity(ApiStruct, frozen=True):
-    """How much a driver can still provide for a class on some nodes."""
+    """The capacity that a driver can still provide for a class on some nodes."""
 
     metadata: ObjectMeta
     storage_class_name: str = ""
