@@ -1,4 +1,4 @@
-"""What the command line names, read and held against what this version does."""
+"""The configuration that the command line names, read and checked against this version."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 

@@ -81,7 +81,7 @@ from scheduler.observability.metrics import SchedulerMetrics
 from scheduler.observability.tracing import CycleTracer, SpanExporter
 
 MASTER_STATUS_NAME: Final = "kube-scheduler"
-"""What dashboards select leader_election_master_status by, whatever the Lease is called."""
+"""The `name` label of leader_election_master_status, whatever the Lease is called."""
 
 log = get_logger(__name__)
 
@@ -219,7 +219,7 @@ class RunningDaemon:
             await self._session.close()
 
     async def _run_daemon(self) -> None:
-        """What ends it unexpectedly leaves the last minutes behind."""
+        """Run the daemon; an unexpected error leaves a recording of the last minutes behind."""
         renewing = self._connection.keep_fresh(
             lambda problem: log.warning("Credentials not renewed", reason=str(problem))
         )

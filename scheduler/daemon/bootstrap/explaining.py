@@ -123,9 +123,9 @@ async def _step_by_step(steps: Steps[_T]) -> _T:
 
 
 def times_of(clock: Clock) -> Callable[[float], str]:
-    """What makes RFC 3339 of a moment of a clock that never goes back.
+    """Return a function that formats a moment of the monotonic clock as RFC 3339.
 
-    A moment keeps its time of day, however often it is asked for, until the machine's clock is set.
+    A moment keeps its time of day, however often it is formatted, until the machine's clock is set.
     """
     offset = math.inf
 

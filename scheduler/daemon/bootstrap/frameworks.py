@@ -29,7 +29,7 @@ from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
 
 ENTRY_POINT_GROUP: Final = "stowage.plugins"
-"""Where installed packages announce out-of-tree plugins: plugin name -> class."""
+"""The entry point group of out-of-tree plugins in installed packages: plugin name -> class."""
 
 
 class PluginLoadError(SchedulerError):
@@ -77,10 +77,10 @@ def _points_of(plugin_type: type[Plugin]) -> frozenset[ExtensionPoint]:
 
 
 def args_types_of(out_of_tree: Mapping[str, type[Plugin]]) -> dict[str, type[msgspec.Struct]]:
-    """What the arguments of plugins are read as, of those that declare it.
+    """Collect the types that plugins declare for their arguments, by plugin name.
 
     Raises:
-        PluginLoadError: a plugin declares what arguments cannot be read as.
+        PluginLoadError: a plugin declares a type that arguments cannot be read as.
     """
     declared: dict[str, type[msgspec.Struct]] = {}
     for name, plugin in out_of_tree.items():
@@ -159,7 +159,7 @@ class FrameworkBuilder:
         }
 
     def _gated(self, feature_gates: Collection[str]) -> dict[str, type[Plugin]]:
-        """What feature gates put in the place of in-tree plugins; a user's own stay."""
+        """The plugins that replace in-tree ones because of feature gates; a user's own stay."""
         behind = (plugin for gate in feature_gates for plugin in BEHIND_GATES.get(gate, ()))
         return {plugin.NAME: plugin for plugin in behind if plugin.NAME not in self._out_of_tree}
 

@@ -1,4 +1,4 @@
-"""What of the daemon is measured, and where the numbers come from."""
+"""The metrics of the daemon and the sources of their numbers."""
 
 import asyncio
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""What a daemon keeps of its decisions, and where."""
+"""The records that a daemon keeps of its decisions, and their places."""
 
 import os
 import socket
@@ -111,7 +111,7 @@ def _process_name() -> str:
 
 
 def _crash_directory(record: str) -> Path | None:
-    """Where the last minutes are kept; None where nothing can be written, as in most pods."""
+    """Return the directory for crash recordings; None without a writable one, as in most pods."""
     try:
         return Path(record or tempfile.gettempdir())
     except FileNotFoundError:

@@ -31,11 +31,11 @@ from scheduler.observability.logs import get_logger
 from scheduler.observability.metrics import SchedulerMetrics
 
 LOOK_SECONDS: Final = 2.0
-"""How often the file is looked at."""
+"""Interval at which the file is checked for changes."""
 
 FIXED: Final = ("leaderElection", "clientConnection", "enableProfiling")
-"""What is read once: the lease, the connection and the endpoints are made of it. So are the
-connections to extenders."""
+"""Fields that are read once: the lease, the connection and the endpoints are made from them. The
+connections to extenders are read once as well."""
 
 log = get_logger(__name__)
 

@@ -1,4 +1,4 @@
-"""How long a plugin may wait for I/O."""
+"""A time limit on the I/O of plugins."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,10 +13,10 @@ class PluginTimeoutError(SchedulerError):
 
 @asynccontextmanager
 async def plugin_time_limit(seconds: float) -> AsyncIterator[None]:
-    """Ends what runs in it after some seconds.
+    """Cancel the body of the context after some seconds.
 
     Raises:
-        PluginTimeoutError: it took longer; or a task that it waits for was cancelled, which must
+        PluginTimeoutError: the body took longer; or a task that it awaits was cancelled, which must
             not look as if the caller had been.
     """
     try:

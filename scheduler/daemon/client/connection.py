@@ -1,4 +1,4 @@
-"""How the API server is reached, and credentials that stay fresh while the daemon runs."""
+"""The connection to the API server, with credentials that stay fresh while the daemon runs."""
 
 import asyncio
 import os
@@ -17,15 +17,15 @@ from scheduler.daemon.client.proxies import proxy_for
 from scheduler.daemon.client.tls import Tls, TlsFiles, load_tls
 
 REFRESH_SECONDS: Final = 60.0
-"""How often files and expiry times are looked at; a kubelet rotates tokens with hours to spare."""
+"""Interval between checks of files and expiry times; a kubelet rotates tokens hours early."""
 
 _REFUSED_PAUSE_SECONDS: Final = 10.0
-"""Least time between two renewals that were asked for by a 401."""
+"""Least time between two renewals that a 401 caused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What one request needs to be let in. Replaced as a whole when anything changes.
+    """The address and credentials for one request. Replaced as a whole when anything changes.
 
     Attributes:
         server: the URL of the API server, without a slash at its end.
@@ -219,7 +219,7 @@ def _kubeconfig(paths: str, context: str, clock: Clock) -> CredentialSource:
 
 
 def _default_kubeconfig(environ: Mapping[str, str]) -> str | None:
-    """Where kubectl would look: KUBECONFIG, else ~/.kube/config when it exists."""
+    """Return kubectl's default path: KUBECONFIG, else ~/.kube/config if that exists."""
     if environ.get("KUBECONFIG"):
         return environ["KUBECONFIG"]
     # Path.expanduser fails where there is no home: another uid than the image's, without HOME.
@@ -234,7 +234,7 @@ async def _access(
     is_refused: bool,
     environ: Mapping[str, str] = os.environ,
 ) -> Access:
-    """What requests need now. The server and the proxy stay those of the first load."""
+    """Load the current access. The server and the proxy stay those of the first load."""
     found = await source.load(is_refused=is_refused)
     if previous is None:
         server = _trimmed(found.server)

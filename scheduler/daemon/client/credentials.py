@@ -1,4 +1,4 @@
-"""What a source of credentials says, and the source that every pod has: its service account.
+"""The interface of credential sources, and the source that every pod has: its service account.
 
 Nothing here imports the `kubernetes` package, which takes 0.4 s of CPU time: in a cluster it is not
 needed.

@@ -61,14 +61,14 @@ class TooLongError(NoAnswerError):
 
 
 class Request(msgspec.Struct, gc=False):
-    """What is sent.
+    """An HTTP request.
 
     Attributes:
         method: the HTTP method.
         path: path and query, already quoted.
-        body: as it goes over the wire, if any.
-        content_type: what the body is.
-        fence: asked right before the bytes are written, each time.
+        body: the bytes on the wire, if any.
+        content_type: the media type of the body.
+        fence: called right before the bytes are written, each time.
     """
 
     method: str
@@ -83,12 +83,12 @@ class Request(msgspec.Struct, gc=False):
 
 
 class Response(msgspec.Struct, gc=False):
-    """What came back.
+    """An HTTP response.
 
     Attributes:
         status: the HTTP status.
-        headers: by lower-case name; of a success they may be left out: no caller reads those.
-        body: all of it.
+        headers: by lower-case name; a success may lack them: no caller reads those.
+        body: the whole body.
     """
 
     status: int
@@ -123,7 +123,7 @@ class DirectConnections:
         # A line break in a token would end the headers.
         is_whole = self._headers.count("\n") == len(lines)
         self._problem = "" if is_whole else "the credentials hold a line break"
-        """Why nothing is sent, or empty."""
+        """The reason why no request is sent, or empty."""
         self._loop = asyncio.get_running_loop()
         self._idle: list[_Connection] = []
 
@@ -223,7 +223,7 @@ class _Connection(asyncio.Protocol):
         self._parser = httptools.HttpResponseParser(self)
         self._waiter: asyncio.Future[Response] | None = None
         self._due = 0.0
-        """When the answer must be there."""
+        """The deadline of the response."""
         self._timer: asyncio.TimerHandle | None = None
         """Set for the request at hand, or for an earlier one: then it is set again when it ends."""
         self._transport: Any = None
@@ -309,7 +309,7 @@ class _Connection(asyncio.Protocol):
         self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """What follows is the body."""
+        """Note that the headers are complete: the body follows."""
         self._has_headers = True
 
     def on_body(self, chunk: bytes) -> None:

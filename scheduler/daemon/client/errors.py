@@ -1,9 +1,9 @@
-"""What can go wrong between Stowage and the API server, split by what the caller can do about it.
+"""Errors between Stowage and the API server, one class for each reaction of the caller.
 
 SchedulerError
 ├── ConnectionConfigError        kubeconfig, certificate or exec plugin is wrong: tell the user
-├── FencedError                  the lease may be another's: nothing was sent
-└── ApiError                     the server was asked, the answer is no, or there is no answer
+├── FencedError                  another instance may hold the lease: nothing was sent
+└── ApiError                     the server refused the request, or did not answer
     ├── InvalidError             400, 405, 415, 422…: the same request will fail again
     ├── UnauthorizedError        401: credentials must be renewed
     ├── ForbiddenError           403: a right is missing
@@ -12,7 +12,7 @@ SchedulerError
     ├── GoneError                410: the version is too old; list again
     ├── TooManyRequestsError     429: later, after `retry_after_seconds`
     └── UnavailableError         5xx, time-outs, broken connections: later
-        └── TooLargeError        the answer is longer than what is kept of one
+        └── TooLargeError        the answer is longer than the limit
 """
 
 from collections.abc import Mapping

@@ -25,7 +25,7 @@ _Key: TypeAlias = tuple[object, ...]
 
 
 class Occurrence(msgspec.Struct, frozen=True, gc=False):
-    """What to send: the event itself (count 1), or its series."""
+    """An event to send: the event itself (count 1), or its series."""
 
     event: EventEntry
     count: int
@@ -51,7 +51,7 @@ class EventSeries:
         self._recent: OrderedDict[_Key, _Series] = OrderedDict()
 
     def observe(self, event: EventEntry) -> list[Occurrence]:
-        """What to send now that the event has happened.
+        """Record that an event has happened, and return the occurrences to send now.
 
         The first time the event, the second time its series, then nothing until the series is
         refreshed or ends. Making room for it can end another series.
@@ -70,7 +70,7 @@ class EventSeries:
         return [_sent(series, event.event_time)]
 
     def sweep(self, now: datetime) -> list[Occurrence]:
-        """What to send about series that have ended or were not written for long."""
+        """Return the occurrences of series that have ended, or that are due for a refresh."""
         due: list[Occurrence] = []
         for key, series in list(self._recent.items()):
             is_over = now - series.last_observed >= QUIET

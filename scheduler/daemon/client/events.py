@@ -36,7 +36,7 @@ class EventEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     @property
     def namespace(self) -> str:
-        """Where the event is kept."""
+        """The namespace that the event is created in."""
         return self.regarding.namespace or "default"
 
     @property
@@ -69,7 +69,7 @@ class _Series(_Wire):
 
 
 class _Meta(_Wire):
-    """What a client says of an object's metadata."""
+    """The object metadata that a client writes."""
 
     name: str
     namespace: str
@@ -94,7 +94,7 @@ class _Body(_Wire, kw_only=True):
 
 
 def events_path(event: EventEntry) -> str:
-    """Where events of the event's namespace are created."""
+    """Return the path to which events of the event's namespace are posted."""
     return f"/apis/events.k8s.io/v1/namespaces/{segment(event.namespace)}/events"
 
 

@@ -123,7 +123,7 @@ class ExtenderClient:
         return NoAnswer(problem) if problem else None
 
     def _body(self, question: Question, uid: str, *, by_name: bool) -> bytes | None:
-        """What is sent; nodes that are gone by now are left out."""
+        """Encode the request body; None if the objects are gone. Nodes gone by now are left out."""
         objects = self._objects
         pod = objects.pod(uid)
         if pod is None:
@@ -251,11 +251,11 @@ _NO_LIMIT: Final = _NoLimit()
 def extender_problems(
     extenders: Sequence[Extender], has_file: Callable[[str], bool] | None = None
 ) -> Iterator[Problem]:
-    """What keeps `ExtenderClient` from being made, with paths into a configuration.
+    """Yield the problems that keep `ExtenderClient` from being built, with configuration paths.
 
     Args:
         extenders: of the configuration.
-        has_file: whether the daemon will find a file, where it runs elsewhere; by default the files
+        has_file: whether the daemon will find a file, if it runs elsewhere; by default the files
             are read.
     """
     for place, extender in enumerate(extenders):

@@ -178,7 +178,7 @@ class _Requestor(OpenIDRequestor):
 
 
 def _taken(section: Any, field: str) -> bytes | None:
-    """What `field`-data holds; it is taken out, and so is the name of a file, which it beats."""
+    """Remove `field`-data and return its bytes; remove the file name too, which it overrides."""
     data = section.value.pop(f"{field}-data", None)
     if not data:
         return None

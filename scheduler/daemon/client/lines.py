@@ -13,7 +13,7 @@ MAX_LINE_BYTES: Final = 2**24
 """etcd takes objects of 1.5 MB, of which Go may write each byte as six; what is longer is cut."""
 
 KEPT_BYTES: Final = 2**16
-"""What is left of a line that is too long: enough to find out which object it is about."""
+"""Bytes kept of a line that is too long: enough to identify its object."""
 
 LINE_SECONDS: Final = 30.0
 """A line must be complete this long after its beginning; a peer may be sending byte by byte."""
@@ -74,7 +74,7 @@ class StreamedLines:
         self._content = content
         self._splitter = LineSplitter()
         self._due: float | None = None
-        """When the line that has begun must be complete."""
+        """The deadline of the line that has begun."""
 
     async def read(self) -> Sequence[bytes]:
         """See `Lines.read`.

@@ -22,7 +22,7 @@ from scheduler.daemon.client.direct import (
 from scheduler.daemon.client.errors import FencedError, cut
 
 BROKEN: Final = (aiohttp.ClientError, HttpProcessingError, TimeoutError, OSError, ValueError)
-"""What aiohttp raises when a connection fails or what comes over it is not HTTP."""
+"""Errors that aiohttp raises when a connection fails or its bytes are not HTTP."""
 
 
 class ProxiedRequests:
@@ -86,7 +86,7 @@ async def read_whole(response: aiohttp.ClientResponse, max_bytes: int = MAX_ANSW
 
 
 def why(problem: Exception) -> str:
-    """What went wrong, in words for people; aiohttp's own show Python objects."""
+    """Describe a problem in words for people; aiohttp's own messages show Python objects."""
     if isinstance(problem, TimeoutError):
         return "no answer in time"
     if isinstance(problem, aiohttp.ClientConnectorCertificateError):

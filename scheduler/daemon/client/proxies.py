@@ -1,7 +1,7 @@
-"""Which proxy leads to the API server, from the environment variables that every client honours.
+"""The proxy to the API server, from the environment variables that every client honours.
 
-aiohttp could ask for itself (`trust_env`), but does so for each request, in a thread, and does not
-understand address ranges in NO_PROXY, which clusters use.
+aiohttp could read them itself (`trust_env`), but does so for each request, in a thread, and does
+not understand address ranges in NO_PROXY, which clusters use.
 
 Source: golang.org/x/net/http/httpproxy (what client-go uses).
 """

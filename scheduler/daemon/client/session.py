@@ -56,11 +56,11 @@ Source: client-go rest/request.go (maxRetries) v0.36.
 """
 
 SPREAD: Final = 0.25
-"""Requests that were told the same time to come back come later by this share of it, at most: a
-server that lets few in would refuse most of them again and again if they came together."""
+"""Requests with the same Retry-After are repeated later by this share of it, at most: a server
+that admits few would refuse most of them again and again if they came together."""
 
 _READ_BUFFER_BYTES: Final = 2**20
-"""Of a watch, about twice this may wait to be read before the server is made to wait."""
+"""About twice as many bytes of a watch may wait to be read before the server has to wait."""
 _NO_CODE: Final = "<error>"
 """Source: client-go rest/request.go (updateURLMetrics) v0.36."""
 

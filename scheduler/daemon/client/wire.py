@@ -1,4 +1,4 @@
-"""How values are written into requests."""
+"""The encoding of values in requests."""
 
 import re
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ from urllib.parse import quote
 import msgspec
 
 UNREADABLE: Final = (ValueError, RecursionError)
-"""What decoding raises for bytes that are not what was expected: `msgspec.MsgspecError` and
+"""Errors that decoding raises for unexpected bytes: `msgspec.MsgspecError` and
 `UnicodeDecodeError` are ValueErrors, deep nesting is a RecursionError."""
 
 json_string: Final = msgspec.json.Encoder().encode
@@ -16,7 +16,7 @@ json_string: Final = msgspec.json.Encoder().encode
 
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._~-]*").fullmatch
-"""Names of objects hardly ever hold anything else; `quote` takes four times as long to see it."""
+"""Names of objects hardly ever hold anything else; `quote` takes four times as long to check."""
 
 
 def well_formed(text: str) -> str:

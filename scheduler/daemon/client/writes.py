@@ -32,15 +32,15 @@ connection for each would use up the process's file descriptors and the server's
 
 
 class PodWrites:
-    """What the scheduler writes about pods.
+    """The scheduler's writes about pods.
 
     Args:
-        session: where requests go.
-        fence: whether this scheduler still holds the lease; asked as the bytes leave.
-        timeout: seconds for one request, repetitions asked for by the server included.
+        session: sends the requests.
+        fence: whether this scheduler still holds the lease; called as the bytes leave.
+        timeout: seconds for one request, including repetitions that the server requests.
 
     Attributes:
-        plugin_requests: how many requests of plugins are under way.
+        plugin_requests: number of plugins' requests under way.
     """
 
     def __init__(

@@ -19,12 +19,12 @@ from scheduler.observability.logs import get_logger
 from scheduler.observability.loop_shares import DECISIONS, START, TICKS, LoopShares
 
 DRAIN_SECONDS: Final = 20.0
-"""How long binds in flight may take once the process was asked to end."""
+"""Time limit for binds in flight once the process is asked to end."""
 LAST_WORDS_SECONDS: Final = 5.0
-"""How long events and status patches may take after the last bind."""
+"""Time limit for events and status patches after the last bind."""
 SYNC_NOTICE_SECONDS: Final = 10.0
 STALL_PROBE_SECONDS: Final = 0.02
-"""Much shorter than stalls that matter: what the thread ran since is then the stall's own."""
+"""Much shorter than stalls that matter: the thread's work since then belongs to the stall."""
 STALL_TOLD_SECONDS: Final = 0.1
 """Stalls as long as this are told of one by one."""
 COLLECTOR_THRESHOLD: Final = 2_000
@@ -68,9 +68,9 @@ class Leadership(Protocol):
 
 
 def spare_collector() -> None:
-    """What is in the caches now stays for long: the collector need not look at it again.
+    """Exempt the objects that exist now from garbage collection: the caches keep them for long.
 
-    For the whole process; to be called once the caches are complete.
+    Applies to the whole process; call it once the caches are complete.
     """
     gc.collect()
     gc.freeze()
@@ -90,7 +90,7 @@ def return_large_blocks() -> None:
 
 
 class DaemonHealth:
-    """What probes ask.
+    """The state that health probes read.
 
     Attributes:
         handlers_synced: whether the caches are complete.

@@ -46,7 +46,7 @@ from scheduler.kernel.framework.runtime import PluginError
 from scheduler.observability.logs import get_logger, verbose
 
 SLICE_SECONDS: Final = 0.002
-"""How long decisions run before the loop serves others; see docs/architecture.md, one loop."""
+"""Time that decisions run before the loop serves others; see docs/architecture.md, one loop."""
 TICK_SECONDS: Final = 1.0
 EARLY_SECONDS: Final = 0.005
 LONG_SECONDS: Final = 1.0
@@ -94,13 +94,13 @@ class Driver:
         self._ready = asyncio.Event()
         self._ready.set()  # `decide` looks before it waits: no event need set it until then
         self._work: dict[int, asyncio.Task[None]] = {}
-        """By attempt; what is written for plugins has numbers below 0."""
+        """By attempt; writes for plugins have numbers below 0."""
         self._write_numbers = count(-1, -1)
         self._wake_times: list[float] = []
-        """When the engine wants to be told the time, as a heap."""
+        """Times at which the engine needs a Tick, as a heap."""
         self._woken = asyncio.Event()
         self._pod_seconds = SLICE_SECONDS
-        """How long the last step took for each pod."""
+        """Seconds per pod in the last step."""
         self._carry_out: dict[type, Callable[[Any], None]] = {
             Bind: lambda i: self.outbox.bind(i),  # noqa: PLW0108 - the outbox comes later
             Ask: self.questions.start,
@@ -186,7 +186,7 @@ class Driver:
                 await self._ready.wait()
 
     def _pods_in(self, seconds: float) -> int:
-        """How many pods a step may be about, to take no longer than this, as the last one did."""
+        """Number of pods that a step can decide in this time, at the pace of the last step."""
         if seconds >= MAX_BATCH * self._pod_seconds:
             return MAX_BATCH
         return max(1, int(seconds / self._pod_seconds))

@@ -29,7 +29,7 @@ MAX_TRIES: Final = 12
 """Source: client-go tools/events/event_broadcaster.go (maxTriesPerEvent) v0.36."""
 SWEEP_SECONDS: Final = 60.0
 DROPPED: Final = ("queue_full", "refused", "unreachable")
-"""Why an event is not sent: too many are owed, the API server said no, or it did not answer."""
+"""Reasons why an event is lost: too many wait, the API server refused it, or did not answer."""
 LOG_AGAIN_SECONDS: Final = 60.0
 """Events that are lost for one reason are logged this often."""
 
@@ -85,7 +85,7 @@ class EventBroadcaster:
 
     @property
     def under_way(self) -> int:
-        """How many have left, and have no answer."""
+        """Number of events that are sent and not answered."""
         return len(self._lane.under_way)
 
     def may_send(self, concurrency: int) -> bool:

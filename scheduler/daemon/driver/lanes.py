@@ -16,13 +16,13 @@ R = TypeVar("R")
 CONCURRENCY: Final = 128
 """Requests at a time. Each has a connection: a file here, memory at the server."""
 MAX_OWED: Final = 512
-"""Events that may be owed, those of binds and evictions under way included."""
+"""Most events that may be unsent, those of binds and evictions under way included."""
 RETRY_SECONDS: Final = 10.0
 """Source: client-go tools/events/event_broadcaster.go (sleepDuration) v0.36."""
 FOR_BINDS: Final = 4
-"""Of the requests at a time, one in so many is kept for binds and reads: others may hang."""
+"""One in so many concurrent requests is reserved for binds and reads: others may hang."""
 FOR_EVENTS: Final = 3
-"""Of the others, one in so many is kept for events: without these no bind leaves for long."""
+"""One in so many of the rest is reserved for events: without these no bind leaves for long."""
 
 
 class OutboxSettings(msgspec.Struct, frozen=True):
@@ -43,14 +43,14 @@ class OutboxSettings(msgspec.Struct, frozen=True):
 
 
 class ConcurrencyShare(Enum):
-    """Which requests are counted when another one is to leave."""
+    """The requests that count against the limit of a lane."""
 
     ALL = "all lanes"
     CHANGES = "evictions and patches"
     EVENTS = "evictions, patches and events"
 
     def at_a_time(self, concurrency: int) -> int:
-        """How many of them may be under way."""
+        """Return the number of such requests that may be under way."""
         if self is ConcurrencyShare.ALL:
             return concurrency
         others = concurrency - concurrency // FOR_BINDS
@@ -132,7 +132,7 @@ class Lane(Generic[T]):
 
     @property
     def owed(self) -> int:
-        """How many wait or are under way."""
+        """Number of requests that wait or are under way."""
         return len(self.waiting) + len(self.under_way)
 
     def get(self, key: Hashable) -> T | None:

@@ -154,7 +154,7 @@ class Outbox:
 
     @property
     def room(self) -> int:
-        """How many more pods may be scheduled; none if it is not positive."""
+        """Number of further pods that may be scheduled; none if it is not positive."""
         # Evictions that wait are no reason to decide less: their preemptors are held back.
         room = min(self._settings.concurrency * AHEAD, self._room_for_events())
         return room - len(self._binds.waiting)
@@ -299,7 +299,7 @@ class Outbox:
         return not waits_for_binds and self.events.may_send(concurrency)
 
     def _room_for_events(self) -> int:
-        """How many more events may be owed, those of binds and evictions under way counted."""
+        """Number of further events that may wait; binds and evictions under way bring one each."""
         if not self._settings.max_owed:
             return maxsize
         brought = len(self._binds.under_way) + len(self._evictions.under_way)

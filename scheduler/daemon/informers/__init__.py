@@ -1,5 +1,5 @@
-"""What the API server holds, kept in memory: one list+watch state machine per kind.
+"""A copy of the API server's objects in memory: one list+watch state machine per kind.
 
-Informers decode objects, keep them in stores and tell handlers what changed. They never know what
+Informers decode objects, keep them in stores and notify handlers of changes. They never know what
 a change means.
 """

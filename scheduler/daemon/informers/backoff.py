@@ -1,4 +1,4 @@
-"""How long to wait before asking again."""
+"""The pause before a request is repeated."""
 
 import random
 from typing import Final
@@ -9,12 +9,11 @@ _FACTOR: Final = 2.0
 
 
 class Backoff:
-    """Grows from half a second to four, each pause drawn between half of that and all of it.
+    """Pauses that grow from half a second to four; each is drawn between half of that and all.
 
     The cap is lower than client-go's 30 s: without a watch of every kind no decision is safe, so
-    scheduling resumes after the longest of all pauses. A server that is
-    away meets five requests a second of a replica; one that has too much to do says so by
-    Retry-After.
+    scheduling resumes after the longest of all pauses. A server that is away gets five requests a
+    second from a replica; an overloaded one answers with Retry-After.
     """
 
     def __init__(

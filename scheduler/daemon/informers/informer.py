@@ -47,13 +47,13 @@ MAX_FAILURES: Final = 4
 """Watches from one version that may break off before the list is asked for again."""
 
 BLIND_SECONDS: Final = 30.0
-"""Without a watch for longer, decisions are made on what is long past."""
+"""Without a watch for longer, decisions rest on stale objects."""
 
 ABSENT_SECONDS: Final = 60.0
-"""How often a server is asked whether it serves a kind that it did not."""
+"""Interval between checks whether the server serves a kind that it did not serve before."""
 
 _GRACE_SECONDS: Final = 30.0
-"""How much longer than asked for a watch may last before it counts as stuck."""
+"""Time by which a watch may outlast its requested timeout before it counts as stuck."""
 
 log = get_logger(__name__)
 
@@ -129,20 +129,20 @@ class Informer(Generic[T]):
         """Between lists that were begun anew: how long the server was away says nothing there."""
         self._on_set_back = on_set_back
         self._is_in_doubt = False
-        """Whether the server was not there, and so may not be where it was when it is again."""
+        """Whether the server was away, so that it may come back with an older state."""
         self._is_set_back = False
         self._limit: asyncio.Timeout | None = None
-        """When the open watch ends at the latest."""
+        """The deadline of the open watch."""
         self._synced = asyncio.Event()
         self._page_size = PageSize(self._options.page_size)
         self._continue = ""
         self._places = deque(kind.places or (kind,))
         self._places_asked = 0
-        """Of the places of the kind, how many have said in a row that they do not serve it."""
+        """Number of the kind's places that have answered in a row that they do not serve it."""
         self._failures = 0
-        """Watches in a row that broke off before anything came of them."""
+        """Number of watches in a row that broke off before they delivered anything."""
         self._has_failed = False
-        """Whether anything did since all went well."""
+        """Whether a step failed since the last success."""
 
     @property
     def has_synced(self) -> bool:

@@ -1,6 +1,6 @@
-"""What is done with the objects of one kind as they come, of lists and of watches.
+"""The intake of one kind's objects, from lists and from watches.
 
-No bytes end this. What cannot be read is one malformed object: it is counted, and left out.
+No bytes can end an informer: an object that cannot be decoded is counted and left out.
 """
 
 import asyncio
@@ -105,7 +105,7 @@ class Intake(Generic[T]):
         self.restores.saw(self._kind.meta_of(obj))
 
     def end_list(self) -> None:
-        """What the list has not named is gone."""
+        """Remove the objects that the list has not named: they are gone."""
         for key in self._unnamed:
             self._store.remove(key)
             self._reports.forget(key)

@@ -208,7 +208,7 @@ class _GroupKind(Kind[PodGroup]):
 
 
 def _decoded(decoder: msgspec.json.Decoder[Any], raw: bytes | msgspec.Raw) -> Any:
-    """What bytes say; null where something is expected is seldom, and looked at second."""
+    """Decode bytes; unexpected nulls are seldom, so they are removed in a second try only."""
     try:
         return decoder.decode(raw)
     except msgspec.ValidationError as problem:
@@ -218,12 +218,12 @@ def _decoded(decoder: msgspec.json.Decoder[Any], raw: bytes | msgspec.Raw) -> An
 
 
 def _as_it_is(decoded: Any) -> Any:
-    """Where the wire type is the built type."""
+    """Return the decoded object itself, where the wire type is the built type."""
     return decoded
 
 
 def _told(problem: Exception) -> str:
-    """What is wrong, in a line: messages quote what the object's owner wrote."""
+    """Describe a problem in one line: messages quote text of the object's owner."""
     return cut(" ".join(str(problem).split()) or type(problem).__name__)
 
 
@@ -328,7 +328,7 @@ def pods_kind(group_apis: Collection[str]) -> Kind[PodInfo]:
 def group_sources(
     watched: Collection[Kind[Any]], group_apis: Iterable[str]
 ) -> tuple[Kind[PodGroup], ...]:
-    """Where pod groups come from, what counts first first; nothing unless groups are watched."""
+    """Return the kinds of pod groups by precedence; empty unless groups are watched."""
     if POD_GROUPS not in watched:
         return ()
     return (POD_GROUPS, *(FOREIGN_POD_GROUPS[api] for api in group_apis))
@@ -343,7 +343,7 @@ _KNOWN: Final[Mapping[ObjectKind, Kind[Any]]] = {
 
 
 def watched_kind(declared: ObjectKind) -> Kind[Any]:
-    """Where a kind is served that a plugin declares; objects of unknown kinds are dictionaries.
+    """Return the kind that a plugin declares; objects of unknown kinds are dictionaries.
 
     Raises:
         ValueError: the kind is unknown and its plural is not given, or the other way round.

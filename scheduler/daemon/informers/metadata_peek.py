@@ -1,4 +1,4 @@
-"""What can be seen of bytes that cannot be decoded: which object they are about, and its version.
+"""The name and version of the object in bytes that cannot be decoded.
 
 API servers write the names and the version of an object before anything its owner can make long or
 deep, so a look at the beginning is enough.
@@ -24,13 +24,13 @@ _FIELDS: Final = {
     "metadata.continue": "continue_",
 }
 _HOLDERS: Final = ([""], ["", "object"])
-"""Where metadata is: in an object or a list, or in the object of an event."""
+"""The places of metadata: in an object or a list, or in the object of an event."""
 
 _DEEPEST: Final = 3
 
 
 class MetadataPeek(msgspec.Struct, frozen=True):
-    """What was found; empty where nothing was.
+    """The metadata found; fields that were not found are empty.
 
     Attributes:
         type: of a watch event.

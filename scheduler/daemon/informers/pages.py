@@ -14,12 +14,12 @@ from scheduler.daemon.informers.paging import PageSize
 from scheduler.daemon.informers.wire import ListMeta, Page, items_decoder, list_query, page_decoder
 
 MAX_HELD_BYTES: Final = 2**25
-"""Of a page that cannot be taken apart, or of one object."""
+"""Most bytes of a page that cannot be split, or of one object."""
 
 _HEAD_BYTES: Final = 2**16
 _ITEMS: Final = b'"items":['
 _BETWEEN: Final = b'},{"metadata":{'
-"""Where an object ends and the next begins. Not within a string, where quotes are escaped."""
+"""The bytes between two objects. They cannot occur in a string, where quotes are escaped."""
 
 Take = Callable[[Sequence[msgspec.Raw]], Awaitable[None]]
 

@@ -1,4 +1,4 @@
-"""How many objects to ask for at once, so that a page takes about as long as it should take."""
+"""The number of objects per page, so that a page takes about its target time."""
 
 from typing import Final
 
@@ -13,12 +13,12 @@ _MORE: Final = 4
 
 
 class PageSize:
-    """Objects per page: what is worth a request, as far as their size allows.
+    """Objects per page: as many as are worth a request and as their size allows.
 
     Tenants decide how large objects are: five hundred pods may be 1.5 MB or 4 GB.
 
     Attributes:
-        now: what to ask for next.
+        now: the limit of the next page.
     """
 
     def __init__(self, first: int) -> None:

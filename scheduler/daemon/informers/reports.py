@@ -1,4 +1,4 @@
-"""What an informer tells people and metrics, and how often."""
+"""The logs and metrics of an informer, and their rate limits."""
 
 from collections.abc import Collection
 from typing import Final
@@ -37,7 +37,7 @@ class Reports:
         self._metrics.watch_restarts[self._kind, reason].inc()
 
     def all_is_well(self) -> None:
-        """What failed works again: that is logged, and the next failure is logged at once."""
+        """Note a recovery: it is logged, and the next failure is logged at once."""
         if self._failing_since is not None:
             log.info(
                 "Watching again",
@@ -78,7 +78,7 @@ class Reports:
 
     @property
     def malformed_keys(self) -> Collection[str]:
-        """Of the malformed objects that are remembered."""
+        """Keys of the malformed objects that are remembered."""
         return self._reported.keys()
 
     def forget(self, key: str) -> None:

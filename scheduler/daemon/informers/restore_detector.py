@@ -40,7 +40,7 @@ class RestoreDetector:
             seen.append(meta)
 
     def forget(self) -> None:
-        """What was seen is of another story."""
+        """Forget the versions seen: they belong to another history of the server."""
         self._seen.clear()
 
     async def ask(
@@ -92,7 +92,7 @@ class RestoreDetector:
         return None
 
     def _question(self, known: ObjectMeta | None) -> str:
-        """What to get: a list of just the known object, which tells the server's version too."""
+        """Return the query for a list of the known object alone, which has the server's version."""
         path = self._kind.path
         if known is None:
             return f"{path}?limit=1"

@@ -14,7 +14,7 @@ from scheduler.errors import SchedulerError
 
 
 class State(Enum):
-    """What an informer knows and does.
+    """The state of an informer.
 
     Source of the idea: kube-rs kube-runtime/src/watcher.rs (State).
     """
@@ -30,7 +30,7 @@ class State(Enum):
 
 
 class StepResult(Enum):
-    """What came of a step."""
+    """The result of an informer's step."""
 
     PAGE = auto()
     """A page of a list was taken and more follow."""

@@ -19,16 +19,16 @@ from scheduler.kernel.extender.bodies import object_body
 T = TypeVar("T")
 
 _FAST: Final = 1
-"""Of zlib's levels: pods shrink to a third or less at any of them."""
+"""The zlib level: pods shrink to a third or less at any level."""
 
 
 class KeptObjects:
-    """What is kept; see `client.extenders.WholeObjects`.
+    """The whole objects kept for extenders; see `client.extenders.WholeObjects`.
 
     Args:
-        wants_pod: whether a pod is kept, as it is now.
+        wants_pod: whether a pod is kept in its present state.
         keeps_nodes: whether nodes are kept.
-        pods: how pods are read.
+        pods: the kind that decodes pods.
     """
 
     def __init__(
@@ -43,9 +43,9 @@ class KeptObjects:
         self._pods_kind = pods
         self._pods: dict[str, bytes] = {}
         self._nodes: dict[str, bytes] = {}
-        """As they came, until they are asked for."""
+        """Nodes as received, until an extender needs them."""
         self._bodies: dict[str, bytes] = {}
-        """As they are sent; worked out once for each version of a node."""
+        """Nodes as sent to extenders; encoded once for each version of a node."""
 
     def __len__(self) -> int:
         return len(self._pods) + len(self._nodes) + len(self._bodies)
@@ -114,7 +114,7 @@ class _Gone(Generic[T]):
 
 
 def kept_for(extenders: Extenders, pods: Kind[PodInfo]) -> KeptObjects:
-    """What is kept of objects for these extenders."""
+    """Build the store of the whole objects that these extenders need."""
     wants_victims = any(
         each.config.preempt_verb and not each.config.node_cache_capable for each in extenders.all
     )

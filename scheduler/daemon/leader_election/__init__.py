@@ -1,1 +1,1 @@
-"""Which one of several schedulers schedules: a Lease, and never two leaders at once."""
+"""Leader election among several schedulers: a Lease, and never two leaders at once."""

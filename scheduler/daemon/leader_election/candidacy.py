@@ -64,10 +64,10 @@ def semantic_version(version: str) -> str:
 def answer(
     found: LeaseCandidateSpec | None, lease_name: str, version: str, wall: datetime
 ) -> LeaseCandidateSpec | None:
-    """What to write about a candidate, given what is there; None while nothing is to be said.
+    """Return the LeaseCandidate to write, given the present one; None while no write is due.
 
     Args:
-        found: the candidate as it is, or None.
+        found: the present candidate, or None.
         lease_name: the Lease that it stands for.
         version: of this process, as semver.
         wall: the time of day.

@@ -86,7 +86,7 @@ class Election:
             self.step_down()
 
     def claim(self, now: float, wall: datetime) -> LeaseSpec | None:
-        """What this candidate may write now, or None while the lease is another's."""
+        """Return the record this candidate may write now, or None while another holds the lease."""
         record = self._record
         if self.settings.is_coordinated and not self._is_given(now):
             return None
@@ -127,7 +127,7 @@ class Election:
 
     @property
     def expiry(self) -> float:
-        """When the record last seen has stood still for as long as its holder was given."""
+        """The time at which the lease last seen expires, unless its record changes."""
         if self._record is None:
             return -math.inf
         return self._observed_at + self._record.lease_duration_seconds
@@ -166,7 +166,7 @@ class Election:
         return min(left, max(settings.retry_period_seconds, left / 2))
 
     def check_healthy(self, now: float) -> str | None:
-        """What the watchdog has to say: None, or that this leader is long past its time."""
+        """Return the watchdog's complaint if this leader failed to renew for too long, or None."""
         if self.holder != self.settings.identity:
             return None
         allowed = self.settings.lease_duration_seconds + WATCHDOG_TOLERANCE_SECONDS
@@ -177,7 +177,7 @@ class Election:
 
 
 def released(record: LeaseSpec, wall: datetime) -> LeaseSpec:
-    """What to write so that others need not wait for the end of our lease.
+    """Return the record that gives our lease up, so that others need not wait for its end.
 
     Source: client-go leaderelection.go (release) v0.36.
     """

@@ -1,4 +1,4 @@
-"""What an election is fought over."""
+"""The lock of an election."""
 
 from typing import Protocol
 
@@ -11,13 +11,13 @@ class Lock(Protocol):
     name: str
 
     async def get(self, timeout: float) -> Lease | None:
-        """The Lease as it is, or None."""
+        """Read the Lease; None if it does not exist."""
         ...
 
     async def create(self, spec: LeaseSpec, timeout: float) -> Lease:
-        """Makes it; fails when it exists."""
+        """Create the Lease; fails if it exists."""
         ...
 
     async def update(self, lease: Lease, spec: LeaseSpec, timeout: float) -> Lease:
-        """Replaces it; fails when it is not as `lease` any more."""
+        """Replace the Lease; fails if it has changed since `lease` was read."""
         ...

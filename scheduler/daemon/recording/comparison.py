@@ -51,13 +51,13 @@ class Elsewhere(msgspec.Struct, frozen=True):
 
 
 class ReplayComparison(msgspec.Struct, frozen=True):
-    """What `stowage replay --config FILE -o json` prints.
+    """The output of `stowage replay --config FILE -o json`.
 
     Attributes:
-        pods: how many had to be placed.
-        elsewhere: those that come to another node, in the order in which they came.
-        recorded: what came of them.
-        now: what comes of them.
+        pods: number of pods to place.
+        elsewhere: the pods that are placed on another node, in order of arrival.
+        recorded: the recorded outcome.
+        now: the outcome under the new configuration.
     """
 
     pods: int
@@ -105,12 +105,12 @@ def compare(
 
 
 class ReplayPlacements(msgspec.Struct, frozen=True):
-    """What one engine made of the recorded pods.
+    """The placements of the recorded pods by one engine.
 
     Attributes:
-        pods: by UID, those that were seen waiting.
+        pods: by UID, the pods that were seen waiting.
         victims: by UID.
-        meter: how full nodes were.
+        meter: the use of nodes.
         recorded: by UID, the node that the recorded engine chose at last.
     """
 
@@ -188,7 +188,7 @@ class Side(ABC):
 
 
 class _Recorded(Side):
-    """What really happened."""
+    """The recorded course of events."""
 
     @override
     def _take(self, record: Record) -> None:

@@ -18,9 +18,9 @@ KEPT_FILES: Final = 8
 """The newest included; older ones are removed."""
 BLOCK_BYTES: Final = 1 << 16
 WAITING_BLOCKS: Final = 16
-"""Blocks that may wait to be written; what comes then is lost, and counted."""
+"""Blocks that may wait to be written; further ones are dropped, and counted."""
 CLOSE_SECONDS: Final = 2.0
-"""How long the end of the process waits for what is left."""
+"""Time that the end of the process waits for the remaining blocks."""
 
 _STANDARD_OUTPUT: Final = 1
 

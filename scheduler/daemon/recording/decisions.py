@@ -31,7 +31,7 @@ class Rows:
         self._offset = header.started - header.clock
         self._second = -1
         self._start = b""
-        """Of the lines of one second, up to its point."""
+        """The common start of the lines of one second, up to the decimal point."""
 
     def time_of(self, outcome: AttemptOutcome) -> datetime:
         """The time of day at which an attempt ended."""

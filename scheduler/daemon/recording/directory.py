@@ -19,14 +19,14 @@ TOTAL_BYTES: Final = 4 << 30
 BLOCK_BYTES: Final = 1 << 18
 FLUSH_SECONDS: Final = 1.0
 WAITING_BLOCKS: Final = 64
-"""Blocks that may wait for the disk: so much is told of at once when a large cluster is listed."""
+"""Blocks that may wait for the disk: the list of a large cluster arrives as so many at once."""
 WAIT_SECONDS: Final = 0.1
-"""How long the engine waits for room for one more block; then recording ends."""
+"""Time that the engine waits for room for one more block; then recording ends."""
 CLOSE_SECONDS: Final = 5.0
-"""How long the end of the process waits for the disk."""
+"""Time that the end of the process waits for the disk."""
 
 _Written: TypeAlias = tuple[Path, bytes, bytes | bytearray]
-"""Where to, what comes before the block, and the lines of the block."""
+"""The file, the bytes before the block, and the lines of the block."""
 
 
 class DirectoryRecorder:
@@ -114,7 +114,7 @@ class DirectoryRecorder:
 
 
 class _Files:
-    """What the thread has written.
+    """The files that the thread has written.
 
     Attributes:
         total: bytes in all files.
@@ -131,7 +131,7 @@ class _Files:
         return size if last == path else 0
 
     def write(self, written: _Written) -> None:
-        """In the thread."""
+        """Append a block to its file. Runs in the thread."""
         path, start, lines = written
         size = _append(path, start, lines)
         self._last = path, self.size_of(path) + size

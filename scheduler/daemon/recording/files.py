@@ -98,7 +98,7 @@ class Recording:
 
 
 def part_name(header: Header) -> str:
-    """What the file of a part is called."""
+    """Return the file name of a part."""
     return f"{header.recording}-{header.part:04}{SUFFIX}"
 
 

@@ -27,19 +27,19 @@ _OBJECT_BYTES: Final = 1200
 """A pod without its specification, which pods share; a node has about three times as much."""
 _INSTRUCTION_BYTES: Final = 500
 _NAME_BYTES: Final = 80
-"""Of a node in an extender's answer, or of a reason; scores are as long."""
+"""Size of a node's name in an extender's answer, or of a reason; scores are as long."""
 _SHARE_AT_ONCE: Final = 64
-"""So much of what is kept goes at once when there is too much: one part of this many."""
+"""One part in so many of the records is dropped at once when there are too many."""
 
 _Key: TypeAlias = str | tuple[str, str, str]
 """Tells objects apart."""
 
 
 class _Entry(msgspec.Struct, frozen=True, gc=False):
-    """What was told, when, what was answered, and how many bytes that is, by estimate.
+    """An event, its time, the engine's answer, and the estimated size of all in bytes.
 
-    Tens of thousands are kept for minutes, so none of it is for the garbage collector to walk
-    through: it took 100 ms when these were tuples with lists.
+    Tens of thousands are kept for minutes, so the garbage collector tracks none of them: a
+    collection took 100 ms when these were tuples with lists.
     """
 
     event: Event
@@ -87,7 +87,7 @@ class FlightRecorder:
             self._forget(now)
 
     def _forget(self, now: float) -> None:
-        """What is too old or too much goes; of what is too much a bit more, to be rarely here."""
+        """Drop records that are too old or too many; if too many, some more, to drop rarely."""
         entries, before = self._entries, self._before
         oldest = now - self._kept_seconds
         size = self._bytes
@@ -108,7 +108,7 @@ class FlightRecorder:
         self._bytes = size
 
     def dump(self) -> bytes:
-        """What is kept, as a file. Safe in a thread of its own after `copy`."""
+        """Encode the kept records as a file. Safe in a thread of its own after `copy`."""
         header = replace(self._header, is_complete=self._is_complete)
         writer = Writer()
         lines = bytearray()
@@ -130,7 +130,7 @@ class FlightRecorder:
 
 
 def _named(answer: Answer) -> int:
-    """How many nodes or pods an extender's answer names."""
+    """Count the nodes or pods that an extender's answer names."""
     match answer:
         case Filtered(nodes, failed, unresolvable):
             return len(nodes) + len(failed) + len(unresolvable)
@@ -143,7 +143,7 @@ def _named(answer: Answer) -> int:
 
 
 def _key_of(event: ObjectSet | ObjectGone) -> _Key:
-    """Of pods, of which there are most, their UID: a text that is there anyway."""
+    """Return the key of an object; for pods, the most frequent, the UID, which exists anyway."""
     if isinstance(event, ObjectGone):
         if event.kind == "pods":
             return event.uid

@@ -43,7 +43,7 @@ SCHEMA: Final = pa.schema(
 
 
 class ParquetFile:
-    """What `RowFile` writes with. All of it raises OSError where that cannot be done."""
+    """The Parquet writer of `RowFile`. All methods raise OSError if the file cannot be written."""
 
     def __init__(self, path: Path, time_of: Callable[[AttemptOutcome], datetime]) -> None:
         self._time_of = time_of
@@ -51,7 +51,7 @@ class ParquetFile:
         self._writer = ParquetWriter(path, SCHEMA, compression="zstd")
 
     def write(self, outcome: AttemptOutcome) -> None:
-        """One more row."""
+        """Append a row."""
         row = msgspec.to_builtins(outcome)
         row["time"] = self._time_of(outcome)
         row["reasons"] = list(row["reasons"].items())
@@ -60,7 +60,7 @@ class ParquetFile:
             self._write_kept()
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining rows, and close the file."""
         if self._kept:
             self._write_kept()
         self._writer.close()

@@ -56,15 +56,15 @@ class RecordingError(SchedulerError):
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
-    """What a fresh engine must be told to give the same answers.
+    """The values that a fresh engine needs to give the same answers.
 
     Attributes:
-        recording: the same in all parts of a recording.
-        part: counts them from 1.
+        recording: an identifier, the same in all parts of a recording.
+        part: number of the part, from 1.
         version: of Stowage.
         configuration: the KubeSchedulerConfiguration in effect.
-        feature_gates: those that are on.
-        seed: of the engine's chance.
+        feature_gates: the gates that are on.
+        seed: of the engine's random numbers.
         max_in_unschedulable_seconds: see `QueueSettings`.
         plugins: out-of-tree plugins, each with the version of its distribution.
         started: the time of day at which the clock of events showed `clock`, in seconds since 1970.

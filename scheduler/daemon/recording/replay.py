@@ -11,7 +11,7 @@ from scheduler.kernel.framework.runtime.shared_states import place_of
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """Where an engine did not answer as the recorded one had.
+    """The first event that an engine answered differently from the recorded one.
 
     Attributes:
         number: of the event, from 1.
@@ -25,7 +25,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class Replayed(msgspec.Struct, frozen=True):
-    """What came of a replay: how many events, and the first difference if there was one."""
+    """The result of a replay: the number of events, and the first difference, if any."""
 
     events: int
     difference: Difference | None = None

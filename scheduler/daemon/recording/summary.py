@@ -1,4 +1,4 @@
-"""What came of the pods of a recording, in numbers: waiting, victims, and how full nodes were."""
+"""The outcome of a recording in numbers: waiting times, victims, and the use of nodes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
@@ -12,14 +12,14 @@ from scheduler.kernel.snapshot import Snapshot
 
 
 class PodSummary(msgspec.Struct):
-    """What became of one pod.
+    """The outcome for one pod.
 
     Attributes:
         pod: `namespace/name`.
         workload: see `workload_of`.
-        came: when it was first seen waiting, in seconds of the events' clock.
-        node: where it was sent at last, or empty.
-        placed: when.
+        came: time at which it was first seen waiting, in seconds of the events' clock.
+        node: its last placement, or empty.
+        placed: time of that placement.
     """
 
     pod: str
@@ -30,7 +30,7 @@ class PodSummary(msgspec.Struct):
 
     @property
     def waited(self) -> float | None:
-        """Seconds; None for a pod that waits still."""
+        """Seconds until the placement; None for a pod that still waits."""
         return self.placed - self.came if self.node else None
 
 
@@ -42,7 +42,7 @@ class Victim(msgspec.Struct, frozen=True):
 
 
 class WaitTimes(msgspec.Struct, frozen=True):
-    """How long pods waited until they were sent to their node, in seconds."""
+    """The times that pods waited for their placement, in seconds."""
 
     mean: float
     median: float
@@ -58,15 +58,15 @@ class Use(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What one engine made of the pods.
+    """The outcome of all pods under one engine.
 
     Attributes:
-        placed: how many were sent to a node.
-        pending: how many never were.
-        waited: how long those that were placed had waited; None without any.
+        placed: number of pods that were placed.
+        pending: number of pods that never were.
+        waited: waiting times of the placed pods; None without any.
         victims: the pods that were evicted for others.
-        use: by resource, the share of what all nodes have that pods on them request.
-        nodes: how many nodes had a pod on them.
+        use: by resource, the share of all nodes' capacity that pods on them request.
+        nodes: number of nodes with a pod on them.
     """
 
     placed: int
@@ -121,7 +121,7 @@ class Meter:
 
     @property
     def nodes(self) -> Use:
-        """How many nodes have a pod on them."""
+        """Number of nodes with a pod on them, on average and at most."""
         return Use(round(self._nodes / (self._seconds or 1.0), 1), self._most_nodes)
 
 
@@ -154,7 +154,7 @@ def summary_of(pods: Iterable[PodSummary], victims: Mapping[str, Victim], meter:
 
 
 def wait_times(seconds: Sequence[float]) -> WaitTimes | None:
-    """Of ascending seconds; None for none."""
+    """Compute the statistics of ascending seconds; None for none."""
     if not seconds:
         return None
 

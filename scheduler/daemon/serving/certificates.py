@@ -38,7 +38,7 @@ class KeyPair(NamedTuple):
 
 
 class PairFiles(NamedTuple):
-    """Where a pair is kept."""
+    """The files of a certificate and its key."""
 
     certificate: Path
     key: Path

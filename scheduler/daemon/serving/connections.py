@@ -23,11 +23,11 @@ _NO_DESCRIPTORS_PAUSE_SECONDS: Final = 1.0
 _MOST: Final = 128
 _LEAST: Final = 8
 _SHARE: Final = 8
-"""Of the file descriptors, one in so many may be a connection to this port."""
+"""One in so many file descriptors may be a connection to this port."""
 
 
 def connections_allowed() -> int:
-    """How many connections leave the binds enough file descriptors."""
+    """Compute the number of connections that leaves the binds enough file descriptors."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _MOST if descriptors < 0 else max(_LEAST, min(_MOST, descriptors // _SHARE))
 

@@ -1,4 +1,4 @@
-"""What can be looked at besides health: metrics, configuration, flags, cache and queue.
+"""The endpoints besides health: metrics, configuration, flags, cache and queue.
 
 Source: cmd/kube-scheduler/app server.go newEndpointsHandler; k8s.io/apiserver pkg/server/routes,
 statusz, flagz (1.36.3). Differs: /debug/cache, /debug/queue, /debug/explain and /debug/recording
@@ -39,14 +39,14 @@ _log = get_logger(__name__)
 
 
 class DebugQuery(msgspec.Struct, frozen=True):
-    """What is asked about a pod.
+    """A query to /debug/explain about a pod.
 
     Attributes:
         pod: `namespace/name`.
-        nodes: the only nodes to tell of one by one; without any see `all_nodes`.
-        all_nodes: whether all are to be told of one by one, instead of counted.
-        changes: whether to look for what would help.
-        estimate: whether to estimate when a pod fits that does not now.
+        nodes: the only nodes to list one by one; without any see `all_nodes`.
+        all_nodes: whether to list all nodes one by one, instead of counting them.
+        changes: whether to look for changes that would help.
+        estimate: whether to estimate the time at which a pod fits that does not fit now.
     """
 
     pod: str
@@ -57,7 +57,7 @@ class DebugQuery(msgspec.Struct, frozen=True):
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """What the endpoints show; a callable runs when a client requests its endpoint."""
+    """The contents of the endpoints; a callable runs when a client requests its endpoint."""
 
     metrics: CollectorRegistry
     reset_metrics: Callable[[], None]
@@ -73,7 +73,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     explain: Callable[[DebugQuery], Awaitable[bytes | None]] | None = None
     """Served at /debug/explain: JSON about a pod; None when there is no such pod."""
     recording: Callable[[], Callable[[], bytes]] | None = None
-    """Served at /debug/recording; what it gives is called in a thread."""
+    """Served at /debug/recording; the function it returns runs in a thread."""
     level_can_be_set: bool = True
     """enableProfiling: whether /debug/flags/v is there."""
 

@@ -1,7 +1,7 @@
-"""What can go wrong when serving starts."""
+"""Errors at the start of serving."""
 
 from scheduler.errors import SchedulerError
 
 
 class ServingError(SchedulerError):
-    """The endpoints cannot be served as asked; the message names the flag or file."""
+    """The endpoints cannot be served as configured; the message names the flag or file."""

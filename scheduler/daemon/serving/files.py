@@ -41,7 +41,7 @@ async def look_again_and_again(
 
 
 def _stamp(path: Path) -> Stamp:
-    """What changes when a file is replaced; mounted volumes do so by renaming what leads there."""
+    """Return values that change when a file is replaced; in volumes, a symlink above it changes."""
     try:
         status = path.stat()
     except OSError:

@@ -12,10 +12,10 @@ from scheduler.daemon.client.reviews import User
 from scheduler.daemon.serving.authentication import Reviews
 
 MAX_REVIEWS: Final = 20
-"""The most reviews of clients that the API server is asked for at a time."""
+"""The most reviews of clients that are requested from the API server at a time."""
 
 REVIEW_SECONDS: Final = 10.0
-"""How long a client waits for its own review."""
+"""Time that a client waits for its own review."""
 
 
 class LimitedReviews(Reviews):

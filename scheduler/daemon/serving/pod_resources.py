@@ -1,4 +1,4 @@
-"""What every pod of the cluster requests, and may use, as metrics: /metrics/resources.
+"""The requests and limits of every pod of the cluster, as metrics: /metrics/resources.
 
 Source: pkg/scheduler/metrics/resources/resources.go v1.36 (names, labels, units). Differs: amounts
 are those that scheduling counts, so a fraction of a thousandth of a core counts as a whole one.
@@ -13,11 +13,11 @@ from scheduler.api.resources import CPU, EPHEMERAL_STORAGE, HUGEPAGES_PREFIX, ME
 LIMIT: Final = "kube_pod_resource_limit"
 REQUEST: Final = "kube_pod_resource_request"
 _FAMILIES: Final = ((LIMIT, "may use at most"), (REQUEST, "requests"))
-"""Names, and what their amounts are."""
+"""Names of the metrics, and the verb in their help texts."""
 _SLICE_BYTES: Final = 2**15
-"""About a millisecond of work."""
+"""Size of a slice: about a millisecond of work."""
 _POD_BYTES: Final = 16
-"""For a pod without series, which takes time all the same."""
+"""Size counted for a pod without series, which takes time all the same."""
 
 _MILLI: Final = 1000
 

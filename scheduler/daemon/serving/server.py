@@ -32,7 +32,7 @@ _SHUTDOWN_SECONDS: Final = 5.0
 _MAX_BODY_BYTES: Final = 64 * 1024
 _BACKLOG: Final = 128
 _ANSWER_SECONDS: Final = 60.0
-"""How long an answer may take, its reader's slowness included."""
+"""Time limit of an answer, its reader's slowness included."""
 
 _LOG_AGAIN_SECONDS: Final = 10.0
 
@@ -182,7 +182,7 @@ class Server:
         _log.error(what, path=request.path, err=str(error), not_logged=held_back, exc_info=trace)
 
     def _is_ours(self, record: logging.LogRecord) -> bool:
-        """Of what aiohttp logs: what others send, or break off, is no error of ours."""
+        """True if a log record of aiohttp is an error of ours, not malformed or broken input."""
         problem = record.exc_info[1] if record.exc_info else None
         if isinstance(problem, HttpProcessingError | RequestPayloadError):
             held_back = self._malformed_throttle.take()

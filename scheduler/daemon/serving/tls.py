@@ -23,7 +23,7 @@ from scheduler.daemon.serving.files import FollowedFiles, look_again_and_again
 from scheduler.observability.logs import get_logger
 
 RELOAD_SECONDS: Final = 10.0
-"""How often files are looked at."""
+"""Interval between checks of the files."""
 
 _VERSIONS: Final = {
     "": ssl.TLSVersion.TLSv1_2,
