@@ -38,7 +38,7 @@ class RequestedToCapacityRatioParam(ConfigStruct, frozen=True):
 
 
 class ScoringStrategyType(StrEnum):
-    """How NodeResourcesFit prefers nodes."""
+    """The preference of NodeResourcesFit among nodes."""
 
     LEAST_ALLOCATED = "LeastAllocated"
     MOST_ALLOCATED = "MostAllocated"
@@ -46,7 +46,7 @@ class ScoringStrategyType(StrEnum):
 
 
 class ScoringStrategy(ConfigStruct, frozen=True):
-    """Which resources count, and how."""
+    """The scoring strategy of NodeResourcesFit, and the resources that it weighs."""
 
     type: ScoringStrategyType
     resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
@@ -54,7 +54,7 @@ class ScoringStrategy(ConfigStruct, frozen=True):
 
 
 class PodTopologySpreadConstraintsDefaulting(StrEnum):
-    """Where default spread constraints come from."""
+    """The source of default spread constraints."""
 
     SYSTEM = "System"
     LIST = "List"
@@ -73,7 +73,7 @@ class PluginArgs(ConfigStruct, frozen=True):
 
 
 class DefaultPreemptionArgs(PluginArgs, frozen=True):
-    """How many nodes preemption tries."""
+    """The least number of candidate nodes for preemption, absolute and as a share."""
 
     min_candidate_nodes_percentage: Int32 = 10
     min_candidate_nodes_absolute: Int32 = 100
@@ -88,14 +88,14 @@ class DynamicResourcesArgs(PluginArgs, frozen=True):
 
 
 class InterPodAffinityArgs(PluginArgs, frozen=True):
-    """How running pods' terms count."""
+    """The weight of running pods' affinity terms."""
 
     hard_pod_affinity_weight: Int32 = 1
     ignore_preferred_terms_of_existing_pods: bool = False
 
 
 class KeepRoomArgs(PluginArgs, frozen=True):
-    """When room is kept for a pod that waits. Not kube-scheduler's."""
+    """The waiting time after which room is kept for a pod. Not in kube-scheduler."""
 
     after_seconds: Int64 = 300
 
@@ -107,19 +107,19 @@ class NodeAffinityArgs(PluginArgs, frozen=True):
 
 
 class NodeOwnershipArgs(PluginArgs, frozen=True):
-    """Which nodes belong to the scheduler: those with all these labels. Not kube-scheduler's."""
+    """The labels that a node must have to belong to the scheduler. Not in kube-scheduler."""
 
     node_selector: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class NodeResourcesBalancedAllocationArgs(PluginArgs, frozen=True):
-    """The resources whose use should be level."""
+    """The resources whose use should be balanced."""
 
     resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
 
 
 class NodeResourcesFitArgs(PluginArgs, frozen=True):
-    """What is not checked, and how nodes are scored."""
+    """The resources that are not checked, and the scoring of nodes."""
 
     ignored_resources: tuple[str, ...] = ()
     ignored_resource_groups: tuple[str, ...] = ()
@@ -136,15 +136,15 @@ class PodTopologySpreadArgs(PluginArgs, frozen=True):
 
 
 class VolumeBindingArgs(PluginArgs, frozen=True):
-    """How long binding volumes may take."""
+    """The time limit for binding volumes, and the scoring of their capacity."""
 
     bind_timeout_seconds: Int64 = 600
     shape: tuple[UtilizationShapePoint, ...] | None = None
-    """How nodes are scored; only with the feature gate StorageCapacityScoring, off in 1.36."""
+    """The scores of nodes; only with the feature gate StorageCapacityScoring, off in 1.36."""
 
 
 STORAGE_SHAPE: Final = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
-"""With that gate, nodes with much room are preferred unless a shape is given."""
+"""The shape with that gate unless one is given: nodes with much free capacity are preferred."""
 
 
 ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {

@@ -1,4 +1,4 @@
-"""What must hold for the arguments of in-tree plugins.
+"""Validation of the arguments of in-tree plugins.
 
 Source: pkg/scheduler/apis/config/validation validation_pluginargs.go;
 k8s.io/component-helpers/scheduling/corev1/nodeaffinity; apimachinery labels.NewRequirement.
@@ -293,4 +293,4 @@ _CHECKS: Final[Mapping[type, Callable[[Any, Path, Problems], None]]] = {
     PodTopologySpreadArgs: _pod_topology_spread,
     VolumeBindingArgs: _volume_binding,
 }
-"""How the arguments of each plugin are checked."""
+"""The validation of each plugin's arguments."""

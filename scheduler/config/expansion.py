@@ -1,4 +1,4 @@
-"""Which plugin runs at which extension point, in which order, with which weight.
+"""The plugins of each extension point, in the order in which they run, with their weights.
 
 Source: pkg/scheduler/framework/runtime framework.go, NewFramework, updatePluginList,
 expandMultiPointPlugins, getValidScoreWeights.
@@ -14,7 +14,7 @@ from scheduler.config.types import ExtensionPoint, KubeSchedulerProfile, Plugins
 from scheduler.config.walker import did_you_mean
 
 Expansion = Mapping[ExtensionPoint, tuple[tuple[str, int], ...]]
-"""(plugin, weight) in the order they run; the weight is 0 where nothing is scored."""
+"""(plugin, weight) by extension point, in the order they run; the weight is 0 without scoring."""
 
 _SCORING: Final = frozenset((ExtensionPoint.SCORE, ExtensionPoint.PLACEMENT_SCORE))
 

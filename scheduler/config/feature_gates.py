@@ -147,7 +147,7 @@ OTHERWISE_HERE: Final[Mapping[str, bool]] = {
     "OpportunisticBatching": False,
     "SchedulerAsyncAPICalls": False,
 }
-"""Where this version behaves as with the other setting than the default."""
+"""Gates whose effective setting in this version is not upstream's default."""
 
 _READ_BY_SCHEDULER: Final = """
 AllAlpha AllBeta CoordinatedLeaderElection DRAAdminAccess DRAConsumableCapacity
@@ -163,7 +163,7 @@ TopologyAwareWorkloadScheduling VolumeAttributesClass VolumeLimitScaling Workloa
 """
 
 OF_SCHEDULING: Final = frozenset(_READ_BY_SCHEDULER.split())
-"""What kube-scheduler's behaviour depends on; the rest is for other components."""
+"""The gates that kube-scheduler's behaviour depends on; the rest is for other components."""
 
 
 def turned_on(settings: Iterable[str]) -> frozenset[str]:

@@ -128,7 +128,7 @@ class Flag(NamedTuple):
     parse: Callable[[str], object] = _text
     metavar: str = "TEXT"
     no_effect: str = ""
-    """Why the flag changes nothing here; empty when it does."""
+    """The reason why the flag has no effect here; empty if it has one."""
 
     @property
     def field(self) -> str:

@@ -29,7 +29,7 @@ from scheduler.config.validation import validate
 from scheduler.config.walker import decode, decode_foreign, nearest, shown
 
 ArgsTypes = Mapping[str, type[msgspec.Struct]]
-"""What the arguments of out-of-tree plugins are read as, by plugin name."""
+"""The argument types of out-of-tree plugins, by plugin name."""
 
 _GROUP: Final = API_VERSION.partition("/")[0]
 

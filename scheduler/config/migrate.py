@@ -21,11 +21,11 @@ from scheduler.config.types import API_VERSION, KIND, ExtensionPoint
 from scheduler.config.walker import shown
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
-"""What kube-scheduler calls a profile without a name."""
+"""kube-scheduler's name for a profile without one."""
 
 _GROUP: Final = API_VERSION.partition("/")[0]
 _OLD_WEIGHTS: Final = {"InterPodAffinity": 1, "NodeAffinity": 1, "TaintToleration": 1}
-"""Default weights of v1beta2 that are others since v1beta3."""
+"""Default weights of v1beta2 that changed in v1beta3."""
 _SAME_AS: Final = "NodeVolumeLimits does its work"
 _GONE: Final = {
     "AzureDiskLimits": _SAME_AS,

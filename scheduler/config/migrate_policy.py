@@ -65,7 +65,8 @@ _DEFAULT_WEIGHTS: Final = {
     "TaintToleration": 1,
     "ImageLocality": 1,
 }
-"""Where a policy names no priorities; spreading counts for SelectorSpread (1) and itself (2)."""
+"""Weights if a policy names no priorities; spreading has those of SelectorSpread (1) and its own
+(2)."""
 _FILTERS: Final = frozenset(plugin for names in _PREDICATES.values() for plugin in names)
 _SCORERS: Final = frozenset(_PRIORITIES.values())
 

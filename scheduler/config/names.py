@@ -1,4 +1,4 @@
-"""What Kubernetes accepts as label keys, label values and resource names.
+"""Validation of label keys, label values and resource names, as in Kubernetes.
 
 Source: k8s.io/apimachinery/pkg/api/validate/content; pkg/apis/core/v1/helper
 IsExtendedResourceName.

@@ -1,4 +1,4 @@
-"""What of a valid configuration has no effect here: told where it is harmless, else refused."""
+"""Parts of a valid configuration without effect here: a notice if harmless, else an error."""
 
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
@@ -25,7 +25,7 @@ _ALLOW: Final = "--allow-unsupported goes on without it"
 def unsupported(
     config: KubeSchedulerConfiguration, implemented: Collection[str]
 ) -> Iterator[Problem]:
-    """What is asked for and not done here, so that pods would be placed otherwise than meant."""
+    """Yield the configured features that are missing here and would change where pods go."""
     for i, profile in enumerate(config.profiles):
         sets = {point.value: profile.plugins.at(point) for point in ExtensionPoint}
         told: set[str] = set()
@@ -57,7 +57,7 @@ def contradictions(
     feature_gates: Collection[str],
     pod_group_apis: Collection[str] = (),
 ) -> Iterator[Problem]:
-    """What is asked for without the feature gates that it depends on; the first text is upstream's.
+    """Yield the settings that lack the feature gates they depend on; the first text is upstream's.
 
     `feature_gates` are settings such as `Name=true`.
     """
@@ -80,7 +80,7 @@ def contradictions(
 
 
 def gates_by_half(feature_gates: Iterable[str]) -> Iterator[str]:
-    """What feature gates do not do without others that are off, one sentence each."""
+    """Yield a sentence for each feature gate that has no full effect without others."""
     is_on = turned_on(feature_gates)
     if GENERIC_WORKLOAD in is_on and GANG_SCHEDULING not in is_on:
         yield (
@@ -92,7 +92,7 @@ def gates_by_half(feature_gates: Iterable[str]) -> Iterator[str]:
 def not_in_effect(
     config: KubeSchedulerConfiguration, implemented: Collection[str]
 ) -> Iterator[str]:
-    """What is accepted and changes nothing, one sentence each."""
+    """Yield a sentence for each setting that is accepted and has no effect."""
     known = {*implemented, *IN_TREE}
     for i, profile in enumerate(config.profiles):
         for place, name in named_in_vain(profile, known, ("profiles", i)):

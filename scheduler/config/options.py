@@ -1,6 +1,6 @@
-"""What `stowage run` was told on its command line, and how that changes a configuration.
+"""The options of the command line of `stowage run`, and their effect on a configuration.
 
-Field names are kube-scheduler's flag names with underscores; defaults stand here and nowhere else.
+Field names are kube-scheduler's flag names with underscores; defaults are defined only here.
 A field that is None was not given and leaves the configuration alone.
 
 Source: cmd/kube-scheduler/app/options options.go (ApplyDeprecated, ApplyLeaderElectionTo, ApplyTo),
@@ -89,7 +89,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     given: tuple[tuple[str, str], ...] = ()
     """Flags as they were written, those without effect included (`/flagz`)."""
     notices: tuple[str, ...] = ()
-    """What to say once about flags that have no effect."""
+    """Notices about flags that have no effect, to be logged once."""
 
 
 _DEPRECATED: Final = ("kube_api_qps", "kube_api_burst", "profiling")

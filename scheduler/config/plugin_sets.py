@@ -57,7 +57,7 @@ DEFAULT_MULTI_POINT: Final = tuple(
         ("NodeDeclaredFeatures", 0),
     )
 )
-"""What runs when nothing is said."""
+"""The plugins that run by default."""
 
 
 def _points(text: str) -> frozenset[ExtensionPoint]:

@@ -1,4 +1,4 @@
-"""What is wrong with something a person wrote: a list of places with what was expected there."""
+"""Problems in a file that a user wrote: a list of places and the values expected there."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from typing_extensions import override
 from scheduler.errors import SchedulerError
 
 Path = tuple[str | int, ...]
-"""Where a value sits: field names and list positions, outermost first."""
+"""The place of a value: field names and list positions, outermost first."""
 
 
 def render_path(path: Path) -> str:
@@ -26,11 +26,11 @@ class Problem(NamedTuple):
     """One thing that must change."""
 
     path: Path
-    """Empty when the whole document is meant."""
+    """The place of the value; empty for the whole document."""
     message: str
-    """What was expected, and what came instead."""
+    """The expected value and the value found."""
     line: int | None = None
-    """Line in the file, counted from 1, when it came from a file."""
+    """Line in the file, counted from 1; None without a file."""
 
     @override
     def __str__(self) -> str:

@@ -15,12 +15,12 @@ import yaml
 from scheduler.config.problems import ConfigError, Path, Problem, Problems
 
 Value: TypeAlias = "dict[str, Value] | list[Value] | str | int | float | bool | None"
-"""What JSON can say."""
+"""A JSON value."""
 
 _TRUE = frozenset(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"))
 _FALSE = frozenset(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"))
 _MAX_DIGITS = 64
-"""Of a whole number; Python refuses to read very long ones, and no field takes them."""
+"""Most digits of a whole number; Python refuses to read longer ones, and no field takes them."""
 _NULL = frozenset(("", "~", "null", "Null", "NULL"))
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _INT = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|[1-9][0-9]*|0)")
@@ -36,7 +36,7 @@ _HINTS = {
     "did not find expected key": "; check the indentation",
     "did not find expected '-' indicator": "; check the indentation",
 }
-"""What usually helps, by what libyaml says."""
+"""The usual remedy, by message of libyaml."""
 
 
 class _Loader(yaml.CSafeLoader):
@@ -46,10 +46,10 @@ class _Loader(yaml.CSafeLoader):
 
 
 def read_file(name: str) -> bytes:
-    """What a file says.
+    """Read a file.
 
     Raises:
-        ConfigError: it cannot be read.
+        ConfigError: the file cannot be read.
     """
     try:
         return FilePath(name).read_bytes()

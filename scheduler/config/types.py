@@ -47,9 +47,9 @@ class ConfigStruct(
 
 
 class ExtensionPoint(StrEnum):
-    """Where a plugin can take part; the value is the field name in a configuration.
+    """An extension point for plugins; the value is the field name in a configuration.
 
-    The order is the one in which upstream fills them, which decides which error comes first.
+    The order is upstream's order of expansion, which decides which error comes first.
     """
 
     PRE_FILTER = "preFilter"
@@ -81,7 +81,7 @@ class LeaderElectionConfiguration(ConfigStruct, frozen=True):
 
 
 class ClientConnectionConfiguration(ConfigStruct, frozen=True):
-    """How to reach the API server."""
+    """The settings of the connection to the API server."""
 
     kubeconfig: str = ""
     accept_content_types: str = ""
@@ -99,7 +99,7 @@ class PluginEntry(ConfigStruct, frozen=True):
 
 
 class PluginSet(ConfigStruct, frozen=True):
-    """What is switched on and off at one extension point."""
+    """The plugins enabled and disabled at one extension point."""
 
     enabled: tuple[PluginEntry, ...] = ()
     disabled: tuple[PluginEntry, ...] = ()
@@ -223,4 +223,4 @@ class KubeSchedulerConfiguration(ConfigStruct, frozen=True):
     extenders: tuple[Extender, ...] = ()
     delay_cache_until_active: bool = False
     feature_gates: Annotated[frozenset[str], NOT_WRITTEN] = frozenset()
-    """Those that are on. They are no part of the file, and plugins are chosen by them."""
+    """The gates that are on. They are not part of the file, and plugins depend on them."""

@@ -1,4 +1,4 @@
-"""What must hold for a completed configuration.
+"""Validation of a completed configuration.
 
 Source: pkg/scheduler/apis/config/validation validation.go; k8s.io/component-base/config/validation;
 client-go leaderelection NewLeaderElector; pkg/scheduler/profile cfgValidator.
@@ -32,7 +32,7 @@ _REMOVED: Final = frozenset(("AzureDiskLimits", "CinderLimits", "EBSLimits", "GC
 """Source: invalidPluginsByVersion."""
 
 _ALMOST: Final = 0.85
-"""How like a plugin's a name must be to be taken for a slip: old plugins have similar names."""
+"""Least similarity of a misspelt name to a plugin's: old plugins have similar names."""
 
 _FIT: Final = "NodeResourcesFit"
 

@@ -119,7 +119,7 @@ def shown(value: object) -> str:
 
 
 _NEAR: Final = 0.7
-"""How alike an unknown name and the one that is meant have to be."""
+"""Least similarity between an unknown name and a suggestion."""
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = _NEAR) -> str | None:
@@ -136,7 +136,7 @@ def did_you_mean(name: str, known: Iterable[str], cutoff: float = _NEAR) -> str:
 
 
 def not_among(value: object, known: Sequence[str]) -> str:
-    """What is said of a value that is none of the words known."""
+    """Describe a value that is none of the known words."""
     suggestion = did_you_mean(value, known) if isinstance(value, str) else ""
     return f"expected one of {', '.join(known)}, got {shown(value)}{suggestion}"
 
