@@ -17,7 +17,7 @@ from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.queue.pod_heap import PodHeap
 
 FAIR_AFTER_SECONDS: Final = 0.5
-"""For so long the order is kube-scheduler's whatever happens; half of the second promised."""
+"""The order stays kube-scheduler's for at least this long; half of the second promised."""
 _REMEMBERED_TURNS: Final = 128
 
 
@@ -39,9 +39,9 @@ class ActiveQueue(PodHeap):
         self._by_failures = PodHeap()
         self._turns = 0
         self._in_vain = 0
-        """How many of these ended in a rejection."""
+        """Number of these turns that ended in a rejection."""
         self._wasting_since: float | None = None
-        """Since when half of them or more have."""
+        """Time since which half of the turns or more ended in a rejection; None while fewer do."""
         self._is_fair_turn = False
 
     @override
@@ -87,16 +87,16 @@ class ActiveQueue(PodHeap):
 
     @override
     def first(self) -> QueuedPodInfo | None:
-        """The pod that is next; None when there is none, or when it may be another's turn."""
+        """The pod that is next; None without one, or when the next turn may be a fair one."""
         return None if self._wasting_since is not None else super().first()
 
     def note_rejection(self) -> None:
-        """A pod was tried in vain."""
+        """Count a turn that ended in a rejection."""
         self._in_vain += 1
         self._weigh()
 
     def validate(self) -> Iterator[str]:
-        """What is wrong, in words."""
+        """Yield each broken invariant as text."""
         if set(self) != set(self._by_failures):
             yield "active pods have turns without importance, or importance without turns"
         for queued in self:
@@ -123,6 +123,6 @@ class ActiveQueue(PodHeap):
 
 
 def _fairness(queued: QueuedPodInfo) -> tuple[bool, int, float]:
-    """Sorts those first that have failed least often, and of these the newest."""
+    """A sort key: pods with the fewest failures first, and the newest first among these."""
     failures = queued.unschedulable_count + queued.consecutive_errors_count
     return queued.is_slow, failures, -queued.timestamp

@@ -26,7 +26,7 @@ _MAX_DOUBLINGS: Final = 62
 
 
 class BackoffSettings(msgspec.Struct, frozen=True):
-    """How long pods wait after failures.
+    """The shortest and the longest back-off of a pod that failed.
 
     Units: seconds.
     """
@@ -37,9 +37,9 @@ class BackoffSettings(msgspec.Struct, frozen=True):
 
 
 class BackoffQueue:
-    """Pods in back-off, those that were rejected apart from those that met an error.
+    """Pods in back-off: rejected pods in one heap, pods that met an error in another.
 
-    Those of which the last attempt took long are with those that met an error.
+    A rejected pod whose last attempt took long is with the pods that met an error.
 
     Invariant: a pod is in at most one of the two heaps; which one, `may_come_early` says.
     """
@@ -65,7 +65,7 @@ class BackoffQueue:
         return self._rejected.in_order() + self._failed.in_order()
 
     def expiration(self, queued: QueuedPodInfo) -> float:
-        """When the back-off of a pod ends that failed at its timestamp; 0 when it has none."""
+        """Compute the end of the back-off of a pod that failed at its timestamp; 0 without one."""
         count = queued.consecutive_errors_count or queued.unschedulable_count
         if count == 0 or self._max == 0:
             return 0.0
@@ -74,7 +74,7 @@ class BackoffQueue:
         return _window(queued.timestamp + duration)
 
     def is_backing_off(self, queued: QueuedPodInfo) -> bool:
-        """Whether the pod must still wait; in the window in which its back-off ends it does."""
+        """Whether the pod must still wait; True in the window in which its back-off ends."""
         expiration = queued.backoff_expiration
         return expiration != 0.0 and expiration >= _window(self._clock.monotonic())
 
@@ -113,7 +113,7 @@ class BackoffQueue:
                 yield first
 
     def validate(self) -> Iterator[str]:
-        """What is wrong, in words."""
+        """Yield each broken invariant as text."""
         for queued in self:
             uid = queued.pod_info.uid
             if queued.is_gated:

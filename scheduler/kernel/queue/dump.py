@@ -1,4 +1,4 @@
-"""What the queue shows to people: all of it, or where one pod is."""
+"""The queue as people read it: all of its pods, or the position of one."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -20,12 +20,12 @@ GATED: Final = "gated"
 
 
 class QueuePosition(msgspec.Struct, frozen=True):
-    """Where a pod is in the queue.
+    """The part of the queue that holds a pod.
 
     Attributes:
         name: `active`, `backoff`, `unschedulable`, `gated`, or `inFlight`.
         queued: the pod with its story.
-        until: when its back-off is over, or the patience with its rejection; 0 when nothing ends.
+        until: the end of its back-off, or its deadline when rejected; 0 in the other parts.
     """
 
     name: str
@@ -34,7 +34,7 @@ class QueuePosition(msgspec.Struct, frozen=True):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether something has to happen first."""
+        """Whether the pod waits for an event."""
         return self.name in (UNSCHEDULABLE, GATED)
 
 
@@ -60,7 +60,7 @@ def dump_queue(
 
 
 def backoff_end(queued: QueuedPodInfo) -> float:
-    """When the back-off of a pod is over; 0 when it has none."""
+    """The time at which a pod leaves back-off; 0 when it has none."""
     end = queued.backoff_expiration
     return end + ORDERING_WINDOW_SECONDS if end else 0.0
 

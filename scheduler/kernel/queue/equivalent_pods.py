@@ -16,14 +16,14 @@ from scheduler.kernel.queue.hints import Interest, QueueingStrategy
 
 
 class EquivalenceKey(msgspec.Struct, frozen=True):
-    """What hints and the way of waking may depend on.
+    """All properties of a pod that hints and the way of waking may depend on.
 
     Attributes:
-        kind: what the pods are like.
+        kind: the kind of the pods.
         unschedulable_plugins: the plugins that rejected them.
         pending_plugins: the plugins that returned Pending.
         gating_plugin: the PreEnqueue plugin that gates them, or empty.
-        excess: why no node could ever hold them, or None.
+        excess: the request that exceeds every node, or None.
         shares: whether the rejection of one stands for all.
     """
 
@@ -53,13 +53,13 @@ def key_of(queued: QueuedPodInfo, *, shares: bool) -> EquivalenceKey:
 
 
 class Wake(msgspec.Struct, frozen=True):
-    """How pods of a group are woken.
+    """The way in which pods of a group are woken.
 
     Attributes:
-        strategy: when they are tried again.
-        label: of the event.
-        late_before: of pods that waited too long: by when their deadlines were over; each is told
-            anew how things are. None where something has happened.
+        strategy: at once, or after back-off.
+        label: the label of the event.
+        late_before: for pods past their deadline, the time that it was before; each of them gets
+            a new status. None when an event woke them.
     """
 
     strategy: QueueingStrategy
@@ -68,18 +68,18 @@ class Wake(msgspec.Struct, frozen=True):
 
 
 class ProbeState(Enum):
-    """How equivalent pods wait."""
+    """The state in which equivalent pods wait."""
 
     RESTING = "resting"
     """No probe is on its way."""
     PROBING = "probing"
     """A probe is on its way, as an event may help all of them."""
     EXPIRING = "expiring"
-    """One is on its way, as it waited too long; each of those is told anew why it waits."""
+    """A probe is on its way, as its deadline passed; each late pod gets a new status."""
 
 
 class ProbeEvent(Enum):
-    """What happens to equivalent pods, or to their probe."""
+    """An event of equivalent pods, or of their probe."""
 
     WAKE = "wake"
     """An event wakes one of them, which becomes the probe."""
@@ -92,7 +92,7 @@ class ProbeEvent(Enum):
 
 
 class Following(Enum):
-    """Which pod is the next probe when a probe has come to its end."""
+    """The choice of the next probe when a probe has come to its end."""
 
     NONE = "none"
     LATE = "one whose deadline is over"
@@ -116,13 +116,13 @@ class EquivalentPods:
     """Waiting pods of the same key.
 
     Attributes:
-        key: what they have in common.
+        key: the key that they share.
         members: the pods by UID, those that came first before others.
         state: whether a probe is on its way.
         probe: UID of the probe; empty while there is none.
         wake: how it was woken.
         rejection: the last failure of a member that fits nowhere; None before the first.
-        node_changes: how many changes of nodes there had been when a member came last.
+        node_changes: the number of node changes before the latest member came.
     """
 
     __slots__ = (
@@ -154,7 +154,7 @@ class EquivalentPods:
         self.node_changes = 0
 
     def may_wake(self, interest: Interest) -> bool:
-        """Whether an event is to be looked at for these pods.
+        """Whether an event can matter to these pods.
 
         A gated pod cannot leave before its gating plugin lets it, so only what that plugin
         registered for matters.
@@ -168,7 +168,7 @@ class EquivalentPods:
         self.probe, self.wake = uid, wake
 
     def end_probe(self, event: ProbeEvent) -> Following:
-        """Take note of the end of the probe; gives which pod follows it."""
+        """Take note of the end of the probe; return the choice of the next one."""
         self.state, following = PROBE_TRANSITIONS[self.state, event]
         self.probe = ""
         return following

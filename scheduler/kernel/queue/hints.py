@@ -1,4 +1,4 @@
-"""Which waiting pods an event is worth waking.
+"""Decides, with the plugins' hints, whether an event is worth waking a waiting pod.
 
 Source: kubernetes pkg/scheduler/backend/queue/scheduling_queue.go isPodWorthRequeuing,
 isEventOfInterest; pkg/scheduler/scheduler.go buildQueueingHintMap; pkg/scheduler/framework/types.go
@@ -21,7 +21,7 @@ from scheduler.kernel.queue.settings import QueueProfile
 
 
 class QueueingStrategy(IntEnum):
-    """What an event does to a waiting pod; the order is by strength.
+    """The effect of an event on a waiting pod, from weakest to strongest.
 
     Source: queueingStrategy.
     """
@@ -35,11 +35,11 @@ class QueueingStrategy(IntEnum):
 
 
 class ProfileInterest(msgspec.Struct, frozen=True):
-    """Which plugins of a profile registered for one event, and with which hints."""
+    """The plugins of a profile that registered for one event, with their hints."""
 
     hints: dict[str, tuple[ClusterEventWithHint, ...]]
     asked_per_pod: frozenset[str]
-    """Plugins that must be asked for each pod: equal pods may get different answers."""
+    """Plugins whose hints run for each pod: equal pods may get different answers."""
 
 
 _NO_INTEREST: Final = ProfileInterest({}, frozenset())
@@ -59,12 +59,12 @@ class Interest(msgspec.Struct, frozen=True):
         return self.is_wildcard or bool(self.by_profile)
 
     def of(self, profile: str) -> ProfileInterest:
-        """What one profile's plugins registered."""
+        """The registrations of one profile's plugins."""
         return self.by_profile.get(profile, _NO_INTEREST)
 
 
 class ObservedEvent(msgspec.Struct, frozen=True, gc=False):
-    """An event that happened, and to which object."""
+    """An event that happened, with its object before and after."""
 
     interest: Interest
     old: object
@@ -79,7 +79,7 @@ class ObservedEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 class QueueingHints:
-    """The hints of all profiles, and what they say."""
+    """The hints of all profiles, and the strategies that follow from them."""
 
     def __init__(self, profiles: Mapping[str, QueueProfile]) -> None:
         self._profiles = profiles
@@ -123,7 +123,7 @@ class QueueingHints:
         return tuple(dict.fromkeys(each.event.label for each in registered))
 
     def strategy(self, queued: QueuedPodInfo, observed: ObservedEvent) -> QueueingStrategy:
-        """What the event does to a rejected pod."""
+        """Return the effect of an event on a rejected pod."""
         pod, pending = queued.pod_info, queued.pending_plugins
         if observed.interest.is_wildcard:
             # An object given with such an event is the one pod it is meant for.
@@ -140,7 +140,7 @@ class QueueingHints:
     def strategy_after_attempt(
         self, queued: QueuedPodInfo, events: Iterable[ObservedEvent] | None
     ) -> QueueingStrategy:
-        """What the events that happened during an attempt do to the pod, now that it failed.
+        """Return the effect on a failed pod of the events that happened during its attempt.
 
         A pod is tried again after back-off if no plugin rejected it, or no events were kept for it.
         """

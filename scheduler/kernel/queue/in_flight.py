@@ -1,9 +1,9 @@
 """Pods that are being scheduled, and the events they must not miss meanwhile.
 
 Source: kubernetes pkg/scheduler/backend/queue/active_queue.go inFlightPods, inFlightEvents v1.36.
-Differs: the newest version of a pod in flight is kept here, so that putting it back needs no other
-place to look for it. Of very many events none is kept: a pod that Permit holds for minutes would
-keep all objects of the cluster, and ask its hints about every one of them.
+Differs: the newest version of a pod in flight is kept here, so that it can be put back
+without another look-up. Past a limit no events are kept: a pod that Permit holds for minutes would
+keep all objects of the cluster, and run its hints on each of them.
 """
 
 from collections import Counter, OrderedDict, deque
@@ -18,7 +18,7 @@ from scheduler.kernel.queue.hints import ObservedEvent
 POD_POPPED: Final = "PodPopped"
 """The label under which pods, rather than events, are counted in the metric of in-flight events."""
 MAX_EVENTS: Final = 256
-"""After more events than this a failed attempt goes to back-off, and no hint is asked: 5 ms."""
+"""After more events than this a failed attempt goes to back-off without running hints: 5 ms."""
 
 
 class InFlightPods:
@@ -78,7 +78,7 @@ class InFlightPods:
             self._trim()
 
     def events_for(self, uid: str) -> Iterator[ObservedEvent] | None:
-        """What happened since the attempt began; None when that was not kept."""
+        """The events since the attempt began; None when they were not kept."""
         start = self._starts.get(uid)
         if start is None:
             return None
@@ -90,7 +90,7 @@ class InFlightPods:
             self._trim()
 
     def done(self, uid: str) -> bool:
-        """End an attempt; says whether there was one."""
+        """End an attempt; return whether there was one."""
         if self._attempts.pop(uid, None) is None:
             return False
         self.changed.pop(uid, None)
@@ -98,13 +98,13 @@ class InFlightPods:
         return True
 
     def event_counts(self) -> Counter[str]:
-        """How many events are kept by label, and how many pods they are kept for."""
+        """Number of kept events by label, and of the pods that they are kept for."""
         counts = Counter(observed.interest.label for observed in self._events)
         counts[POD_POPPED] = len(self._starts)
         return counts
 
     def validate(self) -> Iterator[str]:
-        """What is wrong, in words."""
+        """Yield each broken invariant as text."""
         starts = list(self._starts.values())
         if not self._starts.keys() <= self._attempts.keys():
             yield "events are collected for a pod that is not in flight"

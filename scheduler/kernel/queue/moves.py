@@ -1,4 +1,6 @@
-"""How a pod gets to where it waits: active, in back-off, or unschedulable.
+"""Moves each pod to the place where it waits: active, back-off or unschedulable.
+
+The places of a pod, and the moves between them:
 
 Where a pod can be, and how it moves:
 
@@ -45,7 +47,7 @@ from scheduler.observability.queue_metrics import QueueMetrics
 SortKey: TypeAlias = Callable[[QueuedPodInfo], Any]
 
 _FLUSHED_AT_ONCE: Final = 512
-"""So many pods become active at once when their back-off ends: some 5 ms."""
+"""The most pods that become active at once when their back-off ends: some 5 ms."""
 
 
 class Moves:
@@ -78,7 +80,7 @@ class Moves:
     def requeue(
         self, uid: str, queued: QueuedPodInfo, strategy: QueueingStrategy, label: str
     ) -> str:
-        """Put a pod that is in no queue where it belongs, and say where that is."""
+        """Put a pod that is in no queue where it belongs, and return the name of that place."""
         if strategy is QueueingStrategy.SKIP or not self._admit(queued):
             self._unschedulable.add(uid, queued)
             return UNSCHEDULABLE
@@ -137,7 +139,7 @@ class Moves:
                 self._unschedulable.add(uid, queued)
 
     def sort_anew(self, queued: QueuedPodInfo) -> None:
-        """Take over that a pod, which may be active or in back-off, has another importance."""
+        """Sort a pod anew whose importance changed, if it is active or in back-off."""
         uid = queued.pod_info.uid
         if uid in self._active:
             self._active.rekey(uid, self._sort_key(queued))
@@ -167,7 +169,7 @@ class Moves:
 
 
 def count_rejectors(metrics: QueueMetrics, queued: QueuedPodInfo, change: int) -> None:
-    """Count a pod in or out of those that wait for what rejected them."""
+    """Add a change to the count of waiting pods of each plugin that rejected this pod."""
     profile = queued.pod_info.spec.scheduler_name
     for plugin in queued.unschedulable_plugins | queued.pending_plugins:
         metrics.unschedulable_pods[plugin, profile].inc(change)

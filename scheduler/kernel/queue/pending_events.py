@@ -1,10 +1,10 @@
-"""What has happened, until all waiting pods that it may help have been asked what it means to them.
+"""Events that wait until every pod that they may help has been checked against them.
 
-Where very many different pods wait, asking all of them about each event takes longer than the next
-events take to come. So equivalent pods are gone through in requeue passes, some at a time: each is
-asked about all that had happened when the pass began, and what happens meanwhile is for the next
-pass. An event costs no more than a note, however many pods wait. What one pass may ask is bounded:
-an event that comes very often is taken to help all pods that wait for such events.
+Where very many different pods wait, checking all of them takes longer than the next events take to
+come. So groups of equivalent pods are checked in requeue passes, some groups at a time: each
+against all events that had happened when the pass began. Later events are for the next pass. An
+event costs no more than a note, however many pods wait. The work of one pass is bounded: an event
+that comes very often counts as help for all pods that wait for such events.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,12 +18,12 @@ from scheduler.kernel.queue.equivalent_pods import Wake
 from scheduler.kernel.queue.hints import Interest, ObservedEvent
 
 KEPT: Final = 8
-"""So many events of a sort are kept for a round."""
+"""The most events of one sort that are kept for a pass."""
 
 Step: TypeAlias = tuple[QueuedPodInfo, Wake]
-"""A pod that is to be tried, and how it is woken."""
+"""A pod that is to be tried, and the way in which it is woken."""
 RequeuePass: TypeAlias = Iterator[Step | None]
-"""The pods that are woken, found out as it goes on; None for each question that wakes none."""
+"""The pods that are woken, computed lazily; None for each check that wakes none."""
 
 
 class PendingEvent(msgspec.Struct, frozen=True, gc=False):
@@ -31,7 +31,7 @@ class PendingEvent(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         observed: the event.
-        max_priority: it concerns only pods of this priority or less.
+        max_priority: the event concerns only pods of this priority or less.
         but: UID of a pod that it does not concern.
     """
 
@@ -59,10 +59,10 @@ class PendingEvents:
 
     Attributes:
         sorts: events by sort.
-        offered: of resources that groups lack, the most that a node has had; by resource, with the
+        offered: the largest amount on a changed node of each resource that groups lack, with the
             label of the event.
-        late: by when the deadlines of pods were over, and which plugins registered for that; None
-            if no deadline is.
+        late: the time that deadlines were before, and the plugins that registered for late pods;
+            None if no deadline has passed.
     """
 
     def __init__(self) -> None:
@@ -71,15 +71,15 @@ class PendingEvents:
         self.late: tuple[float, Interest] | None = None
 
     def __bool__(self) -> bool:
-        """Whether there is anything; asked after each event of the engine."""
+        """Whether anything is pending; the engine checks this after each event."""
         return bool(self.sorts or self.offered) or self.late is not None
 
     def add(self, happened: PendingEvent, offers: Mapping[str, int]) -> None:
-        """Something has happened.
+        """Note an event for the next pass.
 
         Args:
-            happened: what.
-            offers: resources of a node, as far as they help any pod for sure.
+            happened: the event.
+            offers: the resources of a node that suffice for at least one group, with amounts.
         """
         interest = happened.observed.interest
         for resource, amount in offers.items():
@@ -95,6 +95,6 @@ class PendingEvents:
             sort.too_many = True
 
     def helps(self, excess: Excess | None) -> str:
-        """The label of an event after which a node has what was lacked; empty if none has."""
+        """The label of the event after which a node holds the excess; empty without one."""
         amount, label = (0, "") if excess is None else self.offered.get(excess.resource, (0, ""))
         return "" if excess is None or amount < excess.amount else label

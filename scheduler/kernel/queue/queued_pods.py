@@ -1,4 +1,4 @@
-"""The pods of the queue by place, how the places are made, and what there is to ask about them.
+"""The pods of the queue by place, the making of these places, and the questions about them.
 
 Nothing here moves a pod.
 """
@@ -48,10 +48,10 @@ class QueueInvariantError(SchedulerError):
 
 
 class QueuedPods:
-    """Where each pod is; `SchedulingQueue` moves them.
+    """Pods by place: active, back-off, unschedulable, in flight; `SchedulingQueue` moves them.
 
     Attributes:
-        nominator: which pods are nominated to which nodes.
+        nominator: the nominated pods, by node.
     """
 
     def __init__(
@@ -66,11 +66,11 @@ class QueuedPods:
         """Make an empty queue.
 
         Args:
-            sort_key: the QueueSort plugin's; all profiles share it.
-            profiles: by scheduler name.
+            sort_key: the key of the QueueSort plugin, which all profiles share.
+            profiles: the profiles by scheduler name.
             clock: only its monotonic time is read.
-            settings: times.
-            metrics: what is counted.
+            settings: the waiting times.
+            metrics: the counters of the queue.
         """
         self._clock = clock
         self._max_in_unschedulable = settings.max_in_unschedulable_seconds
@@ -120,7 +120,7 @@ class QueuedPods:
         return is_gone and uid in self._readmission
 
     def place_of(self, uid: str) -> QueuePosition | None:
-        """Where a pod is; None for one that does not wait here."""
+        """The position of a pod; None for one that is not in this queue."""
         queued = self._known.get(uid)
         if queued is None or self._is_forgotten(uid, queued):
             return None
@@ -135,7 +135,7 @@ class QueuedPods:
         return QueuePosition(UNSCHEDULABLE, queued, self._unschedulable.deadlines.of(uid))
 
     def wakers(self, pod: PodInfo, plugin: str) -> tuple[str, ...]:
-        """The events, by their labels, that a plugin of the pod's profile wants to hear of."""
+        """The labels of the events that a plugin of the pod's profile registered for."""
         return self._hints.wakers(pod.spec.scheduler_name, plugin)
 
     @property
@@ -154,7 +154,7 @@ class QueuedPods:
         return uid in self._in_flight
 
     def counts(self) -> QueueCounts:
-        """How many pods are where; those to be admitted anew count as in back-off."""
+        """Number of pods in each place; pods to be admitted anew count as in back-off."""
         gated = self._unschedulable.gated_count
         return QueueCounts(
             active=len(self._active),
@@ -170,7 +170,7 @@ class QueuedPods:
         return [queued.pod_info for queued in waiting]
 
     def in_flight_event_counts(self) -> Counter[str]:
-        """How many events are kept for pods in flight by label; metric inflight_events."""
+        """Number of events kept for pods in flight, by label; metric inflight_events."""
         return self._in_flight.event_counts()
 
     def dump(self) -> list[dict[str, object]]:
@@ -178,7 +178,7 @@ class QueuedPods:
         return list(self.rows())
 
     def rows(self) -> Iterator[dict[str, object]]:
-        """The same, one by one as they are asked for."""
+        """The rows of `dump`, made one by one as they are read."""
         return dump_queue(
             self._active,
             [*self._backoff.in_order(), *self._readmission],
@@ -215,11 +215,12 @@ class QueuedPods:
     def valid_rejection(
         self, queued: QueuedPodInfo, version: Callable[[], tuple[int, ...]]
     ) -> Failure | None:
-        """The rejection of an equal pod that holds for this one; None if it must be evaluated.
+        """An equal pod's rejection that holds for this pod too; None if the pod must be evaluated.
 
         Args:
             queued: the pod.
-            version: of all that plugins read; asked only if an equal pod was rejected.
+            version: returns the version of all that plugins read; called only if an equal pod
+                was rejected.
         """
         rejection = self._unschedulable.rejection(queued.pod_info.kind)
         if rejection is None or rejection.version != version():
@@ -228,7 +229,7 @@ class QueuedPods:
         return rejection if not is_late and self._shares_rejections(queued) else None
 
     def _shares_rejections(self, queued: QueuedPodInfo) -> bool:
-        """Whether equal pods fit nowhere where this one does not: it has no place kept for it."""
+        """Whether a pod's rejection holds for equal pods: no node is nominated for it."""
         pod = queued.pod_info
         profile = self._profiles.get(pod.spec.scheduler_name)
         if profile is None or pod.pod.status.nominated_node_name:
@@ -237,14 +238,14 @@ class QueuedPods:
 
 
 class SlowPods:
-    """Pods whose decisions took long, and until when all other pods go before them."""
+    """Pods whose decisions took long, each with the time until which all other pods go first."""
 
     def __init__(self, clock: MonotonicClock) -> None:
         self._clock = clock
         self._until: OrderedDict[str, float] = OrderedDict()
 
     def note(self, queued: QueuedPodInfo) -> bool:
-        """A decision took long; says whether the pod is put last, as it did twice in a row."""
+        """Note a slow decision; return whether it is the second in a row: the pod is put last."""
         in_a_row = queued.slow_attempt == queued.attempts - 1
         queued.slow_attempt = queued.attempts
         if in_a_row:

@@ -46,7 +46,7 @@ class Readmission:
     """The pods of former queues, in the order in which they came there.
 
     Attributes:
-        sources: these queues, as long as they have any; hardly ever are there some.
+        sources: the former queues that still hold pods; almost always empty.
     """
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class Readmission:
         return any(uid in source for source in self.sources)
 
     def take(self, uid: str) -> QueueingStrategy | None:
-        """Take out the pod with this UID, if it is here; gives when it is to be tried."""
+        """Take out the pod with this UID, if it is here; return when it is to be tried."""
         for source in self.sources:
             if uid in source:
                 source.take(uid)
@@ -84,7 +84,7 @@ class Readmission:
         return None
 
     def some(self, most: int) -> Iterable[tuple[QueuedPodInfo, QueueingStrategy]]:
-        """Take out the first pods, so many at most."""
+        """Take out the first pods, at most `most` of them."""
         for _ in range(most):
             if not self.sources:
                 return

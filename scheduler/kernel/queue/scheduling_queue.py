@@ -29,7 +29,7 @@ from scheduler.kernel.queue.queued_pods import QueuedPods
 from scheduler.kernel.queue.settings import QueueProfile
 
 _ADMITTED_AT_ONCE: Final = 512
-"""So many pods are sorted in at once after another configuration: some 4 ms."""
+"""The most pods readmitted at once after a change of configuration: some 4 ms."""
 
 
 class SchedulingQueue(QueuedPods):
@@ -69,7 +69,7 @@ class SchedulingQueue(QueuedPods):
         self._moves.requeue(pod.uid, queued, strategy, CONFIGURATION_CHANGED.label)
 
     def _settle(self, uid: str) -> None:
-        """Have a pod in its place under the configuration that is in force."""
+        """Readmit one pod now, if it still waits to be admitted anew."""
         strategy = self._readmission.take(uid) if self._readmission.sources else None
         if strategy is not None:
             self._readmit(self._known[uid], strategy)
@@ -81,7 +81,7 @@ class SchedulingQueue(QueuedPods):
 
         Args:
             pod: the pod.
-            label: of the event that brought it.
+            label: the label of the event that brought it.
         """
         uid = pod.uid
         known = self._known.get(uid)
@@ -154,7 +154,7 @@ class SchedulingQueue(QueuedPods):
                 self._moves.requeue(uid, queued, QueueingStrategy.IMMEDIATELY, FORCE_ACTIVATE.label)
 
     def try_again(self, uid: str) -> None:
-        """Have a rejected pod tried again as after an error: what was to help it has failed.
+        """Try a rejected pod again as after an error: its preemption or placement has failed.
 
         It is not popped before its back-off is over, even if it is alone.
         """
@@ -188,7 +188,7 @@ class SchedulingQueue(QueuedPods):
         """Wake the pods that an event is worth trying again.
 
         Args:
-            event: what happened.
+            event: the event.
             old: the object before; None when it was added.
             new: the object after; None when it was deleted. Pods are given as `PodInfo`.
             max_priority: wake only pods of this priority or less.
@@ -229,7 +229,7 @@ class SchedulingQueue(QueuedPods):
     def pop_with(self, uids: Iterable[str]) -> list[QueuedPodInfo]:
         """Hand out more pods beside the one that was popped last, wherever they wait.
 
-        Those that are gated or in flight are left out, and those that are not known.
+        Pods that are gated, in flight or unknown are left out.
         """
         taken = []
         for uid in uids:
@@ -280,8 +280,8 @@ class SchedulingQueue(QueuedPods):
 
         Args:
             queued: the pod.
-            failure: why; if no plugin rejected the pod, the attempt met an error. If the pod fits
-                nowhere, its equals share it.
+            failure: the reason; without a rejecting plugin, the attempt met an error. Equal pods
+                share the failure of a pod that fits nowhere.
 
         Returns:
             False when the pod was deleted meanwhile, or is waiting already: it is not put back.
@@ -351,7 +351,7 @@ class SchedulingQueue(QueuedPods):
         self._waking.refile(pod.uid)
 
     def took_long(self, uid: str) -> QueuedPodInfo | None:
-        """A decision took long: the second time in a row all others go first, for a while.
+        """Note a slow decision: after the second in a row all other pods go first, for a while.
 
         Returns:
             The pod, if it is put last now; None also for one that does not wait.
@@ -363,7 +363,7 @@ class SchedulingQueue(QueuedPods):
         return queued
 
     def _forgive(self) -> None:
-        """Pods that were put last long enough ago wait like all others."""
+        """Let pods wait like all others again that were put last long enough ago."""
         for uid in self._slow.forgiven():
             queued = self._known.get(uid)
             if queued is not None:

@@ -1,4 +1,4 @@
-"""What the queue is told at its start, and the numbers it gives away."""
+"""Settings of the queue, the functions of a profile that it calls, and its counts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
@@ -13,7 +13,7 @@ from scheduler.kernel.queue.backoff import BackoffSettings
 
 
 class QueueSettings(msgspec.Struct, frozen=True):
-    """What can be configured of the queue."""
+    """The configurable settings of the queue."""
 
     backoff: BackoffSettings = BackoffSettings()
     max_in_unschedulable_seconds: float = MAX_IN_UNSCHEDULABLE_SECONDS
@@ -36,13 +36,13 @@ AskHint: TypeAlias = Callable[
 
 
 class QueueProfile(msgspec.Struct, frozen=True):
-    """What the queue asks of one profile; it calls no plugin itself.
+    """The functions and event registrations of one profile; the queue calls no plugin itself.
 
     Attributes:
-        events: what its plugins registered; see `Framework.events_to_register`.
-        pre_enqueue: whether a pod may become active.
-        ask_hint: whether an event may help a pod.
-        shares_rejections: whether pods that are equal to one fit nowhere where it does not.
+        events: the registrations of its plugins; see `Framework.events_to_register`.
+        pre_enqueue: returns whether a pod may become active.
+        ask_hint: returns whether an event may help a pod.
+        shares_rejections: returns whether a pod's rejection holds for all pods equal to it.
     """
 
     events: PluginEvents
@@ -52,7 +52,7 @@ class QueueProfile(msgspec.Struct, frozen=True):
 
 
 class QueueCounts(msgspec.Struct, frozen=True):
-    """How many pods are where."""
+    """Number of pods in each place of the queue."""
 
     active: int
     backoff: int

@@ -18,7 +18,7 @@ _Line: TypeAlias = list[tuple[int, int, EquivalentPods]]
 
 
 class UnfittablePods:
-    """Such groups, by the resource and the amount that no node has.
+    """Groups that no node can hold, by resource and by requested amount.
 
     Cost: O(log groups) comparisons to add, remove and find.
     """
@@ -26,7 +26,7 @@ class UnfittablePods:
     def __init__(self) -> None:
         self._by_resource: dict[str, _Line] = {}
         self._numbers: dict[int, int] = {}
-        """By identity of the group."""
+        """The number of each group, by its identity."""
         self._last = 0
 
     def __iter__(self) -> Iterator[EquivalentPods]:
@@ -60,7 +60,7 @@ class UnfittablePods:
         }
 
     def that_fit(self, resource: str, amount: int) -> list[EquivalentPods]:
-        """The groups that lacked a resource and ask for no more of it than this."""
+        """The groups that lacked a resource and request at most this amount of it."""
         line = self._by_resource.get(resource, [])
         return [group for _, _, group in line[: bisect_right(line, amount, key=_amount)]]
 

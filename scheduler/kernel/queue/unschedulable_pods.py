@@ -27,7 +27,7 @@ from scheduler.kernel.queue.pending_events import Step
 from scheduler.kernel.queue.unfittable_pods import UnfittablePods
 
 GATE_RETRY_SECONDS: Final = 30.0
-"""After this time a PreEnqueue plugin that failed is asked again."""
+"""After this time a PreEnqueue plugin that failed is run again."""
 
 
 class Deadlines:
@@ -97,25 +97,25 @@ class UnschedulablePods:
         clock: MonotonicClock,
         patience: float,
     ) -> None:
-        """Let no pod wait.
+        """Start without pods.
 
         Args:
             shares: whether a pod shares its rejection with equal ones.
-            clock: of the deadlines.
-            patience: after so many seconds a rejected pod is tried again although nothing happened.
+            clock: the clock of the deadlines.
+            patience: seconds after which a rejected pod is tried again although nothing happened.
         """
         self._shares = shares
         self._clock = clock
         self._patience = patience
         self.deadlines = Deadlines()
-        """Of the pods that are here; for reading."""
+        """The deadlines of the pods that are here; for reading."""
         self._group_of: dict[str, EquivalentPods] = {}
         self._groups: dict[EquivalenceKey, EquivalentPods] = {}
         self._by_rejector: dict[tuple[str, str], dict[EquivalenceKey, EquivalentPods]] = {}
         """Profile and plugin to the groups that the plugin rejected."""
         self._unfittable = UnfittablePods()
         self.probes: dict[str, EquivalentPods] = {}
-        """By the UID of a probe; for reading."""
+        """The group of each probe, by the UID of the probe; for reading."""
         self._last_rejected: dict[PodKind, EquivalentPods] = {}
         """By kind, the group of the pod that was evaluated last."""
         self._node_changes = 0
@@ -171,9 +171,9 @@ class UnschedulablePods:
         return queued
 
     def refile(self, uid: str) -> bool:
-        """Move a pod, if it is here, to those that it is equivalent to since it changed.
+        """Move a changed pod, if it is here, to the group that it is equivalent to now.
 
-        Its deadline stays. Says whether it moved.
+        Its deadline stays. Returns whether it moved.
         """
         group = self._group_of.get(uid)
         if group is None:
@@ -221,7 +221,7 @@ class UnschedulablePods:
         return self.remove(uid)
 
     def end_probe(self, uid: str, event: ProbeEvent) -> Step | None:
-        """Take note of the end of a probe; gives the pod that follows it, and how it is woken."""
+        """Take note of the end of a probe; return the next probe and its way of waking, or None."""
         group = self.probes.pop(uid, None)
         if group is None:
             return None
@@ -235,10 +235,10 @@ class UnschedulablePods:
         return None
 
     def note_rejected(self, uid: str, rejection: Failure) -> bool:
-        """A pod that is here fits nowhere, by this evaluation of it or of an equal pod.
+        """Note that a pod that is here fits nowhere, by an evaluation of it or of an equal pod.
 
         Returns:
-            Whether the group it is in sent it.
+            Whether the pod is the probe of its own group.
         """
         group = self._group_of[uid]
         if not group.key.shares:
@@ -253,13 +253,13 @@ class UnschedulablePods:
         return None if group is None else group.rejection
 
     def invalidate(self, kind: PodKind) -> None:
-        """The next pod of this kind is evaluated, whatever is known of its equals."""
+        """Have the next pod of this kind evaluated, even if an equal pod was rejected."""
         self._last_rejected.pop(kind, None)
 
     # --- which pods an event may help -------------------------------------------------------------
 
     def offers_of(self, observed: ObservedEvent) -> dict[str, int]:
-        """What a changed node has, as far as it helps groups for sure: those that waited for it."""
+        """The amounts on a changed node that suffice for at least one group, by resource."""
         if observed.interest.event.resource is not EventResource.NODE:
             return {}
         self._node_changes += 1
@@ -281,25 +281,25 @@ class UnschedulablePods:
         self.deadlines.set(uid, now + self._patience)
 
     def all_equivalent(self) -> Iterable[EquivalentPods]:
-        """All that wait."""
+        """All groups that wait."""
         return self._groups.values()
 
     def rejected_by(self, profile: str, plugin: str) -> Iterable[EquivalentPods]:
-        """Those that a plugin of a profile rejected."""
+        """The groups that a plugin of a profile rejected."""
         return list(self._by_rejector.get((profile, plugin), {}).values())
 
     def that_fit(self, resource: str, amount: int) -> Iterable[EquivalentPods]:
-        """Those that lacked so much of a resource, or less, on every node."""
+        """The groups that lacked at most this amount of a resource on every node."""
         return self._unfittable.that_fit(resource, amount)
 
     def equivalent_of(self, uid: str) -> EquivalentPods | None:
-        """Those that a pod belongs to, if it is here."""
+        """The group of a pod, if it is here."""
         return self._group_of.get(uid)
 
     # --- checks -----------------------------------------------------------------------------------
 
     def validate(self) -> Iterator[str]:  # noqa: C901, PLR0912 - one line per invariant
-        """What is wrong, in words."""
+        """Yield each broken invariant as text."""
         for uid, group in self._group_of.items():
             queued = group.members[uid]
             if group.key != key_of(queued, shares=self._shares(queued)):

@@ -1,8 +1,8 @@
-"""How rejected pods are woken: by events, by time, and by one probe for all that are equivalent.
+"""Wakes rejected pods: by events, by time, and by one probe for a group of equivalent pods.
 
 Source: kubernetes pkg/scheduler/backend/queue/scheduling_queue.go MoveAllToActiveOrBackoffQueue,
 movePodsToActiveOrBackoffQueue, flushUnschedulablePodsLeftover v1.36. Differs: an event is noted,
-and pods are asked about it some at a time, equivalent ones once.
+and pods are checked against it some at a time, equivalent ones once.
 """
 
 from collections import OrderedDict
@@ -27,17 +27,17 @@ from scheduler.kernel.queue.pending_events import PendingEvent, PendingEvents, R
 from scheduler.kernel.queue.unschedulable_pods import UnschedulablePods
 
 QUESTIONS_AT_ONCE: Final = 256
-"""So many times waiting pods are asked at once what an event means to them: some 5 ms."""
+"""The most checks of a waiting pod against an event in one step: some 5 ms."""
 
 Requeue: TypeAlias = Callable[[str, QueuedPodInfo, QueueingStrategy, str], str]
-"""Puts a pod, by UID, that is in no queue where it belongs; gives where that is."""
+"""Puts a pod, by UID, that is in no queue where it belongs; returns the name of that place."""
 
 
 class Waking:
-    """Tells which of the rejected pods are tried again, and has them put back.
+    """Chooses the rejected pods that are tried again, and has them put back.
 
     Attributes:
-        pending: what has happened that the pass under way is not about.
+        pending: events that the pass under way does not cover.
     """
 
     def __init__(
@@ -54,9 +54,9 @@ class Waking:
         self.pending = PendingEvents()
         self._pass: RequeuePass | None = None
         self._due: OrderedDict[EquivalentPods, None] = OrderedDict()
-        """The pods that the pass under way is still to come to, in this order."""
+        """The groups that the pass under way has not reached yet, in this order."""
         self._late: dict[EquivalentPods, list[str]] = {}
-        """Of these the ones that have waited too long."""
+        """The pods past their deadline among these groups."""
 
     @property
     def has_more(self) -> bool:
@@ -132,17 +132,17 @@ class Waking:
             self._make_due(uid)
 
     def _is_due(self, uid: str) -> bool:
-        """Whether the pass under way is still to come to a pod."""
+        """Whether the pass under way has not reached a pod yet."""
         return self._unschedulable.equivalent_of(uid) in self._due
 
     def _make_due(self, uid: str) -> None:
-        """Let the pass under way come to a pod, to which it would have come elsewhere."""
+        """Add a pod's new group to the pass under way, which had not reached its old one."""
         group = self._unschedulable.equivalent_of(uid)
         if group is not None:
             self._due[group] = None
 
     def end_probe(self, uid: str, event: ProbeEvent = ProbeEvent.LEAVE) -> None:
-        """Take note of what became of a pod, which may be a probe; another one may follow."""
+        """Take note of the end of a pod's attempt, if it is a probe; another probe may follow."""
         if uid in self._unschedulable.probes:
             step = self._unschedulable.end_probe(uid, event)
             if step is not None:
@@ -165,7 +165,7 @@ class Waking:
     # --- a pass -----------------------------------------------------------------------------------
 
     def _begin(self, pending: PendingEvents) -> None:
-        """Find the pods that are to be asked.
+        """Find the groups that are to be checked.
 
         Cost: O(different pods with a rejector that registered for what happened).
         """
@@ -236,7 +236,7 @@ class Waking:
                 yield queued, wake
 
     def _woken_by(self, group: EquivalentPods, happened: PendingEvent) -> RequeuePass:
-        """Ask once for equivalent pods, and on its own for a pod that the event happened to."""
+        """Run hints once for equivalent pods, and again for the pod that the event happened to."""
         observed, but = happened.observed, happened.but
         label, subject_uid = observed.interest.label, observed.pod_uid
         alone = not observed.interest.of(group.profile).asked_per_pod.isdisjoint(group.rejectors)
@@ -258,7 +258,7 @@ class Waking:
 
 
 def _outright(group: EquivalentPods, label: str) -> list[Step]:
-    """Wake pods without asking; of equivalent ones a probe."""
+    """Wake a group without running hints; only a probe where the pods share rejections."""
     is_pending = bool(group.key.pending_plugins)
     wake = Wake(
         QueueingStrategy.IMMEDIATELY if is_pending else QueueingStrategy.AFTER_BACKOFF, label
