@@ -1,9 +1,9 @@
-"""Which nodes have the devices that a pod's claims ask for, and which devices they are.
+"""The allocator: the nodes that can satisfy a pod's claims, and the devices chosen there.
 
-A search is only about what of a node's devices matters to the claims: which of them are usable,
-what constraints compare, what is left of shared ones and of counters. Nodes for which all of that
-is equal form a class, and one search answers for all of them. The classes are kept by row and
-worked out again for the rows that changed.
+A search reads only the properties of a node's devices that matter to the claims: which of them are
+usable, what constraints compare, the remaining capacity of shared devices and of counters. Nodes
+for which all of that is equal form a class, and one search answers for all of them. The classes are
+kept by row and computed again for the rows that changed.
 
 Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/allocator_incubating.go
 (v0.36.3).
@@ -48,15 +48,15 @@ _MAX_CLASSES: Final = 20_000
 _FEW: Final = 64
 """Rows that are quicker looked at one by one."""
 _BUDGET: Final = 2_000_000
-"""What one expression may cost per call, in units of CEL's cost."""
+"""Cost limit of one evaluation of an expression, in units of CEL's cost."""
 
 
 class Outcome(NamedTuple):
-    """What a search comes to.
+    """The result of a search.
 
     Attributes:
         code: `ALLOCATABLE` or another of its kind.
-        score: what the chosen alternatives are worth.
+        score: the score of the chosen alternatives.
     """
 
     code: int
@@ -64,11 +64,11 @@ class Outcome(NamedTuple):
 
 
 class AllocationVerdicts(NamedTuple):
-    """What is true of the nodes, by row. Not to be written to.
+    """The allocator's verdict per node, by row. Read-only.
 
     Attributes:
         codes: `ALLOCATABLE` or another of its kind.
-        scores: what the chosen alternatives of prioritized lists are worth.
+        scores: the scores of the chosen alternatives of prioritized lists.
     """
 
     codes: NDArray[np.uint8]

@@ -1,4 +1,4 @@
-"""How much of a device's capacities a request takes, exactly.
+"""The share of a device's capacities that a request consumes, as exact amounts.
 
 Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/consumable_capacity.go
 (v0.36.3); the API server's rules for policies are taken for granted (resource/v1 validation).
@@ -27,13 +27,13 @@ _NOTHING: Final = Decimal(0)
 
 
 class CapacityShare(NamedTuple):
-    """What a request takes of one capacity of a device.
+    """The share of one capacity of a device that a request consumes.
 
     Attributes:
         name: of the capacity.
         text: the amount as it is written into the allocation.
         amount: the same as a number.
-        limit: what the device has.
+        limit: the total capacity of the device.
     """
 
     name: str
@@ -45,10 +45,10 @@ class CapacityShare(NamedTuple):
 def shares_of(
     capacities: Mapping[str, DeviceCapacity], asked: CapacityRequirements | None
 ) -> tuple[CapacityShare, ...] | None:
-    """What a request takes of every capacity of a device.
+    """Compute the share of every capacity of a device that a request consumes.
 
     Returns:
-        None when the device lacks what is asked for, or its policy does not allow it.
+        None when the device lacks a requested capacity, or its policy does not allow the amount.
 
     Raises:
         QuantityError: an amount does not parse.

@@ -1,4 +1,4 @@
-"""All devices of the cluster: what is published, what is allocated, and the answers about them.
+"""All devices of the cluster: published slices, allocations, and the queries over both.
 
 Source: k8s.io/dynamic-resource-allocation structured (v0.36.3).
 """
@@ -113,9 +113,9 @@ class Devices:
     # --- questions ------------------------------------------------------------------------------
 
     def allocator(self, claims: Sequence[ResourceClaim], snapshot: Snapshot) -> Allocator:
-        """What answers for claims without an allocation, on the nodes of a snapshot.
+        """Return the allocator for claims without an allocation, on the nodes of a snapshot.
 
-        It is good until anything changes.
+        It is valid until anything changes.
         """
         self.places.refresh(snapshot)
         key = key_of(claims)
@@ -130,7 +130,7 @@ class Devices:
         return found
 
     def counts(self, class_name: str, snapshot: Snapshot) -> DeviceCounts | None:
-        """How many devices of a class every node of a snapshot has, by row.
+        """Count the devices of a class on every node of a snapshot, by row.
 
         Returns:
             None when there is no such class.
@@ -142,23 +142,23 @@ class Devices:
         return self._counting.count(device_class, self.places)
 
     def findings(self, claims: Sequence[ResourceClaim], snapshot: Snapshot) -> Findings:
-        """What leaves how many devices for each request of claims, on the nodes of a snapshot.
+        """Count the devices that remain for each request after each step, on a snapshot's nodes.
 
-        Cost: O(nodes and devices); it is for answers, not for decisions.
+        Cost: O(nodes and devices); meant for explanations, not for scheduling decisions.
         """
         return self.examination(claims, snapshot).findings(claims)
 
     def examination(self, claims: Sequence[ResourceClaim], snapshot: Snapshot) -> Examination:
-        """What answers for people about claims without an allocation.
+        """Return the explainer for claims without an allocation.
 
-        Cost: as that of `findings`. It is good until anything changes.
+        Cost: the same as `findings`. It is valid until anything changes.
         """
         self.places.refresh(snapshot)
         judging = self._judging(plan_of(claims, self.classes))
         return Examination(judging, self.places, snapshot)
 
     def shares(self) -> list[DeviceShare]:
-        """How many devices of every driver and of every class there are and are in use.
+        """Count the devices of every driver and of every class: all of them, and those in use.
 
         Cost: a pass over the devices per class.
         """
@@ -197,7 +197,7 @@ class Devices:
         return copy
 
     def for_new_node(self, like: str, name: str) -> "Devices":
-        """What a new node sees that publishes the devices of another one: those of no other node.
+        """The devices visible to a copy of a node: copies of its own, and those of no single node.
 
         Cost: O(devices that the other node sees), where a fork with another slice costs O(devices).
         """

@@ -1,4 +1,4 @@
-"""All devices of the cluster: what slices publish, what claims ask for, and what is given away.
+"""All devices of the cluster: published slices, claims with their requests, and allocations.
 
 Source: pkg/scheduler/framework/plugins/dynamicresources/dra_manager.go (claimTracker) v1.36.3.
 Differs: an allocation that is being written counts until the claim shows it, or the pod gives it
@@ -55,14 +55,15 @@ class InFlight(msgspec.Struct, frozen=True):
 
 
 class ClaimCatalog(SharedState):
-    """What slices, classes and claims say, and what follows from it.
+    """The state of slices, classes and claims, and the indexes derived from it.
 
     Attributes:
         claims: by `namespace/name`.
-        devices: what is published and what is allocated, in flight included.
-        class_names: which class stands for which extended resource.
+        devices: published and allocated devices, in-flight allocations included.
+        class_names: the device class of each extended resource.
         in_flight: by the claim's UID.
-        kept: by the UID of a nominated pod, what is kept for its claims; filled in by the engine.
+        kept: by the UID of a nominated pod, the allocations kept for its claims; filled in by the
+            engine.
     """
 
     WATCHES: ClassVar[tuple[ObjectKind, ...]] = (CLAIM, SLICE, CLASS)
@@ -256,7 +257,7 @@ class ClaimCatalog(SharedState):
                 del self._of_extended[pod_uid]
 
     def _count(self, claim: ResourceClaim) -> None:
-        """What is allocated to the claim is as the claim says, or as it is to say soon."""
+        """Record the allocation of a claim: the one in its status, else the one in flight."""
         uid, allocation = claim.metadata.uid, claim.status.allocation
         pod_uid = pod_of_extended_resources(claim)
         if pod_uid:

@@ -1,8 +1,8 @@
-"""What the scheduler writes into claims, as bodies of requests.
+"""The scheduler's writes to claims, as request bodies.
 
 Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go (bindClaim, PostFilter,
 Unreserve), extendeddynamicresources.go (deleteClaim, patchPodExtendedResourceClaimStatus) v1.36.3.
-Differs: what is written is a patch of what changes, bound to UID and version, instead of the whole
+Differs: each write is a patch of the changed fields, bound to UID and version, instead of the whole
 object.
 """
 
@@ -28,28 +28,28 @@ def as_claim(answer: Any) -> ResourceClaim:
 
 
 def claims_path(namespace: str) -> str:
-    """Where claims are created."""
+    """The API path of a namespace's claims."""
     return f"{_CLAIMS}/{namespace}/resourceclaims"
 
 
 def path_of(claim: ResourceClaim, subresource: str = "") -> str:
-    """Where a claim is served."""
+    """The API path of a claim, or of one of its subresources."""
     return f"{claims_path(claim.metadata.namespace)}/{claim.metadata.name}{subresource}"
 
 
 def protecting(claim: ResourceClaim) -> dict[str, Any]:
-    """What keeps a claim while it is allocated."""
+    """Build the patch that adds the finalizer, which keeps a claim while it is allocated."""
     return {"metadata": {**_unchanged(claim), "finalizers": [FINALIZER]}}
 
 
 def reserving(
     claim: ResourceClaim, pod: PodInfo, allocation: AllocationResult | None, now: float
 ) -> dict[str, Any]:
-    """What reserves a claim for a pod, and allocates it if it is not.
+    """Build the status patch that reserves a claim for a pod, and allocates it if necessary.
 
-    A reservation alone is added to those of other pods, whatever else has changed: what comes back
-    tells whether the allocation is still the one that was decided on. So many pods share a claim
-    without getting into each other's way.
+    A reservation alone is added to those of other pods, whatever else has changed: the response
+    shows whether the allocation is still the one that was decided on. So many pods share a claim
+    without conflicts between their writes.
 
     `now` is in seconds since 1970.
     """
@@ -111,7 +111,7 @@ def deleting(claim: ResourceClaim) -> tuple[Write, ...]:
 def status_of_extended_resources(
     pod: PodInfo, claim_name: str, mappings: Sequence[RequestMapping]
 ) -> dict[str, Any]:
-    """What tells the kubelet which devices serve which extended resource of a pod."""
+    """Build the status patch that maps a pod's extended resources to devices, for the kubelet."""
     told = {"resourceClaimName": claim_name, "requestMappings": msgspec.to_builtins(mappings)}
     return {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": told}}
 

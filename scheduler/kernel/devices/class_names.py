@@ -1,4 +1,4 @@
-"""Which device class stands for an extended resource.
+"""The device class of each extended resource.
 
 Source: k8s.io/dynamic-resource-allocation deviceclass/extendedresourcecache (v0.36.3).
 """

@@ -37,7 +37,7 @@ _decode_capacities = msgspec.json.Decoder(dict[str, DeviceCapacity]).decode
 
 
 class Consumed(NamedTuple):
-    """What a device takes of one counter."""
+    """The amount that a device consumes of one counter."""
 
     counter_set: str
     counter: str
@@ -156,15 +156,15 @@ class _NamedColumns(Generic[T]):
 
 
 class DeviceColumns:
-    """What devices are; the `scheduler.kernel.cel.table.DeviceTable` of CEL programs.
+    """The columns of all devices; the `scheduler.kernel.cel.table.DeviceTable` of CEL programs.
 
     Attributes:
-        size: rows in use, those that are free again included.
-        capacity: rows that the columns have.
+        size: rows in use, free rows below the highest used one included.
+        capacity: allocated length of the columns, in rows.
         devices: by row, the device, or None.
         alive: by row, whether there is a device.
         multiple: by row, whether the device is shared.
-        taints: by row, those that keep claims away.
+        taints: by row, the taints that repel claims.
         sizes: by row, the capacities as JSON; see `capacities_of`.
         consumption: by row, the counters that the device consumes.
     """

@@ -1,4 +1,4 @@
-"""Which nodes slices and devices are for, when they do not just name one.
+"""Node conditions of slices and devices that do not name a single node.
 
 Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/pools_incubating.go
 (NodeMatches); k8s.io/component-helpers scheduling/corev1/nodeaffinity (NodeSelector, v0.36.3).
@@ -76,7 +76,7 @@ NOWHERE: Final = NodePredicate(())
 
 
 def condition_of(place: Device | ResourceSliceSpec) -> NodePredicate:
-    """Which nodes a slice, or a device of a slice that leaves it to its devices, is for."""
+    """The predicate for the nodes of a slice, or of a device where the slice leaves it to them."""
     if place.node_name:
         named = Requirement(NAME_FIELD, Operator.IN, frozenset((place.node_name,)))
         return NodePredicate((Term(names=(named,)),))

@@ -1,4 +1,4 @@
-"""What devices of a claim must have in common, or may not.
+"""Constraints of a claim: attributes that its devices must have in common, or must not.
 
 Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/allocator_incubating.go
 (matchAttributeConstraint, lookupAttribute), constraint.go (distinctAttributeConstraint, v0.36.3).

@@ -1,9 +1,9 @@
-"""How many devices of a class each node has, and how many of them are allocated.
+"""Device counts per node: all devices of a class, and the allocated ones.
 
 Source: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go
 (calculateResourceAllocatableRequest with DRAExtendedResource, v1.36.3). As there, slices of old
-generations, of invalid pools and of pools in the making count too.
-Differs: a device that has changed is looked at again; upstream remembers for good what matched.
+generations, of invalid pools and of incomplete pools count too.
+Differs: a device that has changed is matched again; upstream caches each match forever.
 """
 
 from typing import NamedTuple
@@ -46,10 +46,10 @@ class DeviceCounting:
         self._built_at: tuple[int, int] | None = None
 
     def count(self, device_class: DeviceClass, places: Places) -> DeviceCounts:
-        """How many devices of a class every node has.
+        """Count the devices of a class on every node.
 
         Args:
-            device_class: whose selectors tell.
+            device_class: its selectors are evaluated.
             places: of the nodes, up to date.
         """
         self._locate()

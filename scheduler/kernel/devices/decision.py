@@ -1,4 +1,4 @@
-"""On which nodes the claims of a pod can be satisfied, and with which devices.
+"""The nodes that can satisfy the claims of a pod, and the devices allocated there.
 
 Source: pkg/scheduler/framework/plugins/dynamicresources (Filter, filterExtendedResources,
 computeScore) v1.36.3.
@@ -60,12 +60,12 @@ class TimedOutError(AllocationError):
 
 
 class Given(NamedTuple):
-    """What a claim gets on a node.
+    """The allocation of one claim on a node.
 
     Attributes:
-        place: of the claim among those of the pod.
-        claim: with what is asked for on this node.
-        allocation: what it gets.
+        place: index of the claim among those of the pod.
+        claim: the claim with its requests on this node.
+        allocation: the devices allocated to it.
     """
 
     place: int
@@ -74,11 +74,11 @@ class Given(NamedTuple):
 
 
 class OnNode(NamedTuple):
-    """What a pod gets on a node.
+    """The allocations of a pod on a node.
 
     Attributes:
-        given: by claim, those that are allocated already left out.
-        mappings: which container gets what for extended resources.
+        given: by claim, without the claims that are already allocated.
+        mappings: the requests that serve each container's extended resources.
     """
 
     given: tuple[Given, ...]
@@ -163,10 +163,10 @@ class DeviceDecision:
         return self._scores[rows]
 
     def on_node(self, node_name: str) -> OnNode | None:
-        """What the pod gets on a node; None where it cannot be satisfied.
+        """Allocate the pod's claims on a node; None where they cannot be satisfied.
 
         Raises:
-            AllocationError: something is wrong with the claims, whatever the node.
+            AllocationError: the claims are faulty, whatever the node.
         """
         row = self._snapshot.table.row_of[node_name]
         self._judge_new(slice(row, row + 1))
@@ -187,7 +187,7 @@ class DeviceDecision:
         return OnNode(tuple(given), case.mappings)
 
     def named(self, on_node: OnNode) -> Iterator[tuple[str, Given]]:
-        """What is given, by the names that the pod has for its claims; empty for that of none."""
+        """Pair each allocation with the pod's name for its claim; empty where it has none."""
         for given in on_node.given:
             is_own = given.place < self._claims.own
             yield self._claims.names[given.place] if is_own else "", given
@@ -204,7 +204,7 @@ class DeviceDecision:
         return () if most is None else tuple(claim for _, claim in most.claims)
 
     def without_devices(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Those of the rows on which the claims that are to be allocated cannot be."""
+        """The rows on which the unallocated claims cannot be allocated."""
         found: NDArray[np.intp] = rows[(self.bits(rows) & _CANNOT_ALLOCATE) != 0]
         return found
 
@@ -267,9 +267,9 @@ class DeviceDecision:
     def _judge_to_allocate(
         self, case: _Case, allocator: Allocator, rows: NDArray[np.intp]
     ) -> NDArray[np.intp]:
-        """Those of the rows on which the claims of a case can be allocated.
+        """The rows on which the claims of a case can be allocated.
 
-        Cost: on most nodes they can; what all rows cost is looked at for each pod.
+        Cost: on most nodes they can, so the common path stays small: it runs over all rows per pod.
         """
         codes, scores = allocator.judge()
         of_allocated = sum(

@@ -77,14 +77,14 @@ def is_of_extended_resources(claim: ResourceClaim) -> bool:
 def requests_and_mappings(
     spec: PodSpec, resources: Collection[str], classes: ClassNames
 ) -> tuple[tuple[DeviceRequest, ...], tuple[RequestMapping, ...]]:
-    """What the claim asks for, and which container gets what of it.
+    """Build the claim's requests, and the mapping of containers to them.
 
-    Init containers that end before another container begins may have its devices.
+    Init containers that end before another container begins may reuse its devices.
 
     Args:
         spec: of the pod.
-        resources: those that devices serve on the node.
-        classes: the classes that stand for them.
+        resources: the extended resources that devices serve on the node.
+        classes: the device classes of extended resources.
     """
     containers = (*spec.init_containers, *spec.containers)
     short = [i for i, c in enumerate(spec.init_containers) if c.restart_policy != "Always"]
@@ -156,7 +156,7 @@ def _request(
     class_name: str,
     reusable: Sequence[_Request],
 ) -> tuple[_Request | None, list[RequestMapping]]:
-    """What a container needs beyond the requests whose devices it may have."""
+    """Build a container's request for devices beyond the reusable ones, and its mappings."""
     asked = container.resources.requests
     amount = parse(asked[resource]) if resource in asked else 0
     if amount == 0 or amount != int(amount):

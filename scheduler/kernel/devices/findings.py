@@ -1,7 +1,7 @@
-"""Why claims get no devices, as data: what leaves how many devices, on how many nodes.
+"""Reasons why claims get no devices, as data: each step with its remaining devices and nodes.
 
-The steps are those of the allocator in its order. They look at each request by itself: that several
-requests want the same devices, or that constraints do not hold, is left over when every step leaves
+The steps are those of the allocator in its order. They look at each request by itself: competition
+of requests for the same devices and failing constraints remain as reasons when every step leaves
 enough.
 """
 
@@ -24,11 +24,11 @@ from scheduler.kernel.devices.pools import NO_ROWS, Mask, PoolState, Rows
 from scheduler.kernel.snapshot import Snapshot
 
 _MOST_HELD: Final = 4096
-"""Of more devices that are in use it is not told which claims have them."""
+"""Largest number of devices in use whose claims are looked up."""
 
 
 class AllocatorStep(Enum):
-    """What leaves devices out."""
+    """A step of the allocator that excludes devices."""
 
     SEEN = "seen"
     """Nothing yet: devices that any node sees, of pools that can be used."""
@@ -41,14 +41,14 @@ class AllocatorStep(Enum):
 
 
 class Left(NamedTuple):
-    """What a step leaves.
+    """The devices that remain after a step.
 
     Attributes:
         step: the kind of step.
         text: the expression of a selector.
-        devices: how many devices are left.
-        nodes: how many nodes see one of them.
-        failing: on how many of the devices before it the expression fails.
+        devices: number of devices left.
+        nodes: number of nodes that see one of them.
+        failing: number of the devices before this step on which the expression fails.
     """
 
     step: AllocatorStep
@@ -59,20 +59,20 @@ class Left(NamedTuple):
 
 
 class RequestFinding(NamedTuple):
-    """What becomes of one request, or of one alternative.
+    """The result of each step for one request, or for one alternative.
 
     Attributes:
         claim: `namespace/name`.
-        request: its name, as an allocation has it.
-        wanted: how many devices it asks for; None for all.
-        steps: what each step leaves, in order.
-        taints: by taint, how many devices it keeps away that would do otherwise.
-        holders: by the UID of a claim, how many devices it has that would do otherwise; not all
-            claims where thousands of devices are in use.
-        enough: nodes on which enough devices are left.
-        problem: why nothing can be allocated for it anywhere; empty when there is no reason.
+        request: its name, as written in an allocation.
+        wanted: number of devices requested; None for all.
+        steps: the remaining devices after each step, in order.
+        taints: by taint, the number of otherwise suitable devices that it excludes.
+        holders: by the UID of a claim, the number of otherwise suitable devices that it holds; not
+            all claims where thousands of devices are in use.
+        enough: number of nodes on which enough devices are left.
+        problem: the reason why nothing can be allocated for it anywhere; empty without one.
         device_class: the name of the class.
-        most: as many devices are left on the node that has most of them.
+        most: the largest number of devices left on one node.
         nearest: that node; empty where nothing is left.
     """
 
@@ -106,11 +106,11 @@ class PoolFinding(NamedTuple):
 
 
 class Findings(NamedTuple):
-    """What becomes of the requests of a pod's claims.
+    """The findings for all requests of a pod's claims.
 
     Attributes:
         requests: one by one.
-        pools: those that cannot be used.
+        pools: the pools that cannot be used.
         together: the rows of the nodes on which every request by itself has enough.
     """
 
@@ -120,14 +120,14 @@ class Findings(NamedTuple):
 
 
 class _Looked(NamedTuple):
-    """What one request finds on the nodes.
+    """The devices found for one request, by node.
 
     Attributes:
         finding: for people.
-        wanted: by node, how many devices it needs there.
-        matching: by node, how many would do if none were in use.
-        left: by node, how many are left.
-        held: by device that a node sees, whether only a claim that has it keeps it away.
+        wanted: by node, the number of devices that it needs there.
+        matching: by node, the number of suitable devices if none were in use.
+        left: by node, the number of devices left.
+        held: by device that a node sees, whether its allocation is the only obstacle.
     """
 
     finding: RequestFinding
@@ -164,7 +164,7 @@ class Examination:
             self._short = judging.short(self._rows, _joined(available))
 
     def findings(self, claims: Sequence[ResourceClaim]) -> Findings:
-        """What becomes of every request of the claims that the plan is of."""
+        """The finding for every request of the plan's claims."""
         plan = self._judging.plan
         looked = [
             self._look(ask, claims[claim].key)
@@ -185,11 +185,11 @@ class Examination:
         return self._nodes[self._all_of(looked, lambda one: _is_enough(one, one.matching))]
 
     def to_free(self, rows: Rows, most: int) -> list[Freeing]:
-        """What could be freed on some of the rows so that enough may be left there.
+        """Find claims whose release on some of the rows could leave enough devices there.
 
         Args:
             rows: of nodes.
-            most: on how many nodes at most; those that need least come first.
+            most: the largest number of nodes; nodes with the fewest missing devices come first.
         """
         looked = [self._look(ask, "") for ask in self._judging.plan.asks]
         missing = np.zeros(len(self._nodes), np.intp)
@@ -206,7 +206,7 @@ class Examination:
         ]
 
     def _holders_on(self, place: int, looked: Sequence[_Looked]) -> tuple[str, ...]:
-        """Those that have enough devices for each request, and those that have counters."""
+        """The claims to release on a node: enough holders per request, or all for counters."""
         usage = self._judging.usage
         chosen: dict[str, None] = {}
         here = self._owner == place
@@ -234,7 +234,7 @@ class Examination:
         return every
 
     def _look(self, ask: RequestData, claim: str) -> _Looked:  # noqa: PLR0915 - the steps of one request, counted one after the other
-        """What becomes of a request."""
+        """Run the steps for one request and count the devices that remain after each."""
         judging, usage, rows = self._judging, self._judging.usage, self._rows
         left = self._here.copy()
         steps = [self._left(AllocatorStep.SEEN, "", left)]

@@ -1,4 +1,4 @@
-"""What requests make of devices, in columns: which are usable, and what matters to a search.
+"""The judgement of devices by requests, in columns: usable devices, and the input of a search.
 
 Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/allocator_incubating.go
 (allocateOne, isSelectable, taintPreventsAllocation, checkAvailableCounters, v0.36.3).
@@ -37,9 +37,9 @@ _NOTHING: Final[Amounts] = {}
 
 
 class _AskColumns:
-    """What one request makes of taints and of capacities; worked out once per distinct one.
+    """One request's verdicts on taints and capacities, computed once per distinct value.
 
-    What is known by number is forgotten when the numbers are others.
+    Verdicts are cached by the number of the value, and dropped when the numbering changes.
     """
 
     def __init__(self, ask: RequestData) -> None:
@@ -52,7 +52,7 @@ class _AskColumns:
         self._numberings = (0, 0)
 
     def tolerated(self, usage: Usage) -> Mask:
-        """By number of a list of taints, whether the request puts up with all of them."""
+        """By number of a list of taints, whether the request tolerates all of them."""
         sets = usage.table.columns.taints.values
         if self._taints is not sets or len(self._tolerated) < len(sets):
             self._tolerated = np.array([self._tolerates(t) for t in sets.values], np.bool_)
@@ -60,7 +60,7 @@ class _AskColumns:
         return self._tolerated
 
     def shares(self, usage: Usage, size: int) -> tuple[CapacityShare, ...] | None:
-        """What the request takes of a device with such capacities; None when it cannot."""
+        """The request's shares of a device with such capacities; None if it does not fit."""
         self._forget_old_numbers(usage)
         while len(self._shares) <= size:
             capacities = usage.table.columns.capacities_of(len(self._shares))
@@ -101,12 +101,12 @@ class _AskColumns:
 
 
 class Judging:
-    """What the requests of a plan make of devices.
+    """The verdicts of a plan's requests on devices.
 
     Attributes:
-        plan: what is asked for.
-        usage: what is allocated.
-        selectors: which devices satisfy which expressions.
+        plan: the requests.
+        usage: the allocated devices.
+        selectors: the verdicts of CEL expressions on devices.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class Judging:
         return self._asks[ask.index].tolerated(self.usage)[taint_sets]
 
     def shares(self, ask: RequestData, row: int) -> tuple[CapacityShare, ...]:
-        """What a request takes of a shared device."""
+        """The capacities that a request consumes of a shared device."""
         [number] = self.usage.table.columns.sizes.of(np.array([row], np.intp)).tolist()
         return self._asks[ask.index].shares(self.usage, number) or ()
 

@@ -1,4 +1,4 @@
-"""What tells apart the devices that nodes see, for the claims of a pod.
+"""Keys of the devices that nodes see, by all properties that matter to the claims of a pod.
 
 Nodes of equal keys are of one class: one search answers for all of them.
 """
@@ -93,7 +93,7 @@ class DevicesOfLayouts:
         return _keys(columns, self._owner, flags)
 
     def _columns(self, *, is_alone: bool) -> _Columns:
-        """What a search reads of the devices; `is_alone` if the nodes see no others."""
+        """The device columns that a search reads; `is_alone` if the nodes see no other devices."""
         columns: _Columns = {f"ask {i}": c for i, c in enumerate(self._codes)}
         values = self._judging.value_columns(self._rows)
         for name, column in zip(self._plan.attributes, values, strict=True):
@@ -118,7 +118,7 @@ class DevicesOfLayouts:
         return bool((self._codes[0] == USABLE).all())
 
     def _shared_columns(self) -> _Columns:
-        """What tells devices apart that are shared: their capacities, and what is consumed."""
+        """The columns that distinguish shared devices: capacities and consumed amounts."""
         rows, sizes = self._rows, self._table.columns.sizes
         state, multiple = self._judging.usage.state, self._table.columns.multiple[rows]
         if not multiple.any():

@@ -1,4 +1,4 @@
-"""Why a pod's claims keep it from nodes, in numbers and names."""
+"""Reasons why a pod's claims exclude nodes, in numbers and names."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -27,7 +27,7 @@ from scheduler.kernel.snapshot import Snapshot
 def device_obstacles(
     catalog: ClaimCatalog, decision: DeviceDecision, snapshot: Snapshot, rows: Rows
 ) -> Iterator[Obstacle]:
-    """What keeps the claims of a pod from getting devices on rows.
+    """The obstacles that keep a pod's claims from getting devices on the given rows.
 
     Cost: O(nodes and devices).
     """

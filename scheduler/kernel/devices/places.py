@@ -1,7 +1,7 @@
-"""Which devices each node sees: those of slices that name it, and those of slices with a condition.
+"""The devices visible to each node: of slices that name it, and of slices with a condition.
 
-Nodes that cannot be told apart by the conditions of slices form one area, so that devices which
-many nodes see are looked at once per area and not once per node.
+Nodes that the conditions of slices do not distinguish form one area, so that devices which many
+nodes see are evaluated once per area and not once per node.
 
 Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/pools_incubating.go
 (GatherPools, v0.36.3).
@@ -163,7 +163,7 @@ class Places:
 
     @property
     def areas(self) -> list[Area]:
-        """What nodes see of slices that leave it to conditions which nodes see them."""
+        """The areas: groups of nodes that see the same of the slices with conditions."""
         return self._areas.areas
 
     def refresh(self, snapshot: Snapshot) -> None:
@@ -256,7 +256,7 @@ class Places:
 
 
 def _seen(placed: PlacedSlice, holding: set[NodePredicate]) -> Seen | None:
-    """What a node sees of a slice for which these conditions hold."""
+    """The part of a slice that nodes see for which these conditions hold; None for no part."""
     if not leaves_it_to_devices(placed.spec):
         return Seen(placed) if condition_of(placed.spec) in holding else None
     here = np.array([condition_of(device) in holding for device in placed.spec.devices], np.bool_)

@@ -1,4 +1,4 @@
-"""What a pod's claims ask for, taken apart once for all nodes and all pods that ask for the same.
+"""The requests of a pod's claims, parsed once for all nodes and all pods with equal claims.
 
 Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/allocator_incubating.go
 (Allocate, validateDeviceRequest, v0.36.3).
@@ -117,7 +117,7 @@ class RequestPlan:
 
 
 class ClaimPlan:
-    """What one claim asks for.
+    """The requests and constraints of one claim.
 
     Attributes:
         requests: in order.
@@ -134,12 +134,12 @@ class ClaimPlan:
 
 
 class AllocationPlan:
-    """What all claims of a pod ask for together.
+    """The requests of all claims of a pod.
 
     Attributes:
         claims: in the order in which they are allocated.
         asks: all requests and alternatives, in order.
-        claim_of: by request or alternative, the place of its claim.
+        claim_of: by request or alternative, the index of its claim.
         attributes: the attributes that constraints name, each once.
     """
 
@@ -172,7 +172,7 @@ class AllocationPlan:
 
 
 def plan_of(claims: Sequence[ResourceClaim], classes: Classes) -> AllocationPlan:
-    """What claims without an allocation ask for together."""
+    """Build the plan of claims without an allocation."""
     asks: list[RequestData] = []
     plans: list[ClaimPlan] = []
     for claim in claims:

@@ -25,7 +25,7 @@ class ClaimProblem(ValueError):  # noqa: N818 - a reason to wait, no fault
 
 
 class BindingOutcome(Enum):
-    """How the wait for devices ended, in the words of metrics."""
+    """The outcome of the wait for devices, as the label values of metrics."""
 
     SUCCESS = "success"
     FAILURE = "failure"

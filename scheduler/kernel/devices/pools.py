@@ -1,7 +1,7 @@
-"""Pools of devices: which slices count, and what a node sees of them.
+"""Pools of devices: the slices that count, and the part of them that a node sees.
 
-A pool is published as slices of one generation. What a node sees of a pool depends on the slices
-that are meant for it, and on how many slices the pool has altogether.
+A pool is published as slices of one generation. A node's view of a pool depends on the slices that
+are meant for the node, and on the total number of slices of the pool.
 
 Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/pools_incubating.go
 (GatherPools, buildPool, v0.36.3).
@@ -109,16 +109,16 @@ class PoolState(Enum):
 
 
 class PoolView:
-    """What a node sees of a pool.
+    """A node's view of a pool.
 
     Attributes:
         pool: the pool.
         state: whether its devices can be allocated.
-        problem: why it is invalid.
+        problem: the reason why it is invalid.
         rows: its devices, in the order in which they are tried.
         here: by device of `rows`, whether it is for the node; None for all of them.
         generation: of its slices.
-        key: where it comes among the pools of a node.
+        key: its sort key among the pools of a node.
     """
 
     __slots__ = ("generation", "here", "key", "pool", "problem", "rows", "state")
@@ -242,13 +242,13 @@ class Pool:
         return view is not None and view.state is not PoolState.READY
 
     def local_view(self, number: int, elsewhere: Iterable[Seen]) -> PoolView | None:
-        """What the node of a number sees that sees these slices beside its own."""
+        """The pool view of the node of a number, which sees the given slices beside its own."""
         own = self.local.get(number, ())
         seen = [Seen(placed, placed.here.get(number)) for placed in own]
         return self.view([*seen, *map(Seen, self.counting.values()), *elsewhere])
 
     def view(self, seen: Iterable[Seen]) -> PoolView | None:
-        """What a node sees of the pool that sees these slices; None for nothing at all."""
+        """Build the pool view of a node that sees these slices; None if it sees none that count."""
         slices = list(seen)
         if not slices:
             return None
@@ -273,7 +273,7 @@ class Pool:
         return PoolView(self, generation, PoolState.READY, "", with_devices)
 
     def counters(self, generation: int) -> CounterTable:
-        """What the devices of a generation share, all of it."""
+        """All counters that the devices of a generation share, as published."""
         return self._counters_of(generation)[0]
 
     def _problem(self, generation: int, slices: Sequence[Seen]) -> str:

@@ -1,7 +1,7 @@
-"""What is left of the counters that the devices of a pool share, as numbers for columns.
+"""The remaining amounts of the counters that a pool's devices share, as numbers for columns.
 
-A rest is worked out again when the slices of its pool change, or what is allocated of them. Rests
-of pools and generations that are gone are forgotten.
+An entry is computed again when the slices of its pool or their allocations change. Entries of pools
+and generations that are gone are dropped.
 """
 
 from collections.abc import Callable, Mapping
@@ -48,7 +48,7 @@ class CounterRests:
         self._used: dict[PoolId, int] = {}
 
     def __len__(self) -> int:
-        """How many things are known."""
+        """Size of the largest of the three tables."""
         return max(len(self._known), len(self._used), len(self._rests))
 
     def number(

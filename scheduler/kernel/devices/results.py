@@ -1,4 +1,4 @@
-"""What is written into a claim that got its devices.
+"""The allocation result that is written into the status of a claim.
 
 Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/allocator_incubating.go
 (Allocate, createNodeSelector, v0.36.3).
@@ -87,10 +87,10 @@ def allocation_of(
 def alternatives_score(
     claim: ResourceClaim, results: Iterable[DeviceRequestAllocationResult]
 ) -> int:
-    """How much the alternatives are worth that an allocation has of prioritized lists.
+    """Score the alternatives of prioritized lists in an allocation.
 
-    The first of a list is worth 8, each further one less; a list counts once, however many devices
-    it got.
+    The first of a list scores 8, each further one less; a list counts once, however many devices it
+    got.
 
     Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go
     (computeScore, v1.36.3).
@@ -150,7 +150,10 @@ def _claim_configuration(
 
 
 def _node_selector(taken: Sequence[AllocatedDevice], node_name: str) -> NodeSelector | None:
-    """Where the devices can be used: on this node, or wherever all of them can; None everywhere."""
+    """The selector of the nodes that can use all the devices; None for every node.
+
+    A device that is bound to a node makes it this node only.
+    """
     fields: list[NodeSelectorRequirement] = []
     expressions: list[NodeSelectorRequirement] = []
     for one in taken:

@@ -120,7 +120,7 @@ class CandidateDevices(NamedTuple):
 
 
 class _Result(Enum):
-    """What a part of the search came to."""
+    """The result of a part of the search."""
 
     DONE = "done"
     FAILED = "failed"
@@ -158,7 +158,7 @@ class _Frame:
 
 
 class _Undo:
-    """What taking a device has changed."""
+    """The changes that taking a device has made, as needed to undo them."""
 
     __slots__ = ("constraints", "has_counters", "is_shared", "taken_before")
 
@@ -374,7 +374,7 @@ class Search:
             raise _ShortageError("there are too few devices")
 
     def _needs(self) -> Iterator[Need]:
-        """What requests need for themselves at least; others share devices, or look at any."""
+        """The devices each request needs for itself; without shared devices and admin access."""
         for request in (r for plan in self._plan.claims for r in plan.requests):
             options = sorted({i for ask in request.asks for i in self._options[ask.index]})
             is_shared = any(self._candidates.multiple[i] for i in options)
@@ -382,7 +382,11 @@ class Search:
                 yield Need(min(self._counts[ask.index] for ask in request.asks), options)
 
     def _take_back(self, result: _Result) -> _Result | None:
-        """What was chosen on the top of the stack has come to nothing."""
+        """Undo the failed choice on the top of the stack and enter the next alternative, if any.
+
+        Returns:
+            None to continue at the top of the stack, else the result for the frame below.
+        """
         frame = self._stack[-1]
         if frame.ask is not None:
             self._give_back(frame, frame.ask)

@@ -1,4 +1,4 @@
-"""Which devices satisfy CEL selectors: a verdict per expression and row, kept until devices change.
+"""Verdicts of CEL selectors on devices, per expression and row, kept until the device changes.
 
 Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/allocator_incubating.go
 (selectorsMatch, isSelectable, v0.36.3).

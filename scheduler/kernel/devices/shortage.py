@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 
 class Need(NamedTuple):
-    """What a request needs of devices that no other one can have.
+    """A request's need of devices that no other request can have.
 
     Attributes:
-        devices: how many of them.
-        options: the places of the devices that would do.
+        devices: the number of devices.
+        options: the indexes of suitable devices.
     """
 
     devices: int

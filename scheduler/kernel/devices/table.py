@@ -288,7 +288,7 @@ def _nodes_named(spec: ResourceSliceSpec) -> list[str] | None:
 
 
 def slices_like(slices: Iterable[ResourceSlice], node_name: str, other: str) -> list[ResourceSlice]:
-    """What a node that is like another one would publish: slices of pools of its own."""
+    """The slices that a copy of a node would publish, in pools of its own."""
     local = [each for each in slices if each.spec.node_name == node_name]
     sizes = Counter((each.spec.driver, each.spec.pool.name) for each in local)
     found = []

@@ -1,4 +1,4 @@
-"""What is allocated: which devices are in use, by which claims, and what is left of shared ones.
+"""Allocations: the devices in use, the claims that hold them, and the rest of shared devices.
 
 Source: pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go
 (foreachAllocatedDevice); k8s.io/dynamic-resource-allocation structured/internal/allocatedstate.go
@@ -68,7 +68,7 @@ class Usage:
         return len(self._holders.get(device, ())) > self._shares.get(device, 0)
 
     def consumed(self, device: DeviceId) -> Amounts | None:
-        """What is consumed of a shared device; None when nothing is."""
+        """The consumed amounts of a shared device; None if nothing is consumed."""
         return self._consumed.get(device)
 
     def is_touched(self, row: int) -> bool:
@@ -82,7 +82,7 @@ class Usage:
         return self.rests.number(pool, generation, self._left)
 
     def availability(self, number: int) -> CounterTable:
-        """What is left of counters, by its number; amounts may be negative."""
+        """The remaining amounts of counters, by the number in `rests`; amounts may be negative."""
         return self.rests.amounts(number)
 
     # --- changes --------------------------------------------------------------------------------
