@@ -1,1 +1,1 @@
-"""What people run: the commands, and the engine on files."""
+"""The tools for users: the commands, and the engine on files."""

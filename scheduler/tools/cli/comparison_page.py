@@ -82,7 +82,7 @@ def comparison_page(
     asked: Compared,
     take_outcome: TakeOutcome | None = None,
 ) -> dict[str, Any]:
-    """What `stowage replay --config FILE -o json` prints, with `curves` and `notices`.
+    """Build the output of `stowage replay --config FILE -o json`, with `curves` and `notices`.
 
     Raises:
         SchedulerError: the recording is damaged.

@@ -119,6 +119,6 @@ def _called(file: str | None) -> str:
 
 
 def _text(file: str) -> tuple[str, bytes]:
-    """What messages call it, and what it says."""
+    """Read a file or the standard input; return its name in messages, and its content."""
     said = sys.stdin.buffer.read() if file == STANDARD_INPUT else read_file(file)
     return _called(file), said

@@ -43,20 +43,20 @@ _NARROWEST: Final = 20
 
 
 class PodReport(msgspec.Struct, frozen=True):
-    """What there is to say about one pod.
+    """The report about one pod.
 
     Attributes:
         pod: the pod.
         answer: the plugins' verdicts.
         framework: the profile that judged.
-        num_all_nodes: nodes in the cluster.
-        reasons: by node, why it is rejected, with the numbers.
-        nodes: the only nodes to speak of; all when empty.
-        top: how many of the nodes that fit to show.
-        others: pods that are alike, with the same answer.
-        for_all: which nodes would be enough for all of these, where that is known.
-        together: what becomes of all of these where all pods that wait are placed, if known.
-        group: how far its pod group comes then; None for a pod that waits alone.
+        num_all_nodes: number of nodes in the cluster.
+        reasons: by node, the reason of its rejection, with the numbers.
+        nodes: the only nodes to report; all if empty.
+        top: number of fitting nodes to show.
+        others: equal pods, with the same answer.
+        for_all: nodes that would be enough for all of these, if known.
+        together: the placements of all of these when all waiting pods are placed, if known.
+        group: the standing of its pod group then; None for a pod without a group.
     """
 
     pod: PodInfo
@@ -142,7 +142,7 @@ def _permit(found: Permitting) -> str:
 
 
 def verdict(report: PodReport) -> str:  # noqa: PLR0911 - one case per verdict
-    """Where the pod fits, or why it fits nowhere."""
+    """Say where the pod fits, or why it fits nowhere."""
     answer = report.answer
     if isinstance(answer.error, str):
         return f"A plugin failed: {answer.error}"
@@ -172,7 +172,7 @@ def verdict(report: PodReport) -> str:  # noqa: PLR0911 - one case per verdict
 
 
 def _placed(placed: CurrentPlacement, fitting: int, num_all_nodes: int) -> str:
-    """Why a pod is where it is, or that it would not be there today."""
+    """Say why a pod is on its node, or that it would not be placed there now."""
     on = f"Is on {placed.node}. Placed again now it would fit on {fitting} of {num_all_nodes} nodes"
     after = placed.next
     if not placed.fits:
@@ -191,7 +191,7 @@ def _placed(placed: CurrentPlacement, fitting: int, num_all_nodes: int) -> str:
 
 
 def remarks(report: PodReport) -> Iterator[str]:
-    """What else there is to say of the pod as a whole."""
+    """Yield further sentences about the pod as a whole."""
     nominated = report.pod.pod.status.nominated_node_name
     if nominated and not any(n.node == nominated for n in best_nodes(report.answer)):
         yield f"It is nominated to {nominated}, which is tried first, and does not fit there."
@@ -222,7 +222,7 @@ def _preempting(found: Preempting) -> str:
 
 
 def _end(report: PodReport) -> Iterator[str]:
-    """When the pod ends, and what is written about that and cannot be read."""
+    """Yield the expected end of the pod, and a warning about an unreadable annotation."""
     if isinstance(report.answer.expected_end, PodEnd):
         yield end_text(report.answer.expected_end)
     unread = unread_annotation(report.pod)
@@ -231,7 +231,7 @@ def _end(report: PodReport) -> Iterator[str]:
 
 
 def _together(placements: tuple[Placement, ...]) -> str:
-    """How many of equal pods find a node, and in which order they are placed."""
+    """Say how many of the equal pods find a node, and in which order they are placed."""
     placed = Counter(each.node for each in placements if each.node is not None)
     nodes = [name if count == 1 else f"{name} ({count})" for name, count in placed.items()]
     where = f": {_names(nodes)}" if nodes else ""

@@ -1,4 +1,4 @@
-"""What `stowage explain` is asked, the profiles that answer, and how answers are printed."""
+"""The query of `stowage explain`, the profiles that answer it, and the output of answers."""
 
 import sys
 from collections import Counter
@@ -36,7 +36,7 @@ _MOST_TOGETHER: Final = 10_000
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What the options ask for."""
+    """The values of the options."""
 
     pods: tuple[str, ...]
     namespace: str
@@ -45,7 +45,7 @@ class Wanted(msgspec.Struct, frozen=True):
     top: int
     depth: Depth
     with_unserved: bool = False
-    """Also pods with a schedulerName that looks misspelt, where no pod is named."""
+    """Whether to include pods whose schedulerName looks misspelt, if no pod is named."""
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -161,11 +161,11 @@ def _check_namespace(objects: ClusterObjects, name: str) -> None:
 
 
 class ExplainResult(msgspec.Struct):
-    """What came of it.
+    """The result of `stowage explain`.
 
     Attributes:
         failed: whether a plugin failed.
-        pending: whether a pod that waits would go on waiting.
+        pending: whether a waiting pod fits on no node.
     """
 
     failed: bool = False
@@ -291,7 +291,7 @@ def print_pages(asked: Asked, explainer: Explainer, wanted: Wanted) -> ExplainRe
 
 
 class _Together:
-    """Where all pods that wait would go, one after the other: each by itself may fit there."""
+    """The simulated placements of all waiting pods, one after the other."""
 
     def __init__(self, asked: Asked, wanted: Wanted) -> None:
         self._asked = asked
@@ -301,16 +301,16 @@ class _Together:
         self._simulated: tuple[ClusterState, dict[str, Placement]] | None = None
 
     def of(self, pods: Collection[str]) -> tuple[Placement, ...] | None:
-        """What becomes of some pods; those that find a node first. None where it is not known."""
+        """Return the placements of some pods, placed ones first; None if they are unknown."""
         if not self._is_known:
             return None
         _, found = self._simulation()
         return tuple(found[name] for name in found if name in pods)
 
     def group_of(self, pod: PodInfo) -> GroupStanding | None:
-        """How far the pod group of a waiting pod comes, or whether one that runs is whole.
+        """Return the standing of a pod's group: simulated for a waiting pod, else the present one.
 
-        None for pods without a group, and where it is not known.
+        None for pods without a group, and if it is unknown.
         """
         if pod.node_name:
             return group_standing(pod, self._asked.cluster.engine)
@@ -329,7 +329,7 @@ class _Together:
 
 
 def _all_that_is_judged(asked: Asked, pod: PodInfo) -> Hashable:
-    """What verdicts on a pod without volumes depend on, whatever it is called."""
+    """Return a key of the values, besides the name, that decide about a pod without volumes."""
     claims = what_claims_are(asked.cluster.engine, pod)
     return pod.kind, pod.pod.status.nominated_node_name, claims
 
@@ -341,7 +341,7 @@ def print_notes(asked: Asked, wanted: Wanted, notices: tuple[str, ...]) -> None:
 
 
 def _about_others(asked: Asked, wanted: Wanted) -> Iterator[str]:
-    """What is to be said about pods that no profile here answers to."""
+    """Yield sentences about pods of schedulers that no profile here serves."""
     if wanted.profile:
         return
     strangers = asked.cluster.others - Counter(pod.spec.scheduler_name for pod in asked.pods)

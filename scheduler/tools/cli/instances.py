@@ -51,7 +51,7 @@ class Instance(msgspec.Struct, frozen=True):
 
     @property
     def where(self) -> str:
-        """What messages call it."""
+        """The configuration's name in messages."""
         kept = f"ConfigMap {self.config_map}" if self.config_map else "the default configuration"
         return f"{kept} of pod {self.pod}"
 

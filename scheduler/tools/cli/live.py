@@ -40,20 +40,20 @@ class LiveError(SchedulerError):
 
 
 class ClusterAddress(msgspec.Struct, frozen=True):
-    """Which cluster: a kubeconfig and a context, or what they are by default."""
+    """A kubeconfig and a context of a cluster; each empty for the default."""
 
     kubeconfig: str = ""
     context: str = ""
 
 
 class DaemonAddress(msgspec.Struct, frozen=True):
-    """Where a daemon's secure port is, and how it is trusted.
+    """The URL of a daemon's secure port, and the trust in its certificate.
 
     Attributes:
         url: as in https://localhost:10259.
-        certificate_authority: file with the authorities its certificate must lead to; None for
-            those of the system.
-        insecure_skip_tls_verify: whether any certificate will do.
+        certificate_authority: file with the authorities that must have issued its certificate; None
+            for those of the system.
+        insecure_skip_tls_verify: whether any certificate is accepted.
     """
 
     url: str
@@ -76,22 +76,22 @@ def read_cluster(
 
 
 def read_daemon(place: ClusterAddress, daemon: DaemonAddress) -> bytes:
-    """What a daemon knows and has done lately: its flight recorder.
+    """Fetch the flight recording of a daemon: its state and its recent decisions.
 
-    It is shown the credentials of the kubeconfig that `place` names.
+    The request carries the credentials of the kubeconfig that `place` names.
 
     Raises:
-        SchedulerError: it cannot be worked out how to reach it, a right is missing, or there is no
+        SchedulerError: the connection settings are wrong, a right is missing, or there is no
             answer.
     """
     return uvloop.run(_read_daemon(place, daemon))
 
 
 def read_admission(place: ClusterAddress) -> tuple[Admission, tuple[str, ...]]:
-    """What submitted objects are completed from in a cluster, and what of it cannot be read.
+    """Read the defaults of a cluster's admission, and list the kinds that cannot be read.
 
     Raises:
-        SchedulerError: it cannot be worked out how to reach the cluster, or there is no answer.
+        SchedulerError: the connection settings are wrong, or there is no answer.
     """
     return uvloop.run(_read_admission(place))
 

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 
 class _Command(NamedTuple):
-    """Where a command is found, and what it is for."""
+    """The place of a command in the code, and its help text."""
 
     module: str
     attribute: str
@@ -76,7 +76,7 @@ _COMMANDS: Final = {
     ),
 }
 _ENTRY_POINT_GROUP: Final = "stowage.commands"
-"""Where other distributions name commands of theirs."""
+"""The entry point group in which other distributions register commands."""
 _EXTRAS: Final = {
     "demo": "it is not installed: pip install 'stowage-scheduler[demo]', or `make install` in a "
     "checkout",
@@ -139,7 +139,7 @@ def _found_elsewhere() -> dict[str, EntryPoint]:
 
 
 def _summary(entry: EntryPoint) -> str:
-    """What a distribution says of itself, which takes no import."""
+    """Return the summary of a distribution's metadata, which takes no import."""
     return entry.dist.metadata["Summary"] if entry.dist is not None else ""
 
 

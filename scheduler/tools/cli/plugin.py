@@ -26,7 +26,7 @@ _FILES: Final = {
     "deploy/kustomization.yaml": "kustomization.yaml",
     "Dockerfile": "Dockerfile",
 }
-"""What is written, and which template it is made of."""
+"""The files to write, and the template of each."""
 
 
 @click.group()

@@ -151,7 +151,7 @@ def page_report(
     num_all_nodes: int,
     group: GroupStanding | None = None,
 ) -> PodReport:
-    """What a page says of a pod: it lists the nodes by itself."""
+    """Build the report of a pod's page, without nodes: the page lists them itself."""
     return PodReport(pod, judgement.answer(), framework, num_all_nodes, {}, (), 0, group=group)
 
 
@@ -164,7 +164,7 @@ def seconds_since(time: str | None, now: datetime) -> float | None:
 
 
 def _story(pod: PodInfo, known: Sequence[StoryEntry]) -> list[StoryEntry]:
-    """What happened, after the creation; without any of it, what the pod's condition says."""
+    """Return the creation and the known events; without events, the pod's condition instead."""
     created = pod.pod.metadata.creation_timestamp
     story = [StoryEntry(created, 0, "created", "")] if created else []
     story += known

@@ -1,4 +1,4 @@
-"""How far a command has come, for people: on a terminal, and only where it takes long."""
+"""The progress bar of a command: on a terminal, and only if the command takes long."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from scheduler.clock import MonotonicClock, SystemClock
 from scheduler.tools.offline.progress import Progress, no_progress
 
 PATIENCE_SECONDS: Final = 2.0
-"""Nothing is shown of what is over before."""
+"""A command that ends earlier shows no progress."""
 
 
 @contextmanager

@@ -52,10 +52,10 @@ def _began(header: Header) -> str:
 
 
 def until(recording: Recording, moment: str | None) -> Iterator[Record]:
-    """What was recorded up to a moment, or all of it.
+    """Return the records up to a moment; all of them for None.
 
     Raises:
-        InputError: it is no moment, or before the recording begins.
+        InputError: the text is no moment, or lies before the recording begins.
     """
     if moment is None:
         return iter(recording)
@@ -108,14 +108,14 @@ def _time_of_day(moment: str) -> float | None:
 
 
 class RecordedSource(msgspec.Struct, frozen=True):
-    """What the options say about a daemon or a recording that is asked about its cluster.
+    """The options that name a daemon or a recording as the source of a cluster.
 
     Attributes:
         daemon: the URL of its secure port.
-        certificate_authority: what its certificate must lead to.
-        insecure_skip_tls_verify: whether any certificate will do.
+        certificate_authority: file with the authorities that must have issued its certificate.
+        insecure_skip_tls_verify: whether any certificate is accepted.
         recordings: files, or a directory.
-        moment: when, in the recording.
+        moment: the moment in the recording.
     """
 
     daemon: str = ""
@@ -126,7 +126,7 @@ class RecordedSource(msgspec.Struct, frozen=True):
 
     @property
     def is_given(self) -> bool:
-        """Whether any of the options is."""
+        """Whether any of the options is given."""
         return self != RecordedSource()
 
     def read(self, kubeconfig: str, context: str) -> RecordedCluster:

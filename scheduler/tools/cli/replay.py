@@ -155,10 +155,10 @@ def _compare(
 
 @contextmanager
 def _outcomes(table: Path | None, header: Header) -> Iterator[TakeOutcome | None]:
-    """What takes the outcomes of attempts; written whole at the end, also after a difference.
+    """Open the table of attempt outcomes; it is complete at the end, also after a difference.
 
     Raises:
-        SchedulerError: they are not known, or cannot be written.
+        SchedulerError: the outcomes are unknown, or the table cannot be written.
     """
     if table is None:
         yield None

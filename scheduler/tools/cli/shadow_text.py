@@ -1,4 +1,4 @@
-"""How the bindings of other schedulers look, for people."""
+"""The verdicts on other schedulers' bindings as text."""
 
 from collections.abc import Iterator
 
@@ -41,7 +41,7 @@ def summary_lines(summary: ShadowSummary) -> Iterator[str]:
 
 
 def disagreement_text(told: Disagreement) -> str:
-    """Where a pod is, and why we would not have it there."""
+    """Say on which node a pod is, and why we would choose another."""
     placed, after = told.placed, told.placed.next
     about = f"{told.time} {told.pod} on {placed.node}"
     if not placed.fits:

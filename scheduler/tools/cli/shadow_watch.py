@@ -33,11 +33,11 @@ from scheduler.tools.cli.watching import Watched, watching
 from scheduler.tools.offline.cluster import Profiles
 
 LOOK_SECONDS: Final = 0.25
-"""How often it is looked whether anything is due."""
+"""Interval between checks for due work."""
 LOOKING_SECONDS: Final = 0.05
-"""So long at once."""
+"""Most time of one such check."""
 LAST_SECONDS: Final = 8.0
-"""For second looks at the end: a kubelet kills after 30 s, and an impatient user earlier."""
+"""Time for second looks at the end: a kubelet kills after 30 s, an impatient user earlier."""
 SYNC_NOTICE_SECONDS: Final = 10.0
 
 log = get_logger(__name__)

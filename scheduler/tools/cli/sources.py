@@ -1,4 +1,4 @@
-"""Where the commands that look at a cluster take it from: files, or the cluster of a kubeconfig."""
+"""The sources of the commands that look at a cluster: files, or the cluster of a kubeconfig."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
@@ -24,15 +24,15 @@ from scheduler.tools.offline.recorded import recorded_profiles
 
 
 class InputSource(msgspec.Struct, frozen=True):
-    """What the options say about the cluster and the configuration.
+    """The options that name the cluster and the configuration.
 
     Attributes:
-        files: objects; without any a cluster is asked.
-        kubeconfig: which cluster; empty as kubectl finds it.
-        context: which of its contexts.
+        files: files with objects; without any, a cluster is read.
+        kubeconfig: the kubeconfig of the cluster; if empty, kubectl's default.
+        context: the context in it.
         config_file: the file with the profiles that decide; None for the default profile.
         feature_gates: settings, each as `Name=true` or `Name=false`.
-        recorded: a daemon or a recording that is asked instead of a cluster, if any.
+        recorded: a daemon or a recording that is read instead of a cluster, if any.
     """
 
     files: tuple[str, ...]
@@ -49,7 +49,7 @@ class InputSource(msgspec.Struct, frozen=True):
         tries_all_nodes: bool = False,
         asks_extenders: bool = False,
     ) -> tuple[ClusterObjects, Profiles, tuple[str, ...]]:
-        """The cluster, the profiles that decide, and what of the configuration has no effect.
+        """Read the cluster, the profiles that decide, and notices about settings without effect.
 
         Args:
             documents: what the files hold, where they have been read already.
@@ -109,7 +109,7 @@ class InputSource(msgspec.Struct, frozen=True):
         return found
 
     def admission_beside(self, cluster: ClusterObjects) -> tuple[Admission, tuple[str, ...]]:
-        """What submitted objects are completed from, and what of it cannot be read.
+        """Read the defaults of the cluster's admission, and list the kinds that cannot be read.
 
         Raises:
             SchedulerError: the cluster cannot be read.

@@ -123,7 +123,7 @@ def _change(share: UtilisationChange | None) -> str:
 
 
 def terminal_width() -> int | None:
-    """How many characters fit on a line; None if the output is not a terminal."""
+    """Return the number of characters per line; None if the output is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 

@@ -10,13 +10,13 @@ from scheduler.tools.cli.options import output_option
 
 
 class Version(msgspec.Struct, frozen=True, rename="camel"):
-    """What a report of a fault should say.
+    """The versions that a bug report should name.
 
     Attributes:
         stowage: the version of the installed package.
-        git_commit: what it was built from; empty where that is not known.
+        git_commit: the commit or tag of the build; empty if unknown.
         kubernetes: the version of kube-scheduler that makes the same decisions.
-        python: of the interpreter.
+        python: the version of the interpreter.
         platform: operating system and processor.
     """
 
@@ -28,7 +28,7 @@ class Version(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def this_version() -> Version:
-    """Of the running program."""
+    """Return the version of the running program."""
     return Version(
         stowage_version(),
         git_commit(),

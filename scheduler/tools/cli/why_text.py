@@ -1,4 +1,4 @@
-"""Why a pod fits nowhere, for people: each check by itself, the nearest nodes, what would help."""
+"""The reasons why a pod fits nowhere, as text: each check, the nearest nodes, helpful changes."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain

@@ -128,7 +128,7 @@ def _profiles(source: InputSource, place: ClusterAddress) -> tuple[Profiles, tup
 
 
 def _still(source: InputSource, clock: Clock) -> tuple[Scene, tuple[str, ...]]:
-    """What does not change: files, or a recording."""
+    """Open a scene that does not change: files, or a recording. Return it with its notices."""
     recorded = source.recorded
     if recorded is None:
         objects, profiles, notices = source.read()

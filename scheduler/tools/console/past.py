@@ -1,4 +1,4 @@
-"""What the cluster's Events say of a pod: its past, as far as the API server still has it."""
+"""The past of a pod, from its Events, as far as the API server still has them."""
 
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -16,7 +16,7 @@ _SECONDS: Final = 5.0
 async def past_of(
     session: ApiSession, namespace: str, name: str
 ) -> tuple[list[StoryEntry], tuple[str, ...]]:
-    """The events about a pod by time, and what is to be said where they cannot be read."""
+    """Read the events about a pod by time, and a notice if they cannot be read."""
     query = urlencode({"fieldSelector": f"involvedObject.name={name}", "limit": _MOST})
     path = f"/api/v1/namespaces/{quote(namespace)}/events?{query}"
     try:

@@ -44,7 +44,7 @@ class CompareQuestion(_Wire, frozen=True):
 
 
 class SaveQuestion(_Wire, frozen=True):
-    """What a page shows, to be made a file."""
+    """The data of a page, to be saved as a file."""
 
     page: str
     data: msgspec.Raw
@@ -57,10 +57,10 @@ def answer_what_if(
     applied: Sequence[ClusterObjects],
     progress: Progress,
 ) -> dict[str, Any]:
-    """What would happen; `objects` are changed.
+    """Simulate the changes of a question and return the page's data; `objects` are changed.
 
     Raises:
-        SchedulerError: a change names what is not there, or none is given.
+        SchedulerError: a change names an unknown object, or none is given.
     """
     changes = changes_of(
         drained=question.drain,
@@ -81,7 +81,7 @@ def answer_what_if(
 def answer_comparison(
     question: CompareQuestion, header: Header, records: Sequence[Record], progress: Progress
 ) -> dict[str, Any]:
-    """What comes of the recorded pods under another configuration.
+    """Replay the recorded pods under another configuration, and return the page's data.
 
     Raises:
         SchedulerError: the configuration is wrong.

@@ -1,7 +1,7 @@
-"""What the pages look at: a cluster that is watched, files, or a recording at some moment.
+"""The scenes behind the pages: a watched cluster, files, or a recording at some moment.
 
-One thread uses a scene: its engine is no one's to share. Only `ClusterScene.submit` is called from
-elsewhere, from the event loop that watches.
+One thread uses a scene: its engine must not be shared. Only `ClusterScene.submit` is called from
+another thread, by the event loop that watches.
 """
 
 from abc import ABC, abstractmethod
@@ -38,7 +38,7 @@ _BINS: Final = 240
 
 
 class Series(msgspec.Struct, frozen=True):
-    """What happened over time: seconds since 1970, and pods per second."""
+    """Rates over time: seconds since 1970, and pods per second."""
 
     times: list[float]
     binds: list[float]
@@ -71,11 +71,11 @@ class Scene(ABC):
     @property
     @abstractmethod
     def title(self) -> str:
-        """What this is, in a few words."""
+        """A short title of the scene."""
 
     @property
     def missing(self) -> str:
-        """What is not known yet; empty when all is."""
+        """A notice about kinds that are not listed yet; empty once all are."""
         return ""
 
     @abstractmethod
@@ -98,7 +98,7 @@ class Scene(ABC):
     @property
     @abstractmethod
     def series(self) -> Series:
-        """What happened over time."""
+        """Arrivals and placements over time."""
 
     @abstractmethod
     def objects(self) -> ClusterObjects:
@@ -109,7 +109,7 @@ class Scene(ABC):
         """All pods that have not ended, by namespace and name."""
 
     def state(self, pod: PodInfo) -> SchedulingState | None:  # noqa: ARG002 - a recording uses it
-        """What the engine that decides knows of a pod; None where it is not asked."""
+        """Return the deciding engine's state of a pod; None if the scene has no such engine."""
         return None
 
 

@@ -45,7 +45,7 @@ from scheduler.tools.pages.shell import POLICY, STATIC, Page, saved_page, served
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 AdmissionOf = Callable[[ClusterObjects], tuple[Admission, tuple[str, ...]]]
-"""What the API server of a cluster would complete submitted objects from; see `Source`."""
+"""Reads the defaults of a cluster's admission; see `InputSource.admission_beside`."""
 
 PAGES: Final[dict[str, Page]] = {
     "/": "now",
@@ -175,7 +175,7 @@ class Console:
         return response
 
     def _refusal(self, request: web.Request) -> str:
-        """Why a request is not answered; empty when it is."""
+        """Return the reason why a request is refused; empty if it is not."""
         host = _host_of(request.host)
         if host not in self._hosts:
             return f"Host {host!r} is not served here; --allow-host names another one"

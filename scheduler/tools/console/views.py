@@ -1,4 +1,4 @@
-"""What the pages are told: small structs that become JSON, made from a scene."""
+"""The data of the pages: small structs that become JSON, made from a scene."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -24,7 +24,7 @@ from scheduler.tools.offline.reading import InputError
 _NAMED: Final = 4
 _LISTED: Final = 50
 _AGES: Final = (10.0, 60.0, 600.0, 3600.0, 86400.0)
-"""Where one class of ages ends and the next begins, in seconds."""
+"""The bounds between classes of ages, in seconds."""
 _TEMPLATE_HASH: Final = "pod-template-hash"
 
 
@@ -124,7 +124,7 @@ class FoundPods(_Wire, frozen=True):
 
 
 class Names(_Wire, frozen=True):
-    """What a change can be about, to choose from."""
+    """The names that a change can refer to, to choose from."""
 
     nodes: list[str]
     taints: list[str]
@@ -235,7 +235,7 @@ def pod_of(scene: Scene, name: str) -> PodPage:
 
 
 def _group_of(scene: Scene, explainer: Explainer, pod: PodInfo) -> GroupStanding | None:
-    """How far a waiting pod's group is; where none was tried, whether each member would fit."""
+    """Return the standing of a waiting pod's group; if untried, say which members would fit."""
     engine = scene.engine
     standing = group_standing(pod, engine)
     known = None if engine.core.groups is None else engine.core.groups.of_pod(pod)
@@ -265,7 +265,7 @@ def _namespaces(pods: Iterable[PodInfo]) -> str:
 
 
 def names_of(scene: Scene) -> Names:
-    """What the cluster has that a change could be about."""
+    """Collect the names in the cluster that a change could refer to."""
     objects = scene.objects()
     nodes = [node.metadata.name for node in objects.nodes]
     taints = sorted({taint.key for node in objects.nodes for taint in node.spec.taints})

@@ -1,4 +1,4 @@
-"""Where pages' questions are worked on: short ones in one thread, long ones beside it.
+"""The workers for pages' questions: one thread for short ones, others for long ones.
 
 The thread of short ones owns the scene and its engine. Long ones get objects that do not change,
 and an engine of their own; they end early when the page that asked is gone.
@@ -28,7 +28,7 @@ class Stopped(Exception):  # noqa: N818 - not an error: the page has gone
 
 
 class Told(msgspec.Struct, frozen=True):
-    """How far a long question has come: a share, and the seconds left where they can be told."""
+    """The progress of a long question: the share done, and the seconds left, if estimated."""
 
     share: float
     left: float | None
@@ -48,7 +48,7 @@ class Work:
         return await asyncio.get_running_loop().run_in_executor(self._short, task)
 
     async def long(self, task: Callable[[Progress], _T]) -> AsyncIterator[Told | _T]:
-        """How far it has come, again and again, and at last the result.
+        """Yield the progress of a task again and again, and finally its result.
 
         The task ends soon after the iterator is closed.
         """

@@ -1,4 +1,4 @@
-"""What an API server's admission would have completed in pods and claims written by hand.
+"""The defaults that an API server's admission adds to pods and claims written by hand.
 
 Source: kubernetes plugin/pkg/admission (limitranger, priority, runtimeclass,
 defaulttolerationseconds, storage/storageclass/setdefault), pkg/apis/core/v1/defaults.go

@@ -28,10 +28,10 @@ def changes_of(  # noqa: PLR0913 - one argument per option
     labelled: Sequence[str] = (),
     tolerated: Sequence[str] = (),
 ) -> list[HypotheticalChange]:
-    """What is to be done, in the order in which it is.
+    """Parse the requested changes, and return them in the order of execution.
 
     Raises:
-        InputError: a change cannot be read, or is too large.
+        InputError: a change cannot be parsed, or is too large.
     """
     return [
         *(partial(hypothetical_changes.drain, name=name) for name in drained),

@@ -69,10 +69,10 @@ class OfflineExtenders:
         return asyncio.run(self._ask(question, uid))
 
     def about_nodes(self, pod: PodInfo, names: tuple[str, ...]) -> Advice | None:
-        """What extenders say about the nodes on which a pod fits; None when it concerns none.
+        """Ask extenders about the nodes on which a pod fits; None if the pod concerns no extender.
 
         Raises:
-            ExtenderError: one that cannot be ignored has failed.
+            ExtenderError: an extender that is not ignorable has failed.
         """
         asked = self.extenders.about_nodes(pod)
         if not asked or not names:
@@ -85,7 +85,7 @@ class OfflineExtenders:
     def about_candidates(
         self, pod: PodInfo, candidates: tuple[Candidate, ...], snapshot: Snapshot
     ) -> Reviewed | None:
-        """What extenders leave of the candidates of a preemption; None when it concerns none."""
+        """Ask extenders to filter candidates of a preemption; None if it concerns no extender."""
         asked = self.extenders.about_candidates(pod)
         if not asked or not candidates:
             return None

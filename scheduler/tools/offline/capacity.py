@@ -1,4 +1,4 @@
-"""How many more pods of a kind a cluster takes, what limits it first, and what no pod can use."""
+"""The number of further pods of a kind that fit, the limiting reasons, and unusable resources."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -32,16 +32,16 @@ _NAME: Final = "capacity"
 
 
 class Capacity(msgspec.Struct, frozen=True, rename="camel"):
-    """What `stowage capacity -o json` prints.
+    """The output of `stowage capacity -o json`.
 
     Attributes:
-        fits: how many more pods of the kind fit.
-        nodes: how many on each node; those that take none are left out.
-        limits: why no node takes another: by reason, how many nodes.
-        fragmentation: by resource, the share of what is free that is on nodes on which no kind of
-            pod of this cluster fits; resources of which nothing is free are left out.
-        is_at_least: whether the count was given up before it came to its end.
-        warnings: what looks like a slip in the input.
+        fits: number of further pods of the kind that fit.
+        nodes: number of them by node; nodes without any are left out.
+        limits: by reason, the number of nodes that take no further pod because of it.
+        fragmentation: by resource, the share of free amounts on nodes on which no kind of pod of
+            this cluster fits; resources with nothing free are left out.
+        is_at_least: whether the count stopped early.
+        warnings: likely mistakes in the input.
     """
 
     fits: int
@@ -59,15 +59,15 @@ def capacity_of(
     pods: Iterable[PodInfo],
     progress: Progress = no_progress,
 ) -> Capacity:
-    """How many more pods like this one fit, beside all that run; the engine is used up.
+    """Count the further pods like this one that fit beside all that run; uses up the engine.
 
-    Pending pods do not count as if they had their nodes. No pod is evicted.
+    Pending pods take no room. No pod is evicted.
 
     `pods` are all pods of the cluster: the kinds that could use the free resources. A pending pod
     like this one does not count.
 
-    `progress` hears of the share of nodes that are full, or of room for pods that is taken: how
-    many pods fit is not known before.
+    `progress` receives the share of nodes that are full, or of room for pods that is taken: the
+    number of pods that fit is not known before.
 
     Raises:
         PluginError: a plugin failed.

@@ -66,7 +66,7 @@ class ClusterState(msgspec.Struct, frozen=True):
 
     @property
     def nominator(self) -> NominatedPods:
-        """Which pods are nominated to which nodes."""
+        """The nominated pods and their nodes."""
         return self.engine.core.queue.nominator
 
 
@@ -186,7 +186,7 @@ class Profiles:
         return OfflineExtenders(extenders, written, SystemClock())
 
     def shared(self, state_type: type[StateT]) -> StateT:
-        """What plugins share of the cluster that was loaded last."""
+        """Return a shared state of the plugins, for the cluster loaded last."""
         return self._builder.states.shared(state_type, "")
 
     def engine(
@@ -223,7 +223,7 @@ class Profiles:
 
 
 def events_of(objects: ClusterObjects) -> Iterator[ObjectSet]:
-    """What an engine is told of objects; waiting pods arrive in the order of their creation."""
+    """Yield the events that add objects to an engine; pods come in the order of their creation."""
     yield from (ObjectSet("namespaces", namespace) for namespace in objects.namespaces)
     yield from (ObjectSet("nodes", node) for node in objects.nodes)
     yield from (ObjectSet(watched_kind(kind).name, obj) for kind, obj in objects.watched)

@@ -1,4 +1,4 @@
-"""What an API server would have added to hand-written objects, as far as scheduling reads it.
+"""The defaults that an API server adds to hand-written objects, as far as scheduling reads them.
 
 Source: kubernetes pkg/apis/core/v1/defaults.go (SetDefaults_Pod, SetDefaults_ResourceList) v1.36.
 """

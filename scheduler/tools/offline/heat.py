@@ -1,4 +1,4 @@
-"""How full each node is, as columns: what a heat map is drawn from."""
+"""The use of each node, as columns: the data of a heat map."""
 
 import msgspec
 import numpy as np
@@ -16,8 +16,8 @@ class Heat(msgspec.Struct, frozen=True):
         zones: their zones, sorted.
         zone: by node, the number of its zone.
         closed: by node, whether it takes no pods.
-        shares: by resource and node, how much of what it has is requested, 0 to 1 (above when
-            over-committed); None where it has none.
+        shares: by resource and node, the share of its capacity that is requested, 0 to 1 (above
+            when over-committed); None if it has none.
     """
 
     names: list[str]

@@ -1,4 +1,4 @@
-"""What is wrong with an object, in words, with the path to the field."""
+"""Messages about problems in an object, with the path to the field."""
 
 import re
 from collections.abc import Iterator, Mapping

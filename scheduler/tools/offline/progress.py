@@ -1,4 +1,4 @@
-"""How far a long computation has come; what is told may end it."""
+"""The progress of a long computation; its receiver may end the computation."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias, TypeVar
@@ -6,15 +6,15 @@ from typing import TypeAlias, TypeVar
 _T = TypeVar("_T")
 
 Progress: TypeAlias = Callable[[float], None]
-"""Hears again and again which share is done, 0 to 1; it ends the computation by raising."""
+"""Called repeatedly with the share done, 0 to 1; it ends the computation by raising."""
 
 
 def no_progress(_share: float) -> None:
-    """Hears nothing of it."""
+    """Ignore the progress."""
 
 
 def told(shares: Iterable[tuple[float, _T]], progress: Progress) -> Iterator[_T]:
-    """The same items, each told of before it is worked on."""
+    """Yield the items, and report the share of each before it is processed."""
     for share, item in shares:
         progress(share)
         yield item
@@ -22,5 +22,5 @@ def told(shares: Iterable[tuple[float, _T]], progress: Progress) -> Iterator[_T]
 
 
 def part(progress: Progress, start: float, end: float) -> Progress:
-    """What hears of a part of the whole."""
+    """Return a receiver for the progress of a part of the whole."""
     return lambda share: progress(start + (end - start) * share)

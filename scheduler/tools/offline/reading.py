@@ -84,20 +84,20 @@ Written: TypeAlias = bytes | Mapping[str, Any]
 
 
 class ClusterObjects:
-    """What the input describes. An object that is given twice counts as it is given last.
+    """The objects in the input. The last one counts of several with the same name.
 
     Attributes:
         nodes: all nodes, by name.
         pods: pods that have not ended, by namespace and name.
         namespaces: namespaces.
-        watched: kind and object of what plugins watch.
+        watched: kind and object of each further object that plugins watch.
         written_nodes: nodes by name as they were written.
         written_pods: pods by UID as they were written.
-        warnings: what looks like a slip: it is read all the same, or left out.
-        left_out: those of the warnings that are about objects which are not read.
-        durations: how long pods ran that have ended.
-        time: the time of day at which the cluster was so, in seconds since 1970; None for now.
-        admission: what submitted pods and claims are completed from.
+        warnings: likely mistakes: the objects are read all the same, or left out.
+        left_out: the warnings about objects that are left out.
+        durations: run times of pods that have ended.
+        time: the time of day of this state, in seconds since 1970; None for now.
+        admission: the defaults for submitted pods and claims.
     """
 
     def __init__(self) -> None:
@@ -194,7 +194,7 @@ class _Collector:
         return kind in self._takers or kind in _WATCHED or kind in KINDS
 
     def _named(self, raw: Mapping[str, Any], kind: str, place: str) -> str:
-        """Where an object stands, with its name; warns of fields that mean nothing."""
+        """Return the place and the name of an object; warn of unknown fields."""
         metadata = raw.get("metadata")
         name = metadata.get("name", "") if isinstance(metadata, Mapping) else ""
         at = f"{place}: {kind} {name}".rstrip()
@@ -373,7 +373,7 @@ def objects_from_documents(
 
 
 def _end_of_run(pod: Mapping[str, Any]) -> float | None:
-    """When the last container of a pod ended, in seconds since 1970; None if that is not told."""
+    """Return the time at which a pod's last container ended, in seconds since 1970, if known."""
     try:
         states = [each["state"]["terminated"] for each in pod["status"]["containerStatuses"]]
         ends = [seconds_of(state["finishedAt"]) for state in states]
@@ -383,7 +383,7 @@ def _end_of_run(pod: Mapping[str, Any]) -> float | None:
 
 
 def _wrong_version(kind: str, version: str) -> str | None:
-    """What is wrong with the apiVersion of an object, if anything is."""
+    """Describe a wrong apiVersion of an object; None if it is right."""
     expected = _api_version(kind)
     if version == expected or (kind == POD_GROUP_KIND.kind and version in _GROUPS):
         return None

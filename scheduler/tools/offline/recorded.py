@@ -142,7 +142,7 @@ def cluster_of(header: Header, records: Iterable[Record]) -> RecordedCluster:
 
 
 class _Course:
-    """What the records of a recording do to its cluster, one after the other."""
+    """The cluster of a recording, as its records change it one after the other."""
 
     def __init__(self, header: Header) -> None:
         self._header = header

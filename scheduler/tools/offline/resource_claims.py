@@ -1,4 +1,4 @@
-"""What API server and controller do with resource claims, for files and simulations.
+"""The API server's and the controller's work on resource claims, for files and simulations.
 
 Source: kubernetes pkg/apis/resource/v1/defaults.go, pkg/controller/resourceclaim v1.36.
 """
@@ -132,7 +132,7 @@ def what_claims_are(engine: Engine, pod: PodInfo) -> Hashable:
 
 
 def written(engine: Engine, pod: PodInfo) -> Iterator[ObjectSet]:
-    """What PreBind makes of the claims of a pod that has its node."""
+    """Yield the claims of a pod with a node as PreBind would write them."""
     catalog = catalog_of(engine)
     if catalog is None:
         return
@@ -148,7 +148,7 @@ def written(engine: Engine, pod: PodInfo) -> Iterator[ObjectSet]:
 
 
 def freed(engine: Engine, uid: str) -> Iterator[ObjectSet]:
-    """What becomes of claims when the pod of a UID is gone: what no pod uses is free."""
+    """Yield the claims that change when a pod is gone; without consumers they are deallocated."""
     catalog = catalog_of(engine)
     for claim in [] if catalog is None else list(catalog.claims.values()):
         users = claim.status.reserved_for
@@ -159,7 +159,7 @@ def freed(engine: Engine, uid: str) -> Iterator[ObjectSet]:
 
 
 def carried_out(engine: Engine, write: Write) -> Iterator[ObjectSet | ObjectGone]:
-    """What a request of a plugin makes of a claim."""
+    """Yield the change of a claim by a plugin's request."""
     catalog = catalog_of(engine)
     place, is_of_claim, rest = write.path.partition(f"/{RESOURCE_CLAIMS}/")
     if catalog is None or not is_of_claim:

@@ -1,4 +1,4 @@
-"""Where all waiting pods would go: the real queue, the real decisions, nothing bound."""
+"""A simulation that places all waiting pods: the real queue, the real decisions, nothing bound."""
 
 from math import inf
 from typing import Final
@@ -18,14 +18,14 @@ HELD: Final = "has a place, and is held by"
 
 
 class Placement(msgspec.Struct, frozen=True, rename="camel"):
-    """What becomes of one pod.
+    """The outcome for one pod.
 
     Attributes:
         pod: namespace/name.
-        node: where it goes, or None.
-        nominated_node: where room is made for it.
+        node: the node it is placed on, or None.
+        nominated_node: the node on which room is made for it.
         victims: the pods that are evicted for it, or for its group: the first member names them.
-        message: why it stays pending.
+        message: the reason why it stays pending.
     """
 
     pod: str
@@ -36,7 +36,7 @@ class Placement(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class SimulationResult(msgspec.Struct, frozen=True):
-    """What becomes of all pods: placed ones in the order of their placement, then pending ones."""
+    """The outcome for all pods: placed ones in the order of placement, then pending ones."""
 
     placements: tuple[Placement, ...]
 
@@ -95,7 +95,7 @@ class _Simulation(Driving):
 
     @override
     def evict(self, evict: Evict) -> None:
-        """What the victim was given before is taken back."""
+        """Evict a victim; its placement in this simulation, if any, is withdrawn."""
         self._placed.pop(evict.uid, None)
         self._victims.setdefault(evict.preemptor, []).append(f"{evict.namespace}/{evict.name}")
         super().evict(evict)
@@ -110,7 +110,7 @@ class _Simulation(Driving):
         super().bind(bind)
 
     def _victims_of(self, pod: PodInfo) -> tuple[str, ...]:
-        """Those of a pod; those of a group are told of once."""
+        """Return the victims of a pod; a group's victims are returned once, with one member."""
         groups = self.engine.core.groups
         known = None if groups is None else groups.of_pod(pod)
         group = None if known is None else known.group

@@ -1,4 +1,4 @@
-"""What looks like a slip in what is read: fields, kinds and nodes that do not exist.
+"""Warnings of likely mistakes in the input: fields, kinds and nodes that do not exist.
 
 An API server warns of unknown fields and drops them; scheduling would never notice.
 """
@@ -53,7 +53,7 @@ def unknown_fields(raw: Mapping[str, Any], kind: str) -> Iterator[str]:
 
 
 def unknown_kind(kind: str, *, is_core: bool) -> str | None:
-    """What is wrong with a kind that is not read; None when that is as it should be.
+    """Describe a mistake in a kind that is not read; None if leaving it out is expected.
 
     `is_core` says whether its API is one of Kubernetes' own.
     """

@@ -1,4 +1,4 @@
-"""How full a cluster is, by zone."""
+"""The utilisation of a cluster, by zone."""
 
 from typing import Final
 
@@ -14,10 +14,10 @@ ALL_ZONES: Final = "all"
 
 
 class Utilisation(msgspec.Struct, frozen=True):
-    """Shares of what nodes have that is requested.
+    """Shares of the nodes' capacity that are requested.
 
     Attributes:
-        nodes: how many each zone has; the last one stands for all nodes.
+        nodes: number of nodes by zone; the last entry stands for all nodes.
         shares: by zone and resource, 0 to 1 (above when over-committed); None where there is none.
     """
 
@@ -26,7 +26,7 @@ class Utilisation(msgspec.Struct, frozen=True):
 
 
 class UtilisationChange(msgspec.Struct, frozen=True):
-    """How much of a resource is requested, before and after; None where there is none of it."""
+    """The share of a resource that is requested, before and after; None if there is none of it."""
 
     before: float | None
     after: float | None

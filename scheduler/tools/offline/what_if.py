@@ -1,4 +1,4 @@
-"""What becomes of a cluster after a change: which pods move where, which are homeless, and why."""
+"""The outcome of a change to a cluster: the pods that move, those left without a node, and why."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
@@ -58,14 +58,14 @@ class Homeless(msgspec.Struct, frozen=True, rename={"came_from": "from", "has_wa
 
 
 class WhatIfResult(msgspec.Struct, frozen=True):
-    """What `stowage what-if -o json` prints.
+    """The output of `stowage what-if -o json`.
 
     Attributes:
-        placements: pods that find a node, in the order in which they do.
-        homeless: pods that are left without one.
+        placements: pods that find a node, in the order of placement.
+        homeless: pods that are left without a node.
         victims: the pods that are evicted for others.
         use: by zone and resource, `all` being the sum of the zones.
-        warnings: what looks like a slip in the input.
+        warnings: likely mistakes in the input.
     """
 
     placements: tuple[Moved, ...]

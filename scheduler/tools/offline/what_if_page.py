@@ -1,4 +1,4 @@
-"""What becomes of a cluster after a change, as data of the page "What if"."""
+"""The outcome of a change to a cluster, as data of the page "What if"."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -20,14 +20,14 @@ class HeatOfBoth(msgspec.Struct, frozen=True):
 
 
 class WhatIfPage(msgspec.Struct, frozen=True):
-    """What would happen, and how full the nodes would be."""
+    """The outcome of a change, and the use of the nodes before and after."""
 
     found: WhatIfResult
     heat: HeatOfBoth
 
     @property
     def data(self) -> dict[str, Any]:
-        """What `stowage what-if -o json` prints, and `heat`."""
+        """The output of `stowage what-if -o json`, and `heat`."""
         found: dict[str, Any] = msgspec.to_builtins(self.found)
         return {**found, "heat": self.heat}
 

@@ -1,1 +1,1 @@
-"""What a browser shows: a shell, styles and modules as they are, and pages that need no server."""
+"""Pages for a browser: a shell, styles and modules as they are, and pages without a server."""

@@ -11,7 +11,7 @@ from scheduler.tools.offline.reading import InputError
 from scheduler.tools.sweep.executors import MAX_VAIN_ROUNDS, Workers
 
 CONNECT_SECONDS: Final = 10
-"""How long a connection may take; a Dask that has just been started may not listen yet."""
+"""Time limit for a connection; a Dask that has just been started may not listen yet."""
 
 
 def dask(address: str) -> Workers:

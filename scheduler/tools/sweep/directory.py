@@ -33,7 +33,7 @@ SCHEMA: Final = pa.schema(
 
 
 class SweepDirectory:
-    """Where the results of a sweep are kept."""
+    """The directory with the results of a sweep."""
 
     def __init__(self, path: Path) -> None:
         """Make the directory if it is not there.
@@ -49,9 +49,9 @@ class SweepDirectory:
             raise _problem(path, problem) from problem
 
     def finished(self, tasks: Iterable[Task]) -> dict[str, TaskResult]:
-        """The results that are there already, by digest; failed runs are tried again.
+        """Return the results that exist already, by digest; failed runs are left out.
 
-        A file that cannot be read is as good as none: its run is carried out again.
+        A file that cannot be read counts as missing: its run is carried out again.
         """
         found: dict[str, TaskResult] = {}
         for task in tasks:

@@ -27,11 +27,11 @@ MAX_VAIN_ROUNDS: Final = 3
 
 
 class Workers(msgspec.Struct, frozen=True):
-    """What carries tasks out.
+    """The workers that carry tasks out.
 
     Attributes:
         opened: opens an executor, and closes it at the end.
-        lost: what a future raises when a worker died.
+        lost: the exceptions that a future raises when a worker has died.
     """
 
     opened: Callable[[], AbstractContextManager[Executor]]

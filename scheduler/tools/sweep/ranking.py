@@ -1,4 +1,4 @@
-"""Which candidates are worth a look: the Pareto front of waiting against nodes in use."""
+"""The ranking of candidates: the Pareto front of waiting against nodes in use."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ class Standing(msgspec.Struct, frozen=True, rename="camel"):
 
     Attributes:
         config: the name of the candidate.
-        what_if: what was asked for, or empty.
+        what_if: the simulated change, or empty.
         pending: pods that were never placed.
         moves: pods that landed on another node than the recorded one.
         victims: pods that were evicted for others.
@@ -41,7 +41,7 @@ class Standing(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def costs(self) -> tuple[int, float, float]:
-        """What is to be small."""
+        """The values that should be small."""
         return self.pending, self.wait_p99, self.nodes
 
 

@@ -32,14 +32,14 @@ ALL_PODS = ""
 
 
 class Task(msgspec.Struct, frozen=True):
-    """What one run is about.
+    """The input of one run.
 
     Attributes:
         candidate: the configuration.
         paths: the files of the recording; paths, or URLs that fsspec reads.
         recording: its name.
         size: bytes of its files: a recording may still grow.
-        plugins: enabled as well, each `MODULE:CLASS[=WEIGHT]`.
+        plugins: plugins enabled in addition, each `MODULE:CLASS[=WEIGHT]`.
         what_if: the change to the recorded cluster.
     """
 
@@ -52,9 +52,9 @@ class Task(msgspec.Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """Equal for equal tasks; the name under which the result is kept.
+        """A digest, equal for equal tasks; the name under which the result is kept.
 
-        Where the files are does not count, and how the candidate is called does.
+        The paths of the files do not count, and the name of the candidate does.
         """
         recording = self.recording, self.size
         about = (stowage_version(), self.candidate, recording, self.plugins, self.what_if)
@@ -62,22 +62,22 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Row(msgspec.Struct, frozen=True, rename="camel"):
-    """What one run made of the pods of one workload, or of all pods.
+    """The result of one run for the pods of one workload, or for all pods.
 
     Attributes:
         config: the name of the candidate.
         recording: its name.
-        what_if: what was asked for, or empty.
+        what_if: the simulated change, or empty.
         workload: `namespace/Kind/name` of the controller, or empty for all pods.
-        pods: pods that had to be placed.
-        placed: how many were.
-        moves: how many landed on another node than the recorded one.
-        victims: how many were evicted for others.
+        pods: number of pods to place.
+        placed: number of placed pods.
+        moves: number of pods on another node than the recorded one.
+        victims: number of pods that were evicted for others.
         wait_mean, wait_p50, wait_p99, wait_longest: seconds until placed; None without any.
         nodes: of all pods: nodes with a pod, on average over time.
         cpu, memory: of all pods: the share of all nodes that pods request, on average over time.
-        free_cpu_unusable, free_memory_unusable: of all pods: the share of what is free at the end
-            that is on nodes where no kind of pod fits.
+        free_cpu_unusable, free_memory_unusable: of all pods: the share of free amounts at the end
+            that are on nodes where no kind of pod fits.
     """
 
     config: str
@@ -100,12 +100,12 @@ class Row(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class TaskResult(msgspec.Struct, frozen=True):
-    """What came of a task.
+    """The result of a task.
 
     Attributes:
         task: its digest.
-        rows: the row about all pods first; none where it failed.
-        problem: why it failed, or empty.
+        rows: the row about all pods first; none if the task failed.
+        problem: the reason why the task failed, or empty.
     """
 
     task: str

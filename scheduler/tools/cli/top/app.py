@@ -23,12 +23,12 @@ REFRESH_SECONDS: Final = 1.0
 STEP_SECONDS: Final = 5.0
 _TOP_NODES: Final = 5
 _STEPS: Final = ((0.5, "green"), (0.75, "yellow"), (0.9, "dark_orange"), (float("inf"), "red"))
-"""Up to which share of a node in use it has which colour."""
+"""The colour of a node, by the upper bound of its share in use."""
 _FILLS: Final = " ▁▂▃▄▅▆▇█"
 
 
 class ExplainScreen(ModalScreen[None]):
-    """Why a pod waits, as `stowage explain` says it."""
+    """A screen with the reason why a pod waits, as in `stowage explain`."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,enter", "dismiss", "Back")]
     CSS = """
@@ -167,7 +167,7 @@ def counts_text(view: View) -> str:
 
 
 def devices_text(view: View) -> str:
-    """How many devices of each class are in use, of each driver where there is no class."""
+    """Format the devices in use by class, or by driver for devices without a class."""
     if not view.devices and not view.pending_claims:
         return ""
     shares = "  ".join(f"{each.name} {each.in_use}/{each.devices}" for each in view.by_class)

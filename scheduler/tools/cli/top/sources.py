@@ -1,4 +1,4 @@
-"""Where the screen gets its engine from: a cluster that is watched, or a recording."""
+"""The sources of the screen's engine: a cluster that is watched, or a recording."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -21,16 +21,16 @@ from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.recorded import recorded_engine, recorded_profiles
 
 LOOK_SECONDS: Final = 0.05
-"""How often it is looked whether another moment is wanted."""
+"""Interval between checks whether the user wants another moment."""
 
 
 class TopSource(Protocol):
-    """What the screen looks at.
+    """The source of the screen.
 
     Attributes:
         profiles: the profiles that decide.
-        engine: what knows the cluster.
-        rates: what has happened lately.
+        engine: the engine with the cluster's state.
+        rates: recent arrivals and placements.
         decides: whether the engine has made the decisions; its queue is the scheduler's then.
     """
 
@@ -41,7 +41,7 @@ class TopSource(Protocol):
 
     @property
     def title(self) -> str:
-        """What this is, in a few words; changes as time goes by."""
+        """A short title of the source; it changes with time."""
         ...
 
     @property

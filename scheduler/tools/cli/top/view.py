@@ -1,4 +1,4 @@
-"""What the screen shows, read from an engine. No terminal here."""
+"""The contents of the screen, read from an engine. No terminal here."""
 
 import re
 from collections import Counter, deque
@@ -155,7 +155,7 @@ def _queue(queue: SchedulingQueue) -> dict[str, int]:
 
 
 def _by_condition(queue: SchedulingQueue) -> dict[str, int]:
-    """Where another scheduler's queue has the pods, as far as their conditions tell."""
+    """Count another scheduler's pods by part of its queue, inferred from their conditions."""
     gated = queue.counts().gated
     pods = queue.pending_pods()
     tried = sum(
@@ -210,7 +210,7 @@ def _waiting(engine: Engine, profiles: Profiles) -> tuple[WaitingRow, ...]:
 
 
 def _judged_by(engine: Engine, pod: PodInfo) -> Hashable:
-    """What a verdict depends on, whatever the pod is called."""
+    """Return a key of the values, besides the pod's name, that decide about it."""
     claims = tuple(
         each.persistent_volume_claim.claim_name
         for each in pod.pod.volumes
@@ -231,7 +231,7 @@ def _merged(by_message: dict[str, list[PodInfo]]) -> dict[str, list[PodInfo]]:
 
 
 def _message(engine: Engine, explainer: Explainer, pod: PodInfo) -> str:
-    """Why a pod waits, what most nodes say first."""
+    """Say why a pod waits, the most frequent reason first."""
     judgement = explainer.judge(pod)
     summary = judgement.summary
     if isinstance(summary.error, str):
