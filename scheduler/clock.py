@@ -14,16 +14,16 @@ class MonotonicClock(Protocol):
 
 
 class Clock(MonotonicClock, Protocol):
-    """Where time comes from; injected everywhere."""
+    """The source of time; injected everywhere."""
 
     def wall(self) -> datetime:
-        """The time of day in UTC; only for what the API wants as RFC 3339."""
+        """The time of day in UTC; only for fields that the API requires as RFC 3339."""
         ...
 
     def boot(self) -> float:
-        """Seconds that never go back, nor stand still while the machine is suspended.
+        """Seconds that never go back and continue while the machine is suspended.
 
-        For what another machine counts as well (a lease); not to be compared with `monotonic`.
+        For times that another machine measures as well (a lease); not comparable to `monotonic`.
         """
         ...
 
@@ -69,7 +69,7 @@ class Throttle:
         self._held_back = 0
 
     def take(self) -> int | None:
-        """How many were held back since the last one that was let through; None holds back."""
+        """Return the number held back since the last one let through; None to hold back."""
         now = self._clock.monotonic()
         if now < self._next:
             self._held_back += 1

@@ -18,7 +18,7 @@ def encodable(text: str) -> str:
 
 
 def in_words(problem: BaseException) -> str:
-    """What an exception says of itself, whatever its class does when it is asked."""
+    """Return the message of an exception, even if its class fails to produce one."""
     try:
         return encodable(str(problem))
     except Exception:  # noqa: BLE001 - foreign code to the last

@@ -1,4 +1,4 @@
-"""What a plugin imports: the extension points and the types in their signatures.
+"""The names that a plugin imports: the extension points and the types in their signatures.
 
     from scheduler.plugin import NodeFilterPlugin, NodeInfo, Pod, Status, SUCCESS, unschedulable
 

@@ -1,4 +1,4 @@
-"""Which version this is, and which version of Kubernetes it behaves like."""
+"""The version of Stowage, and the Kubernetes version whose behaviour it has."""
 
 import platform
 import sys
@@ -30,9 +30,9 @@ def image_tag() -> str:
 
 
 def git_commit() -> str:
-    """What the installed package was built from: a commit, or the tag of a release.
+    """Return the commit or the release tag that the installed package was built from.
 
-    Empty where the build did not know. Source: setuptools-scm, `1.2.1.dev5+g0123abc.d20260131`.
+    Empty if the build did not know it. Source: setuptools-scm, `1.2.1.dev5+g0123abc.d20260131`.
     """
     installed = stowage_version()
     release, _, local = installed.partition("+")

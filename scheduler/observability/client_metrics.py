@@ -1,4 +1,4 @@
-"""What requests to the API server and watches count.
+"""Metrics of requests to the API server and of watches.
 
 Source: k8s.io/component-base/metrics/prometheus/restclient v0.36. The watches are ours.
 """
@@ -12,7 +12,7 @@ _SECONDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0,
 _REVIEW_SECONDS: Final = (0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0)
 _BYTES: Final = tuple(float(size) for size in (64, 256, 512, *(4**k for k in range(5, 13))))
 WATCH_ENDS: Final = ("ended", "failed", "expired")
-"""Why a watch is over: in good order, by a failure, or because a new list must follow."""
+"""The ways a watch ends: in good order, by a failure, or because a new list must follow."""
 
 
 class ClientMetrics:

@@ -1,4 +1,4 @@
-"""What binding devices counts.
+"""Metrics of binding devices.
 
 Source: pkg/scheduler/metrics metrics.go (ResourceClaimCreatesTotal, DRABindingConditions) v1.36.3.
 """

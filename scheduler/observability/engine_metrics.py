@@ -1,4 +1,4 @@
-"""What the engine counts and times.
+"""Metrics of the engine.
 
 Source: pkg/scheduler/metrics (metrics.go, profile_metrics.go) v1.36.
 """

@@ -1,4 +1,4 @@
-"""What is counted and timed of extenders; kube-scheduler has but `scheduler_goroutines`."""
+"""Metrics of extenders; kube-scheduler has only `scheduler_goroutines`."""
 
 from scheduler.observability.instruments import Instruments, exponential
 

@@ -1,4 +1,4 @@
-"""Which of kube-scheduler's feature gates Stowage behaves like, as a metric.
+"""The settings of kube-scheduler's feature gates that Stowage's behaviour matches, as a metric.
 
 Source: kubernetes pkg/features/kube_features.go; k8s.io/component-base/metrics/prometheus/feature
 (1.36.3). Gates that nothing here depends on are left out.

@@ -67,7 +67,7 @@ class GaugeMetric:
 
 
 class HistogramMetric:
-    """How values are distributed over buckets."""
+    """A histogram: counts of values by bucket."""
 
     __slots__ = ("_bounds", "counts", "sum")
 
@@ -114,7 +114,7 @@ class Family(dict[Any, Child], Generic[Child]):
 
 
 class _Declaration:
-    """What is known of a metric besides its values."""
+    """The declaration of a metric: everything but its values."""
 
     __slots__ = ("bounds", "help", "kind", "labels", "name", "sources")
 

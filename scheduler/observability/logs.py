@@ -31,7 +31,7 @@ JSON: Final = "json"
 
 
 class Logger(Protocol):
-    """What is used of a logger."""
+    """The part of a logger's interface that is used."""
 
     def info(self, event: str, **keys: Any) -> Any:
         """Something worth knowing."""
@@ -47,7 +47,7 @@ class Logger(Protocol):
 
 
 class Verbosity:
-    """How much is logged; one per process, as with klog."""
+    """The verbosity of logs; one per process, as with klog."""
 
     __slots__ = ("level",)
 

@@ -1,6 +1,6 @@
-"""What the event loop spends its time on, and what it was when it kept others waiting.
+"""The event loop's time by kind of work, and the kind of work behind each stall.
 
-Knows no event loop: a coroutine is timed from each of its steps to the next pause.
+Independent of the event loop: a coroutine is timed from each of its steps to the next pause.
 """
 
 from collections.abc import Callable, Coroutine, Generator
@@ -19,7 +19,7 @@ OTHER_WRITES: Final = "other_writes"
 TICKS: Final = "ticks"
 START: Final = "start"
 OTHER: Final = "other"
-"""A stall of which no work that is timed took half."""
+"""A stall in which no timed work took half of the time."""
 NOT_RUNNING: Final = "not_running"
 """The part of a stall in which the loop's thread did not run: others had the processor."""
 WORK: Final = (DECISIONS, WATCHES, BINDS, EVENTS, OTHER_WRITES, TICKS, START)

@@ -1,4 +1,4 @@
-"""What the engine counts and times of pod groups, and of room that is kept.
+"""Metrics of pod groups, and of room that is kept.
 
 Source: pkg/scheduler/metrics (metrics.go, profile_metrics.go) v1.36, with the feature gate
 GenericWorkload. Differs: they are declared without it, too.

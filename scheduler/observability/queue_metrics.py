@@ -1,4 +1,4 @@
-"""What the queue counts."""
+"""Metrics of the queue."""
 
 from scheduler.observability.instruments import Instruments
 

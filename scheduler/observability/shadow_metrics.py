@@ -1,4 +1,4 @@
-"""What `stowage shadow` counts: how another scheduler's bindings look to us."""
+"""Metrics of `stowage shadow`: the verdicts on another scheduler's bindings."""
 
 from typing import Final
 

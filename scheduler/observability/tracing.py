@@ -1,4 +1,4 @@
-"""What a scheduling cycle spent its time on: always logged when slow, a span when wanted.
+"""The time of a scheduling cycle by step: always logged if slow, exported as a span on request.
 
 The steps are the extension points, whose times are measured anyway, so a quick cycle costs nothing
 here. With OpenTelemetry (extra `stowage-scheduler[tracing]`) each cycle also becomes a span with
@@ -36,7 +36,7 @@ class CycleTrace(NamedTuple):
     start: float
     end: float
     steps: Sequence[tuple[float, str]]
-    """When each step was done, and what it was."""
+    """The end time and the name of each step."""
 
 
 class CycleTracer:

@@ -1,4 +1,4 @@
-"""What binding volumes counts."""
+"""Metrics of binding volumes."""
 
 from scheduler.observability.instruments import Instruments
 

@@ -1,4 +1,4 @@
-"""What client-go tells of its work queues, told of ours.
+"""The metrics of client-go's work queues, for ours.
 
 Source: k8s.io/component-base metrics/prometheus/workqueue v0.36 (names, labels, buckets) and
 k8s.io/client-go util/workqueue (what is counted when).

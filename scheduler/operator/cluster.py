@@ -27,16 +27,16 @@ JSON_PATCH: Final = "application/json-patch+json"
 FIELD_MANAGER: Final = "stowage-operator"
 
 _PLURALS: Final = {"NetworkPolicy": "networkpolicies"}
-"""Of kinds that do not end in an s alone."""
+"""Plurals of kinds that do not just add an s."""
 
 PAGE_OBJECTS: Final = 200
-"""Objects of a page; fewer of them where they are large."""
+"""Objects per page; fewer if they are large."""
 MAX_PAGE_BYTES: Final = 8 * 1024 * 1024
-"""Of a page of several objects; one object is at most 1.5 MB long in etcd."""
+"""Most bytes of a page of several objects; one object is at most 1.5 MB long in etcd."""
 
 
 class FencedClient:
-    """One API server; every write asks the fence in the moment it leaves."""
+    """A client of one API server; every write checks the fence in the moment it leaves."""
 
     def __init__(self, session: ApiSession, fence: Fence) -> None:
         self._session = session
@@ -187,12 +187,12 @@ class FencedClient:
 
 
 def reference_of(custom: Scheduler | SchedulingProfile) -> Reference:
-    """Which custom resource this is."""
+    """Return the reference of a custom resource."""
     return Reference(f"{GROUP}/{VERSION}", type(custom).__name__, *custom.key)
 
 
 def path_of(what: Reference) -> str:
-    """Where the server has an object."""
+    """Return the path of an object on the server."""
     root = "apis" if "/" in what.api_version else "api"
     plural = _PLURALS.get(what.kind, f"{what.kind.lower()}s")
     place = f"/namespaces/{segment(what.namespace)}" if what.namespace else ""

@@ -1,8 +1,8 @@
-"""Which configuration each instance runs with: its own, and the profiles it takes in.
+"""The configuration of each instance: its own, and the SchedulingProfiles it takes in.
 
 Pure: objects in, a plan out. The oldest object has the first claim: to the name of a profile, and
 to room in the configuration. An unusable profile is left out, or stays as it last was in force. No
-other profile is affected. An instance with a wrong configuration of its own keeps what it has.
+other profile is affected. An instance whose own configuration is wrong keeps the present one.
 """
 
 import hashlib
@@ -37,10 +37,10 @@ from scheduler.operator.plans import Configuration, ConfigurationPlan, Verdict
 from scheduler.operator.resources import Json, Key, Scheduler, SchedulingProfile
 
 MAX_BYTES: Final = 768 * 1024
-"""Of a configuration: a ConfigMap holds 1 MiB, and profiles come from many hands."""
+"""Most bytes of a configuration: a ConfigMap holds 1 MiB, and many teams write profiles."""
 
 REFUSED_NAME: Final = "default"
-"""Of no Scheduler: all pods of a namespace that name no ServiceAccount have that of this name."""
+"""A name no Scheduler may have: pods that name no ServiceAccount get that of this name."""
 _WHY_REFUSED: Final = (
     'expected another name than "default": every pod of the namespace would have the rights of the '
     "daemon by the ServiceAccount of this name"
@@ -53,7 +53,7 @@ _NEVER: Final = {"default-scheduler": "kube-scheduler"}
 """A name that no SchedulingProfile may have, and its owner."""
 
 _ANY_POINT: Final = frozenset(ExtensionPoint) - {ExtensionPoint.QUEUE_SORT}
-"""Where an out-of-tree plugin may run, for all that is known here: its class says more."""
+"""The extension points an out-of-tree plugin may have: its class, unknown here, decides."""
 
 
 def plan(
@@ -119,7 +119,7 @@ def _unexpected(problem: Exception) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """What the check of a configuration depends on beside the configuration."""
+    """The values besides the configuration that its check depends on."""
 
     plugins: frozenset[str]
     gates: tuple[str, ...]
@@ -237,7 +237,7 @@ class _Draft:
         return replace(refused, message=message, scheduler=key, in_force=earlier)
 
     def finished(self) -> Configuration:
-        """What has come of it."""
+        """Return the finished configuration, or its problems."""
         return Configuration(
             text=None if self._problems else dump(self._document),
             problems=tuple(self._problems),
@@ -250,7 +250,7 @@ class _Draft:
     # --- steps ----------------------------------------------------------------------------------
 
     def _refusal(self, written: Json, reserved: Mapping[str, str]) -> Verdict | None:
-        """Why a profile cannot be taken in."""
+        """Return the verdict on a profile that cannot be taken in; None if it can."""
         name = str(written.get("schedulerName"))
         holder = self._claimed.get(name) or reserved.get(name)
         if holder is not None:
@@ -293,7 +293,7 @@ class _Draft:
             self._note(place, f'"{name}" is served by {holder} already')
 
     def _options(self) -> RunOptions:
-        """What the flags of the daemon come to."""
+        """Parse the flags of the daemon into options; note problems."""
         given: list[tuple[str, str]] = []
         for i, text in enumerate(self.scheduler.spec.extra_args):
             name, _, value = text.removeprefix("-").removeprefix("-").partition("=")
@@ -378,7 +378,7 @@ def _check(document: str, rules: _Rules) -> tuple[Problem, ...]:
 
 
 def _place(path: Path) -> Path:
-    """Where in the Scheduler something stands that stands in the configuration at a path."""
+    """Translate a path in the configuration into a path in the Scheduler."""
     if path[:1] == ("podGroupApis",):
         return ("spec", "extraArgs")
     return (

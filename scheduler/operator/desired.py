@@ -30,11 +30,11 @@ _BASE: Final = (
     "deployment.yaml",
 )
 _NAME: Final = "stowage"
-"""How deploy/ calls everything."""
+"""The name of all objects in deploy/."""
 
 
 class Reference(NamedTuple):
-    """Which object of which kind."""
+    """A reference to an object: API version, kind, namespace and name."""
 
     api_version: str
     kind: str
@@ -47,7 +47,7 @@ class Reference(NamedTuple):
 
 
 def reference(written: Json) -> Reference:
-    """Which object this is."""
+    """Return the reference of an object."""
     metadata = written["metadata"]
     return Reference(
         written["apiVersion"], written["kind"], metadata.get("namespace", ""), metadata["name"]
@@ -81,19 +81,19 @@ def desired(scheduler: Scheduler, configuration: Configuration, image: str) -> l
 
 
 def unwanted(scheduler: Scheduler) -> list[Reference]:
-    """What may be there from before and is not to be."""
+    """Return the objects that may exist from an earlier spec and are to be deleted."""
     names = {"servicemonitor.yaml", "prometheusrule.yaml"} - set(_files(scheduler))
     return [reference(_named(each, scheduler)) for name in names for each in _manifests(name)]
 
 
 def without_owner(scheduler: Scheduler) -> list[Reference]:
-    """What has no namespace and goes by the finalizer only."""
+    """Return the objects without a namespace, which only the finalizer can delete."""
     made = [reference(_named(each, scheduler)) for each in _manifests("rbac.yaml")]
     return [each for each in made if not each.namespace]
 
 
 def deployment_of(scheduler: Scheduler) -> Reference:
-    """Where its pods come from."""
+    """Return the reference of the Scheduler's Deployment."""
     [written] = _manifests("deployment.yaml")
     return reference(_named(written, scheduler))
 

@@ -1,6 +1,6 @@
-"""Which objects belong to a Scheduler: those that carry the operator's label and its reference.
+"""The ownership of objects: a Scheduler's objects carry the operator's label and its reference.
 
-Nothing else is changed or deleted, whatever it is called. Pure.
+No other object is changed or deleted, whatever its name. Pure.
 """
 
 from scheduler.operator.desired import MANAGED_BY
@@ -8,16 +8,16 @@ from scheduler.operator.resources import ADOPT, Json, Scheduler
 
 
 def refusal(found: Json, scheduler: Scheduler, *, may_adopt: bool) -> str:
-    """Why an object is not this Scheduler's to change or delete; empty if it is.
+    """Return the reason why this Scheduler may not change or delete an object; empty if it may.
 
     An object without a namespace can have no owner in one. Its label and its name, which holds a
     colon, must suffice.
 
     Args:
-        found: the object that is there.
+        found: the existing object.
         scheduler: the Scheduler that should own it.
-        may_adopt: whether one that no controller has becomes the Scheduler's, where that asks for
-            it; never in order to delete it.
+        may_adopt: whether the Scheduler may adopt an object without a controller, if its annotation
+            says so; never in order to delete it.
     """
     metadata = found.get("metadata", {})
     owners = metadata.get("ownerReferences") or []

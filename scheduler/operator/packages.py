@@ -18,14 +18,14 @@ from scheduler.daemon.bootstrap.frameworks import ENTRY_POINT_GROUP
 from scheduler.operator.resources import Json, Scheduler, WheelKey
 
 MAX_ENTRY_POINTS_BYTES: Final = 64 * 1024
-"""Of the file that announces plugins: a small archive may hold a huge one."""
+"""Most bytes of the file that announces plugins: a small archive may hold a huge one."""
 
 _ANNOUNCES: Final = ".dist-info/entry_points.txt"
 _NATIVE: Final = (".so", ".pyd", ".dylib")
 
 
 class WheelPlace(NamedTuple):
-    """Where a wheel is."""
+    """The place of a wheel: a key of a ConfigMap."""
 
     namespace: str
     config_map: str
@@ -34,11 +34,11 @@ class WheelPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """What is in one.
+    """The contents of a wheel.
 
     Attributes:
         provides: the plugins that it announces, as profiles name them.
-        digest: of its content.
+        digest: the digest of its content.
     """
 
     provides: tuple[str, ...]
@@ -65,7 +65,7 @@ Wheels = Mapping[WheelPlace, Wheel | Problem]
 
 
 def packages_of(scheduler: Scheduler, wheels: Wheels) -> Packages:
-    """What an instance's packages come to."""
+    """Collect the plugins, digests and problems of an instance's packages."""
     holders: dict[str, str] = {}
     digests, problems = [], []
     for i, package in enumerate(scheduler.spec.plugins):

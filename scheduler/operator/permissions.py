@@ -1,7 +1,7 @@
-"""What a SchedulingProfile may say: how nodes are ranked, not which nodes are allowed. Pure.
+"""The permissions of a SchedulingProfile: it may rank nodes, not decide which are allowed. Pure.
 
-Taints, cordons, resources and affinity hold for the pods of a team whatever the team writes. What
-is not listed here takes `spec.profilePermissions: All` of the Scheduler.
+Taints, cordons, resources and affinity hold for the pods of a team whatever the team writes. Fields
+not listed here require `spec.profilePermissions: All` of the Scheduler.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _TYPE: Final = ("apiVersion", "kind")
 
 
 def not_permitted(spec: Json) -> Iterator[Problem]:
-    """What of a profile takes more permissions; what is of a wrong type is told elsewhere."""
+    """Yield the fields of a profile that require more permissions; wrong types are not reported."""
     plugins = spec.get("plugins")
     for point, chosen in plugins.items() if isinstance(plugins, dict) else ():
         if chosen and point not in POINTS:

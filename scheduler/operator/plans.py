@@ -1,4 +1,4 @@
-"""What comes of custom resources: configurations of instances, and verdicts about profiles."""
+"""The plans for custom resources: configurations of instances, and verdicts about profiles."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ from scheduler.operator.resources import Json, Key
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What an instance is to run with.
+    """The planned configuration of an instance.
 
     Attributes:
-        text: of its file; None when the instance's own part is wrong.
-        problems: with paths into the Scheduler.
+        text: the text of its file; None if the instance's own part is wrong.
+        problems: problems, with paths into the Scheduler.
         names: the schedulerNames that are served.
         taken: the SchedulingProfiles in it.
-        selected: how many were selected.
-        restart: changes when a running daemon would not take the file over, or when a wheel has
-            other content; empty by default.
-        is_applied: whether the other objects of the instance are to be as its spec says; False
-            leaves all of them as they are.
+        selected: number of selected SchedulingProfiles.
+        restart: changes when a running daemon cannot reload the file, or when a wheel has other
+            content; empty by default.
+        is_applied: whether the spec is applied to the other objects of the instance; False leaves
+            all of them as they are.
     """
 
     text: str | None
@@ -34,15 +34,15 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What becomes of a SchedulingProfile.
+    """The verdict on a SchedulingProfile.
 
     Attributes:
         reason: `InForce`, or why not: `NotSelected`, `Invalid`, `NotPermitted`, `Conflict`, `Full`,
             `SchedulerInvalid`.
-        message: for people.
+        message: a message for people.
         scheduler: the instance that selects it, or None.
-        in_force: what of it is in force: the present version or an earlier one.
-        problems: with paths into the SchedulingProfile.
+        in_force: the version in force: the present one or an earlier one.
+        problems: problems, with paths into the SchedulingProfile.
     """
 
     reason: str

@@ -29,11 +29,11 @@ from scheduler.operator.resources import GROUP, VERSION
 LEASE_NAME: Final = "stowage-operator"
 USER_AGENT: Final = f"stowage/{stowage_version()} operator"
 WATCH_SECONDS: Final = 600
-"""How long a watch is asked to last."""
+"""The requested timeout of a watch."""
 SILENCE_SECONDS: Final = 660.0
-"""Without a byte for so long, a watch counts as dead."""
+"""Time without a byte after which a watch counts as dead."""
 MAX_PAUSE_SECONDS: Final = 30.0
-"""Between two watches that fail."""
+"""Longest pause between two watches that fail."""
 
 _OURS: Final = ",".join(f"{name}={value}" for name, value in MANAGED_BY.items())
 WATCHED: Final = (
@@ -48,14 +48,14 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorOptions:
-    """What the command line says.
+    """The options of the command line.
 
     Attributes:
-        kubeconfig: a file, or empty for what kubectl would use.
-        context: of the kubeconfig, or empty.
-        namespace: where the operator's own lease is.
-        image: of instances that name none.
-        health_port: of /healthz; 0 for none.
+        kubeconfig: a file, or empty for kubectl's default.
+        context: a context of the kubeconfig, or empty.
+        namespace: the namespace of the operator's own lease.
+        image: the image of instances that name none.
+        health_port: the port of /healthz; 0 for none.
         reserved_scheduler_name: names that no SchedulingProfile may claim.
     """
 

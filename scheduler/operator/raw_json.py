@@ -37,7 +37,7 @@ class RawJson:
 
     @property
     def depth(self) -> int:
-        """How many brackets are open at most."""
+        """Most brackets that are open at one place."""
         return int(self._depths.max(initial=0))
 
     def items(self) -> list["RawJson"]:

@@ -19,11 +19,11 @@ from scheduler.operator.resources import (
 )
 
 MAX_PROFILE_BYTES: Final = 32 * 1024
-"""Of the spec of a SchedulingProfile."""
+"""Most bytes of the spec of a SchedulingProfile."""
 MAX_SCHEDULER_BYTES: Final = 1024 * 1024
-"""Of the spec of a Scheduler; a ConfigMap holds no more."""
+"""Most bytes of the spec of a Scheduler; a ConfigMap holds no more."""
 MAX_STATUS_BYTES: Final = 1024 * 1024
-"""Of a status. The operator writes less."""
+"""Most bytes of a status. The operator writes less."""
 MAX_DEPTH: Final = 64
 """Brackets that may be open in a spec; writing YAML takes several frames for each of them."""
 
@@ -31,7 +31,7 @@ _SPECS: Final[dict[type[Scheduler | SchedulingProfile], tuple[Any, int]]] = {
     SchedulingProfile: (Json, MAX_PROFILE_BYTES),
     Scheduler: (SchedulerSpec, MAX_SCHEDULER_BYTES),
 }
-"""What a spec is read as, and how long it may be."""
+"""The type of each kind's spec, and its most bytes."""
 
 ResourceT = TypeVar("ResourceT", Scheduler, SchedulingProfile)
 

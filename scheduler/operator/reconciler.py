@@ -51,14 +51,14 @@ SYSTEM: Final = "kube-system"
 _AT_ONCE: Final = 10
 """Concurrent status requests."""
 _REFUSED: Final = (ApiError, FencedError)
-"""Why a write may fail: the API server refuses it, or the lease is lost."""
+"""Expected failures of a write: the API server refuses it, or the lease is lost."""
 
 log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class _Applied:
-    """What the last successful reconcile of a Scheduler applied."""
+    """The state that the last successful reconcile of a Scheduler applied."""
 
     objects: str
     at: float
@@ -323,7 +323,7 @@ class Reconciler:
 
 
 def _failure(problem: Exception) -> str:
-    """What failed, in one line; of what nothing here expects, with its place in the code."""
+    """Describe a failure in one line; if unexpected, with its type and place in the code."""
     if isinstance(problem, _REFUSED):
         return str(problem)
     [*_, frame] = traceback.extract_tb(problem.__traceback__)

@@ -22,7 +22,7 @@ ADOPT: Final = "stowage.dev/adopt"
 
 
 class Key(NamedTuple):
-    """Which object of a kind."""
+    """The namespace and name of an object."""
 
     namespace: str
     name: str
@@ -41,7 +41,7 @@ class WheelKey(_Written, frozen=True):
 
     config_map: str
     key: str
-    """Of its binaryData."""
+    """The key in its binaryData."""
 
 
 class PluginPackage(_Written, frozen=True):
@@ -72,17 +72,17 @@ class Monitoring(_Written, frozen=True):
 
 
 class NetworkPolicy(_Written, frozen=True):
-    """What the daemon reaches."""
+    """The ports that the daemon may reach."""
 
     ports: tuple[int, ...] = (443, 6443)
     """TCP, at any address."""
 
 
 class Recordings(_Written, frozen=True):
-    """Where recordings are written; nowhere without a volume."""
+    """The volume for recordings; without one, none are written."""
 
     volume: Json | None = None
-    """Its source, as in a pod."""
+    """The source of the volume, as in a pod."""
 
 
 class SchedulerSpec(_Written, frozen=True):
@@ -111,7 +111,7 @@ class SchedulerSpec(_Written, frozen=True):
 
 
 class Metadata(_Written, frozen=True):
-    """What is read of an object's metadata."""
+    """The metadata of an object, as far as the operator reads it."""
 
     name: str
     namespace: str
@@ -126,11 +126,11 @@ class Metadata(_Written, frozen=True):
 
 
 class Resource(_Written, frozen=True):
-    """What both kinds have.
+    """The common part of both kinds.
 
     Attributes:
-        metadata: which object it is.
-        status: as it is now.
+        metadata: the metadata of the object.
+        status: the present status.
         unreadable: why `spec` cannot be read, and has its defaults; empty if it can be.
     """
 
@@ -140,12 +140,12 @@ class Resource(_Written, frozen=True):
 
     @property
     def key(self) -> Key:
-        """Which one it is."""
+        """The namespace and name of the object."""
         return Key(self.metadata.namespace, self.metadata.name)
 
     @property
     def age(self) -> tuple[str, Key]:
-        """Sorts the oldest first; what was there first keeps what it has."""
+        """A sort key that puts the oldest object first: it keeps its claims."""
         return (self.metadata.creation_timestamp, self.key)
 
 

@@ -1,4 +1,4 @@
-"""What the custom resources say of themselves: conditions and a few facts. Pure."""
+"""The status of the custom resources: conditions and a few facts. Pure."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime

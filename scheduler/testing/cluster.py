@@ -217,7 +217,7 @@ class Cluster:
     # --- looking in -----------------------------------------------------------------------------
 
     def node_of(self, pod: str) -> str:
-        """Where a pod is, bound or held; empty while it waits.
+        """Return the node of a pod, bound or held; empty while it waits.
 
         Raises:
             ClusterError: there is no such pod.
@@ -323,7 +323,7 @@ class Cluster:
 
 
 def _text(given: str | Path) -> tuple[str, str]:
-    """What messages call it, and what it says."""
+    """Return the name of an input in messages, and its text."""
     if isinstance(given, Path) or ("\n" not in given and given.endswith(_FILES)):
         try:
             return str(given), Path(given).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What became of a pod, and assertions that say why when they fail."""
+"""The decision about a pod, with assertions that explain it when they fail."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -10,19 +10,19 @@ from scheduler.kernel.answers.model import PodAnswer, RejectedNode
 from scheduler.kernel.answers.report import best_nodes
 
 _SHOWN: Final = 10
-"""Nodes that are named; of the others there is a number."""
+"""Nodes that are named; the others are counted."""
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What became of one pod.
+    """The decision about one pod.
 
     Attributes:
         pod: `namespace/name`.
-        node: where it is, bound or held; empty while it waits.
-        message: why it waits.
+        node: its node, bound or held; empty while it waits.
+        message: the reason why it waits.
         held_by: the Permit plugins that hold it on its node.
         victims: the pods that were evicted for it, as `namespace/name`.
-        answer: what every plugin said about every node before.
+        answer: every plugin's verdict on every node before the decision.
     """
 
     pod: str
@@ -41,7 +41,7 @@ class Decision(msgspec.Struct, frozen=True):
     # --- assertions -----------------------------------------------------------------------------
 
     def must_land_on(self, *nodes: str) -> None:
-        """It is bound to one of these nodes, and not by chance: no other node is as good."""
+        """Assert that it is bound to one of these nodes, and that no other node is as good."""
         __tracebackhide__ = True
         wanted = _either(nodes)
         if self.held_by:
@@ -98,7 +98,7 @@ class Decision(msgspec.Struct, frozen=True):
         return f"is on {self.node}{held}"
 
     def explain(self) -> str:
-        """Why: the best nodes with their scores, and the plugins that rejected the others."""
+        """Explain the decision: the best nodes with scores, the plugins that rejected others."""
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What pytest finds by the entry point group `pytest11`."""
+"""The plugin that pytest loads through the entry point group `pytest11`."""
 
 from collections.abc import Iterator
 
