@@ -1,4 +1,4 @@
-"""PreBind of DynamicResources: what Reserve took is written into claims, and devices get ready.
+"""PreBind of DynamicResources: writes the reserved allocations into claims and awaits readiness.
 
 Source: pkg/scheduler/framework/plugins/dynamicresources dynamicresources.go (PreBind, bindClaim,
 isPodReadyForBinding), extendeddynamicresources.go (createExtendedResourceClaim) v1.36.3.
@@ -67,10 +67,10 @@ class TakenClaims:
 
 
 class _Turns:
-    """Who writes to a claim, one after the other.
+    """The queue of writers per claim: one writes at a time.
 
-    The API server does writes to one object over until none comes in between: a hundred at once are
-    thousands.
+    The API server repeats writes to one object until none comes in between: a hundred at once
+    become thousands.
     """
 
     def __init__(self, handle: Handle) -> None:
@@ -79,7 +79,7 @@ class _Turns:
 
     @asynccontextmanager
     async def turn(self, claim: str) -> AsyncIterator[None]:
-        """Wait for those that came before, if they are not stuck; a claim is named by its UID."""
+        """Wait for earlier writers, unless they are stuck; a claim is named by its UID."""
         line = self._lines.setdefault(claim, [])
         ticket = _Ticket()
         line.append(ticket)
@@ -190,10 +190,10 @@ class ClaimBinding:
     def _to_write(
         self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo
     ) -> AllocationResult | None:
-        """What is left to be allocated: another pod of the group may have written it before.
+        """The allocation still to be written; None if another pod of the group has written it.
 
         Raises:
-            ClaimWriteError: it was written and is free by now, so others may have the devices.
+            ClaimWriteError: it was written and released since; other claims may have the devices.
         """
         if allocation is None or not pod.group_name or is_of_extended_resources(claim):
             return allocation
@@ -281,7 +281,7 @@ class ClaimBinding:
         return True
 
     def _ends(self, claim: ResourceClaim) -> float:
-        """When it is too late for a claim to be made ready, in seconds since 1970."""
+        """The deadline for a claim to become ready, in seconds since 1970."""
         allocation, now = claim.status.allocation, self._handle.wall()
         began = None if allocation is None else writes.seconds_of(allocation.allocation_timestamp)
         return (now if began is None else min(began, now)) + self._timeout_seconds

@@ -1,4 +1,4 @@
-"""What several plugins do with columns."""
+"""Column operations that several plugins share."""
 
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeAlias, TypeVar
@@ -23,7 +23,7 @@ _ROWS_PER_DOMAIN: Final = 8
 
 
 def count_of(rows: Rows, size: int) -> int:
-    """How many rows there are."""
+    """Number of rows."""
     if isinstance(rows, slice):
         return len(range(*rows.indices(size)))
     return len(rows)
@@ -84,7 +84,7 @@ def share_of_highest(scores: Scores) -> Scores:
 
 
 def distance_from_highest(scores: Scores) -> Scores:
-    """What `share_of_highest` leaves up to 100: the lowest score becomes the best.
+    """Invert `share_of_highest` within 100: the lowest score becomes the best.
 
     Source: pkg/scheduler/framework/plugins/helper/normalize_score.go DefaultNormalizeScore.
     """

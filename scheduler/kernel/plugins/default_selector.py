@@ -1,8 +1,8 @@
-"""Which pods belong together, deduced from the objects that own or serve them.
+"""The default selector of a pod, deduced from the objects that own or serve it.
 
 Pods without spread constraints get default ones, over the pods that the same Services and the same
-controller select. Thousands of pods of one workload ask the same question, so answers are
-remembered until something in their namespace changes.
+controller select. Thousands of pods of one workload have the same selector, so selectors are
+cached until something in their namespace changes.
 
 Source: kubernetes pkg/scheduler/framework/plugins/helper/spread.go (v1.36) DefaultSelector,
 GetPodServices.
@@ -87,10 +87,10 @@ class _Services:
 
 
 class _Namespace:
-    """What is known about one namespace.
+    """The Services and controllers of one namespace.
 
     Attributes:
-        remembered: answers. They are the same for all forks that share this.
+        remembered: selectors by pod kind. They are the same for all forks that share this.
     """
 
     def __init__(self, services: _Services, controllers: dict[_Owner, Selector]) -> None:
@@ -136,7 +136,7 @@ class Workloads(SharedState):
         return copy
 
     def selector_of(self, pod: PodInfo) -> Selector:
-        """What selects the pods that belong together with this one; everything if nothing does."""
+        """The selector of a pod's Services and controller; selects everything if it has none."""
         namespace = self._namespaces.get(pod.namespace)
         if namespace is None:
             return Selector()

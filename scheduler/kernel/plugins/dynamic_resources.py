@@ -87,10 +87,10 @@ _REASONS: Final = tuple(Reason(text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE) for te
 
 
 class _Attempt(TakenClaims):
-    """What is known of one pod's claims.
+    """The claims of one pod, taken or to be decided.
 
     Attributes:
-        decision: on which nodes they can be satisfied; kept until Reserve.
+        decision: the nodes on which they can be satisfied; kept until Reserve.
     """
 
     __slots__ = ("decision",)
@@ -137,7 +137,7 @@ class DynamicResources(
 
     @staticmethod
     def decision_of(state: CycleState) -> DeviceDecision | None:
-        """Where the claims of the pod can be satisfied, for people; None if it needs no devices."""
+        """The nodes that can satisfy the pod's claims, for people; None if it needs no devices."""
         attempt = state.get(_ATTEMPT)
         return None if attempt is None else attempt.decision
 
@@ -265,7 +265,7 @@ class DynamicResources(
 
     @override
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
-        """How early in prioritized lists the alternatives stand that the node gets.
+        """Score nodes by the rank of their alternatives in prioritized lists; earlier is better.
 
         Raises:
             LookupError: PreFilter did not run; upstream fails in the same case.
@@ -377,9 +377,9 @@ def _claim_of_extended_resources(pod: PodInfo, catalog: ClaimCatalog) -> Resourc
 
 
 def _why_not_to_allocate(claim: ResourceClaim, catalog: ClaimCatalog, *, is_own: bool) -> str:
-    """Why a claim cannot be allocated now, whatever the node; empty when it can.
+    """The reason why a claim cannot be allocated now, whatever the node; empty when it can.
 
-    What the claim for extended resources asks for is no matter here.
+    The requests of the claim for extended resources are not checked here.
     """
     if claim.metadata.uid in catalog.in_flight:
         return f"resource claim {claim.key} is in the process of being allocated"

@@ -1,8 +1,8 @@
-"""Which changes may help a pod that DynamicResources rejected.
+"""Queueing hints of DynamicResources: changes that may help a pod which it rejected.
 
 Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go (EventsToRegister,
 isSchedulableAfterClaimChange, isSchedulableAfterPodChange) v1.36.3.
-Differs: a claim that goes with its devices wakes pods; upstream's wait for the flush then.
+Differs: a claim that is deleted with its devices wakes pods; upstream's wait for the flush then.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A few pods and values that stand for many, for people."""
+"""Samples of a few pods and label values out of many, for people."""
 
 from collections.abc import Callable
 from typing import Final
@@ -30,7 +30,7 @@ def pods_on(
 
 
 def values_of(snapshot: Snapshot, key: str) -> tuple[int, tuple[ValueCount, ...]]:
-    """How many nodes have a label, and its most frequent values."""
+    """Number of nodes that have a label, and its most frequent values."""
     column = snapshot.label_column(key)
     table = snapshot.table
     ids = column.ids(table.size)[table.alive]

@@ -66,5 +66,5 @@ class ImageLocality(ScorePlugin, SignPlugin):
 
 
 def container_count(spec: PodSpec) -> int:
-    """How many containers the pod has; images mounted as volumes do not raise the scale."""
+    """Number of containers of the pod; images mounted as volumes do not raise the scale."""
     return len(spec.init_containers) + len(spec.containers)

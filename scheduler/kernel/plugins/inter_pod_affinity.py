@@ -254,7 +254,7 @@ class InterPodAffinity(
 
 
 class _Verdicts:
-    """Which domains are rejected for which reasons."""
+    """The rejected domains per topology key, with the reasons as bits."""
 
     __slots__ = ("_by_key", "_kinds", "_snapshot")
 

@@ -1,4 +1,4 @@
-"""Which changes may help a pod that InterPodAffinity rejected.
+"""Queueing hints of InterPodAffinity: changes that may help a pod which it rejected.
 
 Source: kubernetes pkg/scheduler/framework/plugins/interpodaffinity/plugin.go (v1.36).
 """

@@ -27,7 +27,7 @@ Sums: TypeAlias = dict[str, NDArray[np.float64]]
 """By topology key, a sum by domain; 0 for nodes that lack the key."""
 
 _Counter: TypeAlias = tuple[np.uint64, str]
-"""What is counted: pods or terms that matter for a reason, under a topology key."""
+"""The key of a counter: a reason, and the topology key under which pods or terms count."""
 
 _NO_REASON: Final = np.uint64(0)
 
@@ -116,7 +116,7 @@ class Company(Counting):
 
 
 def first_reason(bits: NDArray[U]) -> NDArray[U]:
-    """Of each set of reasons the one that comes first, which is the lowest bit."""
+    """The first reason of each set, which is its lowest bit."""
     lowest: NDArray[U] = bits & np.negative(bits)
     return lowest
 
@@ -124,7 +124,7 @@ def first_reason(bits: NDArray[U]) -> NDArray[U]:
 def _weights_of(
     other: PodKind, own: OwnTerms, pod: PodInfo, snapshot: Snapshot
 ) -> Counter[_Counter]:
-    """What another pod of a kind adds to each counter."""
+    """The amounts that another pod of a kind adds to each counter."""
     namespaces = snapshot.namespaces
     counts: Counter[_Counter] = Counter()
     if own.near is not None and speaks_of(own.near, other, namespaces):

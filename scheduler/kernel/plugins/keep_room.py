@@ -1,14 +1,14 @@
-"""KeepRoom: a big pod or a pod group that has waited long gets room that is kept for it.
+"""KeepRoom: keeps room for a big pod or a pod group that has waited long.
 
 Not enabled by default: kube-scheduler has no such thing. Small pods that come again and again take
-what others leave, so a big one may wait for ever, and a gang as well. What has waited so long is
-nominated to where it can start first; as for every nominated pod, no other one of its priority or
-less may take the room meanwhile. A pod that will have ended before the room is needed may. Room is
-kept for one pod or group at a time, see `preemption.kept_room`.
+the room as it becomes free, so a big pod or a gang may wait for ever. A pod or group that has
+waited so long is nominated to where it can start first; as for every nominated pod, no other pod of
+its priority or less may take the room meanwhile. A pod that will have ended before the room is
+needed may. Room is kept for one pod or group at a time, see `preemption.kept_room`.
 
 Extension points: PostFilter.
 Events: none; the plugin rejects no pod. The engine wakes pods when room is kept no longer, and has
-those tried whose turn it is.
+the next waiter in turn tried.
 """
 
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ from scheduler.kernel.preemption.kept_room import (
 from scheduler.kernel.snapshot import Snapshot
 
 NODES_TRIED: Final = 256
-"""Of more nodes that may help, so many are looked at, from anywhere on."""
+"""Largest number of candidate nodes examined; with more, a window from a random start."""
 
 
 class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
@@ -197,7 +197,7 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
         return rows
 
     def _give_up(self, waiter: Waiter, pods: Sequence[PodInfo]) -> None:
-        """What room is kept for cannot start there, nor elsewhere."""
+        """Mark the room as ending: its pod or group can start neither there nor elsewhere."""
         turns = self._turns
         room = turns.kept_for(waiter, pods[0].uid)
         if room is None and turns.room is None:

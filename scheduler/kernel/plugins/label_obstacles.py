@@ -1,4 +1,4 @@
-"""Which requirements on node labels and names stand in a pod's way, and what nodes have instead."""
+"""The unmet requirements on node labels and names, and the values that nodes have instead."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -26,7 +26,7 @@ _IN: Final = "In"
 def of_selector(
     labels: Mapping[str, str], snapshot: Snapshot, rows: NDArray[np.intp]
 ) -> Iterator[LabelObstacle]:
-    """What `spec.nodeSelector` has against rows."""
+    """The requirements of `spec.nodeSelector` that exclude rows."""
     for key, value in labels.items():
         requirement = NodeSelectorRequirement(key, _IN, (value,))
         path = f"{NODE_SELECTOR}[{key}]"
@@ -36,7 +36,7 @@ def of_selector(
 def of_terms(
     selector: NodeSelector | None, path: str, snapshot: Snapshot, rows: NDArray[np.intp]
 ) -> Iterator[LabelObstacle]:
-    """What required terms have against rows, requirement by requirement."""
+    """The requirements of required terms that exclude rows, each by itself."""
     for i, term in enumerate(() if selector is None else selector.node_selector_terms[:_TERMS]):
         at = f"{path}.nodeSelectorTerms[{i}]"
         for j, label in enumerate(term.match_expressions):
@@ -59,7 +59,7 @@ def satisfied(term: NodeSelectorTerm, snapshot: Snapshot) -> Mask:
 def _obstacle(
     path: str, term: NodeSelectorTerm, snapshot: Snapshot, rows: NDArray[np.intp]
 ) -> Iterator[LabelObstacle]:
-    """What a term of one requirement has against rows, if anything."""
+    """The obstacle of a term with one requirement, if it excludes any of the rows."""
     nodes = count_in(~satisfied(term, snapshot), rows)
     if not nodes:
         return

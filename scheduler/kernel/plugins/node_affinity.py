@@ -166,7 +166,7 @@ class NodeAffinity(
     def obstacles(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> Sequence[Obstacle]:
-        """Which requirements; see `FilterPlugin.obstacles`."""
+        """The unmet requirements; see `FilterPlugin.obstacles`."""
         required = _affinity_of(pod).required_during_scheduling_ignored_during_execution
         added = self._added.required_during_scheduling_ignored_during_execution
         return (

@@ -1,9 +1,9 @@
 """NodeOwnership: pods go only to nodes that belong to this scheduler.
 
 Not enabled by default: kube-scheduler has no such thing. Two schedulers that place pods on the same
-nodes promise the same room twice. With this plugin each has nodes of its own, by their labels; what
-runs there counts, whichever scheduler placed it. A binding of another scheduler to a node of ours
-is told with the next pod that is placed here: an event of that pod, and a metric.
+nodes promise the same room twice. With this plugin each has nodes of its own, by their labels; all
+pods there count, whichever scheduler placed them. Another scheduler's binding to one of our nodes
+is reported with the next pod that is placed here: an event of that pod, and a metric.
 
 Extension points: Filter, Reserve.
 Events: a node is added or its labels change.
@@ -50,7 +50,7 @@ REASONS: Final = (
 FOREIGN_BINDING: Final = "ForeignBinding"
 """The reason of the event."""
 REMEMBERED: Final = 256
-"""Of more bindings of others between two placements, the last ones are told of."""
+"""Largest number of foreign bindings reported per placement: the last ones."""
 
 
 class ForeignBindings(SharedState):

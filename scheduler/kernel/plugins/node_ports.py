@@ -153,7 +153,7 @@ def _holds(port: HostPort, pod: PodInfo) -> bool:
 
 
 def _holders(wanted: tuple[HostPort, ...], snapshot: Snapshot) -> NDArray[np.float64] | None:
-    """How many pods hold a wanted port, by row; None when all are free everywhere."""
+    """Number of pods that hold a wanted port, by row; None when all are free everywhere."""
     holders: NDArray[np.float64] | None = None
     for port in wanted:
         column = snapshot.ports.conflicts(port, snapshot.table.size)

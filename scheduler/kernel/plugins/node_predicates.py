@@ -1,6 +1,6 @@
-"""Which nodes a pod accepts by their labels, names and taints; asked by several plugins.
+"""Predicates of a pod on the labels, names and taints of nodes, shared by several plugins.
 
-Everything here is worked out once per pod specification and then answers for any rows: label
+Everything here is computed once per pod specification and then answers for any rows: label
 requirements are judged once per distinct label value, taints once per distinct list of taints.
 
 Source: k8s.io/component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go,
@@ -109,9 +109,9 @@ class PreferredNodeTerms(msgspec.Struct, frozen=True, gc=False):
 
 
 def required_node_affinity_of(spec: PodSpec) -> RequiredNodeAffinity:
-    """What a pod demands of its node.
+    """The node selector and required node affinity of a pod.
 
-    A term that cannot be read matches nothing, as the API server keeps such terms from old times.
+    A term that cannot be parsed matches nothing: the API server keeps such terms of old objects.
     """
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     selector = None

@@ -41,13 +41,13 @@ _PAIR: Final = 2
 
 
 class BalanceState(msgspec.Struct, frozen=True, eq=False):
-    """What the score compares for one pod.
+    """The input of the balance score for one pod.
 
     Attributes:
         names: the resources that count: some node offers them, or devices serve them.
-        columns: of the former.
-        devices: of the latter.
-        steps: what is added to the use of a node, without and with the pod: shape
+        columns: of the resources that nodes offer.
+        devices: of the resources that devices serve.
+        steps: the additions to the use of a node, without and with the pod: shape
             (2, resources, 1).
     """
 
@@ -77,14 +77,14 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, SignPlugin):
 
     @override
     def sign(self, pod: PodInfo) -> Hashable | None:
-        """What the pod would take; None where devices count, which change without their nodes."""
+        """The pod's requests; None where devices count, which change without their nodes."""
         if not self._of_devices.of(pod).isdisjoint(self._names):
             return None
         return frozenset(pod.shape.occupied.items())
 
     @override
     def signs_under(self) -> Hashable:
-        """Which device classes stand for which resources."""
+        """The version of the mapping from device classes to extended resources."""
         return self._of_devices.version
 
     @override

@@ -1,8 +1,8 @@
-"""NodeResourcesFit: a node must have room for what the pod requests; scores by the room left.
+"""NodeResourcesFit: a node must have room for the pod's requests; scores by the room left.
 
 Extension points: PreFilter, Filter, PreScore, Score, PlacementScore.
 Events: a pod is deleted or takes less than before; a node is added or its allocatable changes; a
-device class stands for a resource that it did not stand for.
+device class begins to serve another extended resource.
 Source: pkg/scheduler/framework/plugins/noderesources/fit.go, resource_allocation.go (v1.36).
 """
 
@@ -87,13 +87,13 @@ DEFAULT_ARGS: Final = NodeResourcesFitArgs()
 
 
 class ScoreState(msgspec.Struct, frozen=True, eq=False):
-    """What the score compares for one pod.
+    """The input of the score for one pod.
 
     Attributes:
         names: the resources that some node offers, or devices serve.
-        columns: of the former.
-        amounts: what the pod asks of each, shape (resources, 1).
-        devices: of the latter.
+        columns: of the resources that nodes offer.
+        amounts: the pod's request of each, shape (resources, 1).
+        devices: of the resources that devices serve.
         weights: by resource.
     """
 
@@ -158,7 +158,7 @@ class NodeResourcesFit(
 
     @override
     def sign(self, pod: PodInfo) -> Hashable | None:
-        """What is requested, and what it counts for in scores; None when that is too much."""
+        """The pod's requests for filter and score; None if too many, or if devices are scored."""
         shape = pod.shape
         if len(shape.requests) > MAX_BITS - 2:
             return None
@@ -172,7 +172,7 @@ class NodeResourcesFit(
 
     @override
     def signs_under(self) -> Hashable:
-        """Which device classes stand for which resources."""
+        """The version of the mapping from device classes to extended resources."""
         return self._of_devices.version
 
     @override
@@ -255,7 +255,7 @@ class NodeResourcesFit(
     def reasons_on(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, row: int
     ) -> Sequence[Reason]:
-        """How much is missing of what."""
+        """The missing amount of each resource that is short."""
         fit = state.read(FIT)
         rows, columns = slice(row, row + 1), fit.columns
         has = columns.allocatable(snapshot.table, rows)[:, 0].tolist()
@@ -273,7 +273,7 @@ class NodeResourcesFit(
     def obstacles(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> Sequence[Obstacle]:
-        """How much is missing of what; see `FilterPlugin.obstacles`."""
+        """The missing amounts by resource; see `FilterPlugin.obstacles`."""
         fit, table = state.read(FIT), snapshot.table
         columns = ResourceColumns(table, fit.names, pod.shape.requests)
         has, taken = columns.allocatable(table, rows), columns.requested(table, rows)
@@ -340,7 +340,7 @@ class NodeResourcesFit(
     def score_placements(
         self, pods: Sequence[PodInfo], candidates: FeasiblePlacements, snapshot: Snapshot
     ) -> Scores:
-        """How full each placement would be, whatever the strategy of the profile."""
+        """Score each placement by its utilization, whatever the strategy of the profile."""
         return placement_scores(self._weights, candidates, snapshot)
 
     def _checks(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""What NodeResourcesFit compares for one pod: what it asks for with what nodes have left."""
+"""The filter state of NodeResourcesFit for one pod: its requests against the free resources."""
 
 from collections.abc import Callable
 from typing import Final
@@ -29,13 +29,13 @@ _PODS: Final = 0
 
 
 class FitState(msgspec.Struct, frozen=True, eq=False):
-    """What the filter compares for one pod.
+    """The input of the filter for one pod.
 
     Attributes:
-        names: the resources that are looked at.
+        names: the resources that are checked.
         columns: those of them that some node offers.
         of_devices: those of them that devices may serve where a node offers none.
-        combinations: for a pod that asks for more resources than an answer has bits: the sets of
+        combinations: for a pod that requests more resources than an answer has bits: the sets of
             reasons found so far, by answer; the first is no reason at all.
     """
 
@@ -46,20 +46,20 @@ class FitState(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def lines(self) -> int:
-        """How many reasons there may be."""
+        """Number of possible reasons."""
         return len(self.names) + 2
 
     @property
     def lacks_column(self) -> bool:
-        """Whether no node offers some of what is asked for, nor can devices serve it."""
+        """Whether neither nodes nor devices offer some of the requested resources."""
         if not self.of_devices:
             return len(self.columns.names) < len(self.names)
         return not self.of_devices.union(self.columns.names).issuperset(self.names)
 
     def is_checked(self, allocatable: NDArray[np.float64]) -> NDArray[np.bool_] | None:
-        """By column and row, whether what is asked for must fit; None where it always must.
+        """By column and row, whether the request must fit; None where it always must.
 
-        What a device class stands for is no matter of nodes that offer none of it.
+        A resource that devices serve is not checked on nodes that offer none of it.
         """
         if self.of_devices.isdisjoint(self.columns.names):
             return None

@@ -1,4 +1,4 @@
-"""What the (anti-)affinity terms of an incoming pod ask for, with namespaces resolved.
+"""The (anti-)affinity terms of an incoming pod, with namespaces resolved.
 
 Namespace selectors of an incoming pod are resolved to the names of the namespaces that exist;
 those of running pods are judged by the labels of the incoming pod's namespace instead.

@@ -1,7 +1,7 @@
-"""How full a placement would be with the members of a group: NodeResourcesFit's PlacementScore.
+"""The utilization of a placement with a group's members: NodeResourcesFit's PlacementScore.
 
 It is always MostAllocated over the resources of the profile's strategy, so that gangs leave whole
-domains free for others. A scalar resource counts where members ask for it.
+domains free for others. A scalar resource counts where members request it.
 
 Source: pkg/scheduler/framework/plugins/noderesources resource_allocation.go (scorePlacement),
 most_allocated.go (v1.36).

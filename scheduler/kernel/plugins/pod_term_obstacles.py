@@ -1,4 +1,4 @@
-"""Which terms of pod (anti-)affinity stand in a pod's way, and which pods they are about."""
+"""The terms of pod (anti-)affinity that exclude nodes, and the pods that they match."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -30,7 +30,7 @@ _TERMS: Final = 16
 def of_affinity(
     pod: PodInfo, unmet: Mapping[str, Mask], snapshot: Snapshot, rows: NDArray[np.intp]
 ) -> Iterator[PodTermObstacle]:
-    """What the pod's own affinity has against rows.
+    """The terms of the pod's own affinity that exclude rows.
 
     Args:
         pod: the pod.
@@ -54,7 +54,7 @@ def of_affinity(
 def of_anti_affinity(
     own: OwnTerms, snapshot: Snapshot, rows: NDArray[np.intp]
 ) -> Iterator[PodTermObstacle]:
-    """What the pod's own anti-affinity has against rows."""
+    """The terms of the pod's own anti-affinity that exclude rows."""
     for i, term in enumerate(own.away):
         counts = snapshot.pod_counts(term.pods)
         nodes = _held(counts, term.topology_key, snapshot, rows)
@@ -66,7 +66,7 @@ def of_anti_affinity(
 def of_running_pods(
     pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
 ) -> Iterator[PodTermObstacle]:
-    """What the anti-affinity of running pods has against rows, the widest terms first."""
+    """The anti-affinity terms of running pods that exclude rows, the widest terms first."""
     found: list[tuple[int, TermClass]] = []
     for cls in snapshot.each_term_about(TermKind.REQUIRED_ANTI_AFFINITY, pod):
         nodes = _held(cls.counts, cls.topology_key, snapshot, rows)
@@ -115,7 +115,7 @@ def _obstacle(
 
 
 def _held(counts: RowCounts, topology_key: str, snapshot: Snapshot, rows: NDArray[np.intp]) -> int:
-    """How many rows are in a domain in which something counts."""
+    """Number of rows in a domain with at least one counted pod."""
     topology = snapshot.topology(topology_key)
     held = counts.by_domain(topology) > 0
     held[ABSENT] = False

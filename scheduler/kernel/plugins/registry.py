@@ -101,11 +101,11 @@ BEHIND_GATES: Final[Mapping[str, tuple[type[Plugin], ...]]] = {
     VOLUME_LIMIT_SCALING: (NodeVolumeLimitsWithScaling,),
     WORKLOAD_AWARE_PREEMPTION: (DefaultPreemptionForGroups,),
 }
-"""What takes the place of the plugins of the same names when a feature gate is on."""
+"""The replacements of plugins of the same names while a feature gate is on."""
 
 
 def stand_ins(feature_gates: Collection[str]) -> tuple[type[Plugin], ...]:
-    """Those that run first at their extension points where a profile lacks the plugin of that name.
+    """Plugins that run first at their extension points where a profile lacks their name.
 
     No configuration does without both.
     """

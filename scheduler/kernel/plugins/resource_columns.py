@@ -27,7 +27,7 @@ def is_counted(name: str) -> bool:
 
 
 def amounts_of(names: Sequence[str], asked: Mapping[str, int]) -> Amounts:
-    """What is asked of some resources, shape (resources, 1)."""
+    """The requested amounts of some resources, shape (resources, 1)."""
     return np.array([asked.get(name, 0) for name in names], np.float64).reshape(-1, 1)
 
 
@@ -61,11 +61,11 @@ class ResourceColumns:
         self.amounts = amounts_of(self.names, asked)
 
     def allocatable(self, table: NodeTable, rows: Rows) -> Amounts:
-        """What the nodes have. Not to be written to."""
+        """The allocatable amounts of the nodes. Read-only."""
         return self._pick(table.sums.allocatable, rows)
 
     def requested(self, table: NodeTable, rows: Rows) -> Amounts:
-        """What the pods on the nodes take. Not to be written to."""
+        """The amounts requested by the pods on the nodes. Read-only."""
         return self._pick(table.sums.requested, rows)
 
     def non_zero_requested(self, table: NodeTable, rows: Rows) -> Amounts:
@@ -92,10 +92,10 @@ class ResourceColumns:
         return found
 
     def oversized_cells(self, table: NodeTable, rows: Rows) -> Iterator[tuple[int, int, int, int]]:
-        """Where float64 does not hold what nodes have or pods take of a resource.
+        """The cells whose allocatable or requested amount float64 does not hold exactly.
 
         Yields:
-            The line, the position among the rows, and the exact amounts there are and are taken.
+            The line, the position among the rows, and the exact allocatable and requested amounts.
         """
         position_of = {row: i for i, row in enumerate(np.arange(table.size)[rows].tolist())}
         for number, row in table.sums.oversized_cells():

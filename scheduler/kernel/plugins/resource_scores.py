@@ -1,4 +1,4 @@
-"""How NodeResourcesFit scores nodes by what they have left: three strategies.
+"""The scoring strategies of NodeResourcesFit: three, all by utilization.
 
 Every strategy scores each resource on its own and takes the mean by weight. Amounts are whole
 numbers; with float64, a division followed by rounding down is exact as long as a hundred times an
@@ -25,11 +25,11 @@ MAX_SHAPE_SCORE: Final = 10
 
 
 class Weights:
-    """How much each resource counts.
+    """The weight of each resource.
 
     Attributes:
         by_resource: the weights in the order of the resources.
-        total: their sum, 1 without any, as it is divided by.
+        total: their sum; 1 if there are none, as it is a divisor.
     """
 
     __slots__ = ("by_resource", "total")

@@ -1,4 +1,4 @@
-"""Extended resources that device classes stand for, as plugins about resources look at them.
+"""Extended resources that device classes serve, for the plugins about resources.
 
 Source: pkg/scheduler/framework/plugins/noderesources/fit.go (shouldDelegateResourceToDRA) v1.36.
 """
@@ -21,7 +21,7 @@ _NONE: Final = frozenset[str]()
 
 
 class ResourcesOfDevices:
-    """Which resources of a pod devices may serve."""
+    """The resources of a pod that devices may serve."""
 
     def __init__(self, handle: Handle | None) -> None:
         self._handle = handle
@@ -30,11 +30,11 @@ class ResourcesOfDevices:
 
     @property
     def version(self) -> int:
-        """Grows with each change of what classes stand for."""
+        """Grows with each change of the mapping from classes to resources."""
         return 0 if self._handle is None else self._handle.shared(ClaimCatalog).class_names.version
 
     def of(self, pod: PodInfo) -> frozenset[str]:
-        """The resources that the pod asks for and that a class stands for."""
+        """The requested resources of the pod that a class serves."""
         if self._handle is None or not pod.needs & DEVICES:
             return _NONE
         names = self._handle.shared(ClaimCatalog).class_names
@@ -43,7 +43,7 @@ class ResourcesOfDevices:
         return frozenset(n for n in resources_asked(pod) if names.class_of(n) is not None)
 
     def scored(self, pod: PodInfo, names: Collection[str], snapshot: Snapshot) -> "ScoredDevices":
-        """How many devices nodes have for those of some resources that a class stands for.
+        """Count the devices of nodes for those of some resources that a class serves.
 
         Source: plugins/noderesources/resource_allocation.go (calculateDRAResourceTotals, v1.36.3).
         Cost: O(devices) per resource that devices may serve.
@@ -68,12 +68,12 @@ class ScoredDevices(dict[str, DeviceCounts]):
     def added(
         self, names: Sequence[str], allocatable: Amounts, taken: Amounts, rows: Rows
     ) -> tuple[Amounts, Amounts]:
-        """What there is and what is taken, by resource and row, devices counted in.
+        """The allocatable and requested amounts, by resource and row, devices included.
 
         Args:
             names: the resources, one per line.
-            allocatable: what nodes offer.
-            taken: what pods take of that.
+            allocatable: the amounts that nodes offer.
+            taken: the amounts that pods request of them.
             rows: of the nodes.
         """
         allocatable, taken = allocatable.copy(), taken.copy()

@@ -34,7 +34,7 @@ SYSTEM_DEFAULTS: Final = (
         max_skew=5, topology_key="topology.kubernetes.io/zone", when_unsatisfiable=SOFT
     ),
 )
-"""What spreads the pods of a Service or controller that say nothing themselves."""
+"""The default constraints for pods of a Service or controller that have none of their own."""
 
 _HONOR: Final = "Honor"
 
@@ -58,13 +58,13 @@ class SpreadConstraint(msgspec.Struct, frozen=True, gc=False):
 
 
 class SpreadPlan(msgspec.Struct, frozen=True):
-    """What the constraints of a pod come down to; shared by all pods of a workload.
+    """The parsed constraints of a pod; shared by all pods of a workload.
 
     Attributes:
         hard: constraints that reject nodes.
         soft: constraints that score nodes.
-        hard_scope: the nodes the hard constraints look at.
-        soft_scope: the nodes the soft constraints look at.
+        hard_scope: the nodes that the hard constraints cover.
+        soft_scope: the nodes that the soft constraints cover.
     """
 
     hard: tuple[SpreadConstraint, ...]
@@ -172,7 +172,7 @@ class SpreadPlans:
 
 
 def hard_paths(pod: PodInfo) -> list[str]:
-    """Where the pod's own constraints that must be kept are written."""
+    """The field paths of the pod's own hard constraints."""
     return [
         f"spec.topologySpreadConstraints[{i}]"
         for i, constraint in enumerate(pod.spec.topology_spread_constraints)

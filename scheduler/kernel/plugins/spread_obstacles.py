@@ -1,4 +1,4 @@
-"""How pods are spread over the domains of a constraint that rejects nodes, for people."""
+"""The spread of pods over the domains of a constraint that rejects nodes, for people."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -27,15 +27,15 @@ def obstacle(  # noqa: PLR0913 - what the state of an attempt knows of one const
     snapshot: Snapshot,
     rows: NDArray[np.intp],
 ) -> SpreadObstacle | None:
-    """What a constraint has against rows; None if nothing.
+    """The obstacle of a constraint that excludes rows; None if it excludes none.
 
     Args:
-        path: where it is written.
-        constraint: what it says.
+        path: the field path of the constraint.
+        constraint: the constraint.
         domains: its domains.
         sums: pods by domain.
-        lowest: what the emptiest domain holds.
-        limit: how many pods a domain may hold before one more is too many.
+        lowest: number of pods in the emptiest domain.
+        limit: largest number of pods in a domain that admits one more.
         snapshot: the cluster.
         rows: the rows.
     """

@@ -1,4 +1,4 @@
-"""Soft spread constraints of one pod: what they have against rows, as scores."""
+"""Soft spread constraints of one pod, as scores by row; higher is worse until normalized."""
 
 from typing import Final
 
@@ -17,11 +17,11 @@ HOSTNAME: Final = "kubernetes.io/hostname"
 
 
 class SoftState:
-    """What scoring needs to know of the candidates.
+    """The scoring state of the candidates.
 
     Attributes:
         plan: the constraints.
-        scored: which of the candidates are scored; None when all are.
+        scored: the candidates that are scored, as a mask; None when all are.
         weights: per constraint; grows with the number of domains.
     """
 
@@ -34,7 +34,7 @@ class SoftState:
 
 
 def soft_column(soft: SoftState, index: int, snapshot: Snapshot, rows: Rows) -> Scores:
-    """What one constraint has against rows."""
+    """The raw score of one constraint by row."""
     constraint, domains = soft.plan.soft[index], soft.plan.soft_scope.domains[index]
     if constraint.topology_key != HOSTNAME:
         return by_domain_of(soft, index, snapshot).take(domains.ids[rows])
@@ -47,7 +47,7 @@ def soft_column(soft: SoftState, index: int, snapshot: Snapshot, rows: Rows) -> 
 
 
 def by_domain_of(soft: SoftState, index: int, snapshot: Snapshot) -> Scores:
-    """What a constraint has against domains that are not single nodes."""
+    """The raw score of a constraint by domain, where domains are not single nodes."""
     constraint, domains = soft.plan.soft[index], soft.plan.soft_scope.domains[index]
     found = _weighted(soft, index, domains.sums(counts_of(constraint, snapshot)))
     found[ABSENT] = 0

@@ -1,4 +1,4 @@
-"""Hard spread constraints of one pod: how its likes are spread, and where one more is too many."""
+"""Hard spread constraints of one pod: the counts by domain, and the limit of each domain."""
 
 from collections.abc import Sequence
 from typing import Final, TypeAlias
@@ -24,12 +24,12 @@ Counts: TypeAlias = float | NDArray[np.float64]
 
 
 def counts_of(constraint: SpreadConstraint, snapshot: Snapshot) -> RowCounts:
-    """How many of the pods that a constraint is about run on each row."""
+    """Number of pods on each row that a constraint counts."""
     return NO_PODS if constraint.counted is None else snapshot.pod_counts(constraint.counted)
 
 
 class HardState:
-    """How pods are spread over the domains of each hard constraint.
+    """The matching pods by domain, for each hard constraint.
 
     Attributes:
         plan: the constraints.
@@ -47,14 +47,14 @@ class HardState:
         self.sums = sums
 
     def limit(self, index: int, pod: PodInfo, lowest: Counts) -> Counts:
-        """How many pods a domain may hold before one more is too many."""
+        """Largest number of pods in a domain that admits one more."""
         constraint = self.plan.hard[index]
         return constraint.max_skew - constraint.selector.matches(pod.labels) + lowest
 
     def lowest(self, index: int) -> tuple[float, float, int]:
-        """What the emptiest domain holds, what the emptiest of the others holds, and which it is.
+        """The counts of the two emptiest domains, and the emptiest domain itself.
 
-        0 when there are fewer domains than demanded.
+        Both counts are 0 when there are fewer domains than demanded.
         """
         domains = self.domains[index]
         if domains.present_count < max(self.plan.hard[index].min_domains, 1):

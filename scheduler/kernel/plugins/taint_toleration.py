@@ -90,7 +90,7 @@ class TaintToleration(
 
     @override
     def sign(self, pod: PodInfo) -> Hashable:
-        """What the pod tolerates."""
+        """The pod's tolerations."""
         return pod.spec.tolerations
 
     @override
@@ -114,7 +114,7 @@ class TaintToleration(
     def reasons_on(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, row: int
     ) -> Sequence[Reason]:
-        """Which taints they are."""
+        """The untolerated taints."""
         table = snapshot.table
         tolerations = self.tolerations_of(pod)
         taints = table.taint_sets.values[int(table.taint_set[row])]
@@ -124,7 +124,7 @@ class TaintToleration(
     def obstacles(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> Sequence[Obstacle]:
-        """Which taints, the most frequent first; see `FilterPlugin.obstacles`."""
+        """The untolerated taints, the most frequent first; see `FilterPlugin.obstacles`."""
         table = snapshot.table
         tolerations = self.tolerations_of(pod)
         counts: Counter[str] = Counter()
@@ -174,7 +174,7 @@ def untolerated(taints: _Taints, tolerations: Tolerations) -> _Taints:
 
 
 def count_disliked(taints: _Taints, tolerations: Tolerations) -> int:
-    """How many PreferNoSchedule taints nothing tolerates."""
+    """Number of PreferNoSchedule taints that no toleration matches."""
     return sum(
         taint.effect == PREFER_NO_SCHEDULE and not tolerations.tolerate(taint) for taint in taints
     )

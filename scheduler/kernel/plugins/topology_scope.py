@@ -1,4 +1,4 @@
-"""The nodes and domains that topology spread looks at, worked out anew only when nodes change.
+"""The nodes and domains that topology spread covers, computed again only when nodes change.
 
 Source: kubernetes pkg/scheduler/framework/plugins/podtopologyspread/common.go (v1.36)
 matchNodeInclusionPolicies, nodeLabelsMatchSpreadConstraints.
@@ -101,11 +101,11 @@ class Domains:
 
 
 class TopologyScope:
-    """What several constraints of a pod look at.
+    """The nodes and domains that several constraints of a pod cover.
 
     Attributes:
         keys: the topology key and the counted pods of each constraint.
-        domains: per constraint; right after `refresh`.
+        domains: per constraint; valid right after `refresh`.
         has_all_keys: rows that carry every topology key; None when all nodes do, or need not.
     """
 

@@ -66,12 +66,13 @@ _REASONS: Final = tuple(Reason(text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE) for te
 
 
 class _Attempt:
-    """What is known of one pod's volumes.
+    """The volume claims of one pod, and the decision about them.
 
     Attributes:
         claims: its claims.
-        decision: where they can be satisfied; found when a filter first asks, kept until Reserve.
-        assumed: what Reserve took, in the versions last written.
+        decision: the nodes that can satisfy them; computed when a filter first needs it, kept until
+            Reserve.
+        assumed: the volumes taken by Reserve, in the versions last written.
     """
 
     __slots__ = ("assumed", "claims", "decision")
@@ -179,7 +180,7 @@ class VolumeBinding(
 
     @override
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
-        """How much room the pod's claims leave; 0 without the feature gate."""
+        """Score nodes by the storage that the pod's claims use; 0 without the feature gate."""
         attempt = state.get(_ATTEMPT)
         if self._scores is None or attempt is None:
             return np.zeros(count_of(rows, snapshot.table.size))

@@ -1,4 +1,4 @@
-"""Which changes may help a pod that VolumeBinding rejected.
+"""Queueing hints of VolumeBinding: changes that may help a pod which it rejected.
 
 Source: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go (EventsToRegister) v1.36.
 """

@@ -51,12 +51,12 @@ _CLAIM: Final = np.uint64(2)
 
 
 class _Exclusive:
-    """What of the pod others may not have.
+    """The disks and claims of a pod that no other pod may use at the same time.
 
     Attributes:
         disks: its disks.
         claims: names of its claims that one pod may use at a time.
-        users: how many others use them.
+        users: number of uses of these claims by other pods.
     """
 
     __slots__ = ("claims", "disks", "users")

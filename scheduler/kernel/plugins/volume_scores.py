@@ -1,4 +1,4 @@
-"""How much of its storage a node would have used with the pod's claims.
+"""The storage utilization of nodes with the pod's claims, as scores.
 
 Source: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go (Score), scorer.go (v1.36).
 """
@@ -40,7 +40,7 @@ class VolumeScores:
 
 
 class _Use:
-    """What is asked of each class, and what there is, by row."""
+    """The requested amount and the capacity of each storage class, by row."""
 
     def __init__(self, size: int) -> None:
         self._size = size

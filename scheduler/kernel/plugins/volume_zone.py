@@ -129,7 +129,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin, S
         return (*REASONS, Reason(found.message, found.code))
 
     def _topologies(self, pod: PodInfo) -> tuple[VolumeTopology, ...] | Status:
-        """What the labels of the pod's volumes demand, or why that is not known."""
+        """The topology labels that the pod's volumes demand, or a status if they are unknown."""
         catalog = self._handle.shared(VolumeCatalog)
         found: list[VolumeTopology] = []
         for name in claim_names(pod, ephemeral=False):
@@ -178,7 +178,7 @@ def after_volume_change(
 
 
 def _unbound(claim: PersistentVolumeClaim, catalog: VolumeCatalog) -> str | None:
-    """Why a claim without a volume is in the way; None where it gets one with the decision."""
+    """The reason why an unbound claim rejects the pod; None if it is bound with the decision."""
     if not claim.class_name:
         return "PersistentVolumeClaim had no pv name and storageClass name"
     found = catalog.classes.get(claim.class_name)
