@@ -154,7 +154,7 @@ class Ahead:
         return False
 
     def _take_back(self, placed: Sequence[_Placed]) -> None:
-        """What was given last is taken back first."""
+        """Remove placed pods again, the last placed first."""
         with self._services.on_fork(self._world, self._states):
             for pod, state in reversed(placed) if self._reserves else ():
                 self._framework.run_unreserve_plugins(state, pod, pod.node_name)

@@ -1,4 +1,4 @@
-"""Room that is taken and that only the scheduler knows of: pods on their way to a node."""
+"""Room of assumed pods, on their way to a node, which only the scheduler knows of."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from scheduler.kernel.answers.waiting_model import Assumed
 
 
 def assumed_on(pods: Iterable[PodInfo]) -> tuple[Assumed, ...]:
-    """What assumed pods take, by node; `kubectl describe node` counts none of it."""
+    """The requests of assumed pods by node; `kubectl describe node` counts none of them."""
     by_node: dict[str, list[PodInfo]] = {}
     for pod in pods:
         by_node.setdefault(pod.node_name, []).append(pod)

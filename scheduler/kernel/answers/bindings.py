@@ -1,4 +1,4 @@
-"""How one binding looks on one state of the cluster."""
+"""The verdict on one binding, given one state of the cluster."""
 
 from enum import Enum
 from typing import Final
@@ -13,18 +13,18 @@ from scheduler.kernel.snapshot import Snapshot
 
 
 class BindingAgreement(Enum):
-    """What we think of a binding."""
+    """Our verdict on a binding."""
 
     AGREED = "agreed"
-    """It is one of the nodes that we would choose among."""
+    """Its node is one of those that we would choose among."""
     ONLY = "only"
     """The same, and no other node fits."""
     RACED = "raced"
-    """It looks so if what happened around it is counted in another way."""
+    """As above, if the changes around it are counted in another order."""
     LOWER = "lower"
-    """It fits, and we would choose another."""
+    """The pod fits there, and we would choose another node."""
     UNFIT = "unfit"
-    """It does not fit there."""
+    """The pod does not fit there."""
     FAILED = "failed"
     """A plugin failed."""
 
@@ -34,20 +34,20 @@ DISAGREEMENT: Final = (BindingAgreement.LOWER, BindingAgreement.UNFIT)
 
 
 class Unjudged(Enum):
-    """Why we think nothing of a pod with a node."""
+    """The reason why a pod with a node is not judged."""
 
     BEFORE = "before"
-    """It had it when the watch began."""
+    """It had its node when the watch began."""
     UNSEEN = "unseen"
-    """It had it when it was first seen: set by its owner, or bound while the watch was away."""
+    """It had its node when first seen: set by its owner, or bound while the watch was away."""
 
 
 class Look(msgspec.Struct, frozen=True):
-    """What a binding looks like on one state of the cluster.
+    """The verdict on a binding, given one state of the cluster.
 
     Attributes:
-        result: what we think of it.
-        rank: of its node among those that fit, by total; 0 where it does not fit.
+        result: the verdict.
+        rank: of its node among the feasible ones, by total; 0 where the pod does not fit.
     """
 
     result: BindingAgreement

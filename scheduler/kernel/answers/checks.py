@@ -1,6 +1,6 @@
-"""What every filter says about every node, in columns: how many each rejects, which come close.
+"""The verdict of every filter on every node, in columns: rejection counts and near misses.
 
-One pass of each filter over all nodes. Nothing of it is remembered, timed or counted.
+One pass of each filter over all nodes. Nothing of it is cached, timed or counted.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ class EveryCheck(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def fails(self) -> NDArray[np.intp]:
-        """How many of the checks each row fails."""
+        """Number of checks that each row fails."""
         count: NDArray[np.intp] = self.rejects.sum(axis=0)
         return count
 
@@ -70,7 +70,7 @@ class EveryCheck(msgspec.Struct, frozen=True, eq=False):
         return np.flatnonzero(by_these & ~self.rejects[~meant].any(axis=0))
 
     def obstacles(self, name: str, rows: NDArray[np.intp]) -> tuple[Obstacle, ...]:
-        """What a filter has against some of the rows that it rejects.
+        """The obstacles of a filter on some of the rows that it rejects.
 
         Raises:
             PluginError: the plugin failed.
@@ -129,10 +129,10 @@ def every_check(
 def _past_pre_filter(
     found: Feasibility, find: Callable[[Container[str]], Feasibility]
 ) -> tuple[Feasibility, set[str], dict[str, PluginRejection]]:
-    """What filtering finds once the plugins are left out that reject the pod as a whole.
+    """Filter again without the plugins that reject the pod as a whole.
 
     Returns:
-        It, those plugins, and what they say; of several that say the same, the first.
+        The result, those plugins, and their rejections; of equal rejections, the first.
     """
     outright: dict[str, PluginRejection] = {}
     aside: set[str] = set()
@@ -193,7 +193,7 @@ def _is_told(rejection: PluginRejection, others: Iterable[PluginRejection]) -> b
 
 
 def checks_of(every: EveryCheck) -> tuple[Check, ...]:
-    """What each plugin has against how many nodes, the one that rejects most first.
+    """The number of nodes that each plugin rejects, with its obstacles, the largest number first.
 
     Raises:
         PluginError: a plugin failed.
@@ -251,7 +251,7 @@ def _foremost(keys: Sequence[NDArray[Any]], count: int) -> NDArray[np.intp]:
 
 
 def _said(found: Feasibility, every: list[Verdicts]) -> Iterator[tuple[str, Verdicts]]:
-    """What each filter says, with its name."""
+    """Pair each filter's name with its verdicts."""
     filters = () if found.attempt is None else found.attempt.filters
     names = [each.name for each in sorted(filters, key=lambda f: f.index)]
     return zip(names, every, strict=True)

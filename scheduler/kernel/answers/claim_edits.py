@@ -1,4 +1,4 @@
-"""What of a pod's claims could be written otherwise, and the claims with such edits."""
+"""Possible edits of a pod's claims, and the claims with such edits."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -57,7 +57,7 @@ class Written:
 
 
 def changes_of_claims(written: Written, obstacles: Sequence[DeviceObstacle]) -> list[ClaimEdit]:
-    """What could be taken out of the claims, and the taints that they could tolerate."""
+    """The rules that could be dropped from the claims, and the taints that they could tolerate."""
     tolerated = (each for obstacle in obstacles for each in _tolerations(written, obstacle))
     return [*tolerated, *(each for claim in written.claims for each in _drops(written, claim))]
 
@@ -153,7 +153,7 @@ def _written_otherwise(selector: DeviceSelector, text: str | None) -> DeviceSele
 
 
 def asks_of(request: DeviceRequest) -> Iterator[tuple[str, ExactDeviceRequest | DeviceSubRequest]]:
-    """What a request asks for, and its alternatives, by the names that allocations have."""
+    """The exact request or the alternatives of a request, by the names in allocations."""
     if request.exactly is not None:
         yield request.name, request.exactly
     for each in request.first_available:

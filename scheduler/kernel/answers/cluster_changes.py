@@ -123,10 +123,10 @@ def add_nodes(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | N
 
 
 def nodes_for_all(trials: Trials, like: str, pods: int) -> int | None:
-    """How many nodes like one are enough for so many pods of one kind, which fit nowhere now.
+    """Count the copies of a node that admit a number of equal pods, which fit nowhere now.
 
-    The pods are placed one after the other, each where it fits first; another node is added when
-    one fits nowhere. None where that does not help, or where trying ends before all are placed.
+    The pods are placed one after the other, each on the first node that fits; a pod that fits
+    nowhere adds another node. None where that does not help, or where the trials end too early.
     """
     world, node = trials.snapshot.copy(), trials.snapshot.node(trials.snapshot.table.row_of[like])
     nodes = 0
@@ -156,7 +156,7 @@ def _numbered(pod: PodInfo, number: int) -> PodInfo:
 
 
 def _different(snapshot: Snapshot, rows: Rows) -> Rows:
-    """Of rows that are alike in what they offer, their taints and their zone one each.
+    """One of each set of rows that are alike in allocatable, taints and zone.
 
     The smallest first.
     """
@@ -170,7 +170,7 @@ def _different(snapshot: Snapshot, rows: Rows) -> Rows:
 
 
 def _clearable(every: EveryCheck, rows: Rows) -> Rows:
-    """Those of the rows on which the pod might fit if no other pod ran there."""
+    """The rows on which the pod might fit if no other pod ran there."""
     attempt = every.attempt
     for each in () if attempt is None else attempt.filters:
         if each.reads is Reads.NODE:

@@ -172,7 +172,7 @@ def _requests(trials: Trials) -> list[DeviceObstacle]:
 
 
 def _rows_with(trials: Trials, written: Written, edits: Iterable[ClaimEdit]) -> Rows:
-    """Where the pod fits if its claims were changed."""
+    """The rows on which the pod fits if its claims are edited."""
     supposed = trials.supposed
     if supposed is None:
         raise LookupError("no plugin reads claims")
@@ -181,7 +181,7 @@ def _rows_with(trials: Trials, written: Written, edits: Iterable[ClaimEdit]) -> 
 
 
 def _rows_without(trials: Trials, claims: Sequence[ResourceClaim], row: int) -> Rows:
-    """Where the pod fits if claims were free, and their pods gone from the node of a row."""
+    """The rows on which the pod fits if claims are freed and their pods leave the node of `row`."""
     supposed = trials.supposed
     if supposed is None:
         raise LookupError("no plugin reads claims")
@@ -204,7 +204,7 @@ def _written(every: EveryCheck, trials: Trials) -> Written | None:
 
 
 def _decision(every: EveryCheck) -> DeviceDecision | None:
-    """What keeps the pod from nodes, if devices do."""
+    """The decision about the pod's devices; None if they keep it from no node."""
     if every.attempt is None or _NAME not in every.names:
         return None
     return DynamicResources.decision_of(every.attempt.state)

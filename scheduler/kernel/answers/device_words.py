@@ -31,7 +31,7 @@ _SHOWN: Final = 3
 
 
 def device_text(obstacle: AboutDevices) -> str:
-    """What stands in the way, in one line."""
+    """The obstacle as one line of text."""
     match obstacle:
         case DeviceObstacle():
             return _request(obstacle)
@@ -48,13 +48,13 @@ def device_text(obstacle: AboutDevices) -> str:
 
 
 def device_steps(obstacle: DeviceObstacle) -> Iterator[str]:
-    """What each step leaves, the number of devices first."""
+    """Format the devices left after each step, the number of devices first."""
     for left in obstacle.left:
         yield f"{left.devices} on {_count(left.nodes, 'node')}: {_step(obstacle, left)}"
 
 
 def claim_edit_text(edit: AboutClaims) -> str:
-    """What to do about a claim."""
+    """The edit of a claim as an instruction."""
     match edit:
         case LowerCount():
             what = _count(edit.at_most, "device")

@@ -1,4 +1,4 @@
-"""What explanations say about devices."""
+"""Devices in explanations."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -13,7 +13,7 @@ from scheduler.kernel.plugins.dynamic_resources import DynamicResources
 from scheduler.kernel.snapshot import Snapshot
 
 EXTENDED_RESOURCES: Final = "<extended-resources>"
-"""How the claim for extended resources is called: it has no name in the pod."""
+"""The label of the claim for extended resources, which has no name in the pod."""
 
 
 def devices_taken(

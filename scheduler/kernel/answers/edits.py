@@ -1,4 +1,4 @@
-"""What could be done so that a pod fits: edits of the pod, of nodes, of the cluster."""
+"""Edits that make a pod fit: of the pod, of nodes, of the cluster."""
 
 from typing import TypeAlias
 
@@ -10,7 +10,7 @@ class _Wire(msgspec.Struct, frozen=True, rename="camel", tag_field="kind"):
 
     @property
     def kind(self) -> str:
-        """Which kind of edit it is."""
+        """The kind of edit, as its tag in JSON."""
         tag: str = self.__struct_config__.tag  # type: ignore[assignment] # every type below has one
         return tag
 
@@ -75,14 +75,14 @@ class AddNodes(_Wire, frozen=True, tag="addNodes"):
 
 
 class _OfClaim(_Wire, frozen=True):
-    """Where an edit of a claim is to be made.
+    """The place of an edit in a claim.
 
     Attributes:
         claim: `namespace/name`.
-        template: the template that the claim is made from, which is what to change: claims never
-            change; empty where a claim is written by itself.
+        template: the template of the claim, which is to be edited, as claims are immutable; empty
+            for a claim that is written by itself.
         request: the name of the request; `request/alternative` in a prioritized list. Empty for
-            all that concerns several requests.
+            edits that concern several requests.
     """
 
     claim: str

@@ -1,9 +1,9 @@
-"""When a waiting pod, or a waiting gang, will fit: from the ends of running pods.
+"""An estimate of when a waiting pod or gang will fit, from the expected ends of running pods.
 
-The ends that are known are sorted. By bisection the engine is asked after how many of them there is
-room, and then which of these pods matter. That takes two questions, as many as the number of ends
-has binary digits, and a bounded number in the end. Other waiting pods are left out: one of them
-may take the room first.
+The known ends are sorted. By bisection the engine finds how many of them make enough room, and then
+which of these pods matter. That takes two trials, as many as the number of ends has binary digits,
+and a bounded number in the end. Other waiting pods are left out: one of them may take the room
+first.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ MOST_LOOKS: Final = 8192
 MOST_TRIALS: Final = 32
 """So many sets of pods are tried, to find those that matter."""
 _MOST_TRIED: Final = 1024
-"""Of more pods it is not tried which matter."""
+"""With more pods than this, all of them are kept as relevant."""
 _NODES_AT_ONCE: Final = 64
 _PODS_TOLD: Final = 10
 _NAMES_TOLD: Final = 3
@@ -42,11 +42,11 @@ _NO_DOMAIN: Final = "When the group fits is not known: {}."
 
 
 class _Wanted(msgspec.Struct, frozen=True):
-    """What is to fit.
+    """The pods that are to fit.
 
     Attributes:
-        pods: those that wait, in the order in which they are placed.
-        needed: for how many of them there must be a place.
+        pods: the waiting pods, in the order in which they are placed.
+        needed: the number of them that must have a place.
         group: namespace and name of their pod group; empty for a pod by itself.
         is_together: whether they have to be in one domain.
     """
@@ -58,7 +58,7 @@ class _Wanted(msgspec.Struct, frozen=True):
 
     @property
     def subject(self) -> str:
-        """What the sentence is about."""
+        """The beginning of the sentence, with its subject."""
         return "The group fits" if self.group[1] else "Fits"
 
 
@@ -70,7 +70,7 @@ class _Ending(msgspec.Struct, frozen=True):
 
 
 def pod_end(engine: Engine, pod: PodInfo, now: float) -> PodEnd | None:
-    """When a pod that has a node is expected to end; None where that is not known."""
+    """The expected end of a pod that has a node; None if unknown."""
     end = expected_end(pod, now, engine.core.durations)
     return None if end is None else _told(pod, end)
 
@@ -84,17 +84,17 @@ def _told(pod: PodInfo, end: ExpectedEnd) -> PodEnd:
 def estimate(
     engine: Engine, framework: Framework, pod: PodInfo, now: float
 ) -> Steps[Estimate | None]:
-    """When a waiting pod fits, or its gang with as many pods as it needs.
+    """Estimate when a waiting pod fits, or its gang with as many pods as it needs.
 
     Args:
-        engine: knows the cluster; nothing of it is changed.
+        engine: its state is read, not changed.
         framework: the profile that decides about the pod.
         pod: a pod without a node.
         now: the time of day, in seconds since 1970.
 
     Returns:
-        None for what fits now, and where there is nothing to tell: the pod or its group is held
-        back, or a plugin fails. Extenders are not asked: where they have a say, the text says so.
+        None for a pod that fits now, and where no estimate is possible: the pod or its group is
+        held back, or a plugin fails. Extenders are not called; the text says where they matter.
     """
     wanted = _wanted(engine, framework, pod)
     if wanted is None:
@@ -163,7 +163,7 @@ def _bisect(
 def _those_that_matter(
     ahead: Ahead, ending: Sequence[_Ending], *, is_first: bool
 ) -> Steps[list[int]]:
-    """Of pods whose ends do together, those without which it would not do."""
+    """Reduce pods whose ends suffice to a subset of which none can be left out."""
     kept = list(range(len(ending)))
     near = [number for number in kept if ending[number].pod.node_name in ahead.places]
     if 0 < len(near) < len(kept) and (yield from ahead.fits_without(near)):
@@ -312,7 +312,7 @@ def _known_by(end: ExpectedEnd) -> str:
 
 
 def source_text(source: str, runs: int) -> str:
-    """What an end is known by, in words."""
+    """The source of an expected end, in words."""
     return {
         EndSource.DELETION: "being deleted",
         EndSource.ANNOTATION: "as annotated",
@@ -322,7 +322,7 @@ def source_text(source: str, runs: int) -> str:
 
 
 def end_text(end: PodEnd) -> str:
-    """When a pod is expected to end, in a sentence."""
+    """The expected end of a pod, as a sentence."""
     day, _, time = end.end.partition("T")
     known_by = source_text(end.source, end.runs)
     return f"It is expected to end about {day} {time[:5]} UTC ({known_by})."

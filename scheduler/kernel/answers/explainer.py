@@ -1,4 +1,4 @@
-"""What every plugin says about every node, for every pod on its own."""
+"""The verdict of every plugin on every node, for every pod on its own."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -67,7 +67,7 @@ _ESTIMATES_KEPT: Final = 256
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """What was asked about a pod, and what filters said."""
+    """The input for a pod's explanation: the snapshot and the verdicts of filters."""
 
     snapshot: Snapshot
     found: Feasibility
@@ -122,7 +122,7 @@ class Explainer:
         self._nodes = NodeNames()
 
     def explain(self, pod: PodInfo, depth: Depth = Depth.VERDICTS) -> PodAnswer:
-        """What the plugins say about one pod."""
+        """Explain one pod: the verdicts of the plugins."""
         return self.judge(pod, depth).answer()
 
     def judge(self, pod: PodInfo, depth: Depth = Depth.VERDICTS) -> PodVerdict:
@@ -144,7 +144,7 @@ class Explainer:
         return judged if found is None else with_estimate(judged, found)
 
     def _estimate(self, framework: Framework, pod: PodInfo, now: float) -> Estimate | None:
-        """When a pod fits; once for pods that are alike, while nothing changes."""
+        """Estimate when a pod fits; once for pods that are alike, while nothing changes."""
         snapshot, is_alone = self._core.snapshot, not framework.is_member(pod)
         has_own = bool(pod.pod.volumes or pod.spec.resource_claims)
         about: object = (pod.uid if has_own else pod.kind) if is_alone else pod.group_name
@@ -156,7 +156,7 @@ class Explainer:
         return self._estimates[key]
 
     def nodes_for_all(self, pod: PodInfo, answer: PodAnswer, pods: int) -> AddNodes | None:
-        """How many nodes are enough for several pods like one that fits nowhere.
+        """The number of nodes that are enough for several pods like one that fits nowhere.
 
         `answer` is about `pod`, with changes; there are `pods` of that kind.
         """
@@ -267,7 +267,7 @@ class Explainer:
     def _permit(
         self, framework: Framework, pod: PodInfo, found: Feasibility, judgement: PodVerdict
     ) -> Permitting | UnsetType:
-        """What Permit plugins say to the best node; nothing is reserved there."""
+        """The Permit verdict for the best node; nothing is reserved there."""
         best = judgement.best(1)
         if not (self._asks_permit and best and framework.plugins.permit):
             return UNSET
@@ -294,7 +294,7 @@ class Explainer:
     def _extender_results(
         self, pod: PodInfo, found: Feasibility, snapshot: Snapshot
     ) -> ExtenderResults:
-        """What extenders say about the nodes that fit."""
+        """The extenders' verdicts on the nodes that fit."""
         if self._asker is None:
             return ExtenderResults(None, ())
         names = snapshot.table.names
@@ -358,7 +358,7 @@ def _scored(
 
 
 def _placed(judgement: PodVerdict, node_name: str) -> CurrentPlacement:
-    """How a pod's own node does among the others."""
+    """Compare a pod's own node with the other feasible ones."""
     own, best = judgement.about(node_name), judgement.best(2)
     next_best = next((said for said in best if said.node != node_name), None)
     after = None if next_best is None else NextNode(next_best.node, next_best.total)
@@ -383,6 +383,6 @@ def _keys(pods: Sequence[PodInfo]) -> tuple[str, ...]:
 
 
 def _preemption_message(status: Status) -> str:
-    """What preemption says, without what other PostFilter plugins say."""
+    """The message of preemption, without those of other PostFilter plugins."""
     own = [reason for reason in status.reasons if reason.startswith(MESSAGE_PREFIX)]
     return own[0].removeprefix(MESSAGE_PREFIX) if own else status.message

@@ -1,4 +1,4 @@
-"""What extenders have answered about nodes, in the words of an answer."""
+"""The extenders' results for nodes, in the types of an answer."""
 
 from collections.abc import Sequence
 from typing import Final, Protocol
@@ -18,7 +18,7 @@ from scheduler.kernel.framework.status import EXTENDER, Code, Status
 from scheduler.kernel.snapshot import Snapshot
 
 _SILENT: Final = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (), EXTENDER)
-"""Of a node that was left out without a word."""
+"""The status of a node that an extender left out without a reason."""
 
 
 class BlockingExtenders(Protocol):
@@ -30,17 +30,17 @@ class BlockingExtenders(Protocol):
         ...
 
     def about_nodes(self, pod: PodInfo, names: tuple[str, ...]) -> Advice | None:
-        """What they say about the nodes on which a pod fits; None when it concerns none.
+        """The extenders' advice on the nodes on which a pod fits; None if no extender handles it.
 
         Raises:
-            ExtenderError: one that cannot be ignored has failed.
+            ExtenderError: an extender that is not ignorable has failed.
         """
         ...
 
     def about_candidates(
         self, pod: PodInfo, candidates: tuple[Candidate, ...], snapshot: Snapshot
     ) -> Reviewed | None:
-        """What they leave of the candidates of a preemption; None when it concerns none."""
+        """The candidates of a preemption that extenders keep; None if no extender handles it."""
         ...
 
 

@@ -56,7 +56,7 @@ def _is_foreign(pod: PodInfo, own_names: Collection[str]) -> bool:
 
 
 def _sum(pods: Iterable[PodInfo]) -> Counter[str]:
-    """What pods take, their places included."""
+    """Sum the requests of pods, their places included."""
     total: Counter[str] = Counter()
     for pod in pods:
         total.update(pod.shape.occupied)

@@ -1,4 +1,4 @@
-"""What a profile says about one pod: about thousands of nodes, most of which are alike."""
+"""The verdict of a profile on one pod, over thousands of nodes, most of which are alike."""
 
 from bisect import bisect_left
 from collections.abc import Collection, Hashable, Iterator, Sequence
@@ -35,7 +35,7 @@ _NODES: Final = b'"nodes":[]'
 
 _Verdict: TypeAlias = FeasibleNode | RejectedNode
 _About: TypeAlias = tuple[_Verdict, NDArray[np.intp]]
-"""What is said, without a name, and the rows of the nodes about which it is said."""
+"""A verdict without a node name, and the rows of the nodes that it applies to."""
 
 
 def _no_rows() -> NDArray[np.intp]:
@@ -59,7 +59,7 @@ class NodeNames(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "NodeNames":
-        """Those of a snapshot. Cost: O(n log n)."""
+        """Sort the names of a snapshot. Cost: O(n log n)."""
         table = snapshot.table
         places, live = table.name_ranks(), table.live_rows()
         rows = np.empty_like(live)
@@ -72,7 +72,7 @@ class NodeNames(msgspec.Struct, frozen=True):
         return self.places is snapshot.table.name_ranks()
 
     def place_of(self, name: str) -> int | None:
-        """Where a name is."""
+        """The index of a name; None if there is no such node."""
         place = bisect_left(self.names, name)
         return place if self.names[place : place + 1] == [name] else None
 
@@ -100,7 +100,7 @@ class Scored(msgspec.Struct, frozen=True):
     devices: Sequence[dict[str, tuple[DeviceTaken, ...]]] = ()
 
     def about(self, position: int, name: str = "") -> FeasibleNode:
-        """What is said about one of the nodes."""
+        """The verdict on the node at a position."""
         scores = {
             plugin: PluginScore(int(column[position]), int(column[position]) * weight)
             for plugin, weight, column in self.columns
@@ -124,12 +124,12 @@ class Scored(msgspec.Struct, frozen=True):
 
 
 class PodVerdict(msgspec.Struct, frozen=True):
-    """What a profile says about one pod. It stays as it is when the cluster changes.
+    """The verdict of a profile on one pod. It stays as it is when the cluster changes.
 
     Attributes:
         summary: the answer without its nodes.
-        nodes: those it is about.
-        rejected: distinct rejections, without a name, each with the rows it is about.
+        nodes: the nodes that were judged.
+        rejected: distinct rejections, without a name, each with its rows.
         scored: the nodes that fit.
     """
 
@@ -140,11 +140,11 @@ class PodVerdict(msgspec.Struct, frozen=True):
 
     @property
     def feasible(self) -> int:
-        """How many nodes fit."""
+        """Number of nodes that fit."""
         return len(self.scored.rows)
 
     def answer(self) -> PodAnswer:
-        """The whole of it."""
+        """The complete answer, with all nodes."""
         verdicts, of_node = self._verdicts()
         nodes = tuple(
             msgspec.structs.replace(verdicts[verdict], node=name)
@@ -178,7 +178,7 @@ class PodVerdict(msgspec.Struct, frozen=True):
         return msgspec.Raw(before + after)
 
     def counts(self) -> NodeCounts | UnsetType:
-        """How many nodes fit, and how many do not for which reasons; of no nodes nothing."""
+        """Count the nodes that fit and those rejected, by reason; unset without any nodes."""
         if not self.nodes.names:
             return UNSET
         rejected: dict[tuple[str, str, tuple[str, ...]], list[NDArray[np.intp]]] = {}
@@ -207,7 +207,7 @@ class PodVerdict(msgspec.Struct, frozen=True):
         return [self.scored.about(i, names[places[i]]) for i in order[:count].tolist()]
 
     def about(self, name: str) -> FeasibleNode | None:
-        """What is said about a node, if it fits."""
+        """The verdict on a node, if it fits."""
         place = self.nodes.place_of(name)
         if place is None:
             return None
@@ -215,7 +215,7 @@ class PodVerdict(msgspec.Struct, frozen=True):
         return self.scored.about(int(found[0]), name) if len(found) else None
 
     def rank(self, total: int) -> int:
-        """How many of the nodes that fit have a higher total, and one."""
+        """The rank of a total among the nodes that fit: 1 plus the number of higher totals."""
         return 1 + int(np.count_nonzero(self.scored.totals > total))
 
     def _verdicts(self) -> tuple[list[_Verdict], NDArray[np.intp]]:

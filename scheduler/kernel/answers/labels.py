@@ -1,4 +1,4 @@
-"""Which labels nodes would need to be what a pod wants: the fewest, node by node."""
+"""The labels that nodes lack to satisfy a pod: the fewest, node by node."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""What `stowage explain -o json` and `/debug/explain` print, as types: one shape for all sources.
+"""Output types of `stowage explain -o json` and `/debug/explain`: one shape for all sources.
 
 Field names are part of the interface. A field is optional if not every source knows it, or not
 every caller asks for it. An absent field is left out.
@@ -22,7 +22,7 @@ class Gate(Wire, frozen=True):
 
 
 class PluginRejection(Wire, frozen=True):
-    """What one plugin has against the pod, or against one node for it.
+    """The rejection of a pod, or of one node for it, by one plugin.
 
     The plugin is empty where PreFilter plugins narrowed the search to other nodes.
     """
@@ -33,7 +33,7 @@ class PluginRejection(Wire, frozen=True):
 
 
 class PluginScore(Wire, frozen=True):
-    """What one plugin gives one node."""
+    """The score of one node by one plugin."""
 
     normalized: int
     weighted: int
@@ -106,16 +106,16 @@ class NextNode(Wire, frozen=True):
 
 
 class CurrentPlacement(Wire, frozen=True):
-    """Why a pod has the node it has: judged as if it had to be placed again, as things are now.
+    """A pod's current node, judged as if the pod had to be placed again, as things are now.
 
     Attributes:
-        node: where it is.
+        node: its current node.
         fits: whether it would fit there (again).
         rank: 1 where no other node has a higher total; 0 where it does not fit.
         total: of its node.
-        ahead: by how much that is more than the next node has; negative where that one is better.
+        ahead: its total minus that of the next node; negative where that one is better.
         next: the best of the other nodes that fit, or None.
-        scores: by plugin, how far its node is ahead of the next, weighted.
+        scores: by plugin, the weighted lead of its node over the next.
     """
 
     node: str
@@ -128,13 +128,13 @@ class CurrentPlacement(Wire, frozen=True):
 
 
 class Check(Wire, frozen=True):
-    """Why one plugin rejects nodes, whether or not other plugins reject them.
+    """The nodes that one plugin rejects, whether or not other plugins reject them.
 
     Attributes:
         plugin: its name.
-        rejects: how many nodes it rejects.
-        fits_without: how many nodes would fit if it alone were gone.
-        obstacles: what stands in the way there, in numbers and names.
+        rejects: number of nodes that it rejects.
+        fits_without: number of nodes that would fit if it alone were gone.
+        obstacles: its obstacles there, in numbers and names.
     """
 
     plugin: str
@@ -151,13 +151,13 @@ class Unserved(Wire, frozen=True):
 
 
 class Permitting(Wire, frozen=True):
-    """What Permit plugins would do with the pod on its best node.
+    """The Permit plugins' verdict on the pod on its best node.
 
     Attributes:
-        node: which node.
+        node: the name of the node.
         code: `Wait`, or that of the rejection.
         plugins: those that would hold it, or the one that would reject it.
-        seconds: for how long it would be held at most.
+        seconds: the longest time it would be held.
         reasons: of the rejection.
     """
 
@@ -265,13 +265,13 @@ class RejectedNodes(Wire, frozen=True):
 
 
 class NodeCounts(Wire, frozen=True):
-    """What is said about nodes, counted.
+    """Counts of the verdicts on nodes.
 
     Attributes:
-        nodes: how many there are.
-        feasible: how many of them fit.
+        nodes: number of nodes.
+        feasible: number of them that fit.
         best: those of them with the highest totals; of equals the first by name.
-        rejected: the others by what is said about them, the most frequent first.
+        rejected: the other nodes by rejection, the most frequent first.
     """
 
     nodes: int

@@ -54,7 +54,7 @@ _Counted: TypeAlias = frozenset[int]
 
 
 def ways(binding: PodChange, changes: Sequence[PodChange]) -> Iterator[_Counted]:
-    """What may have been counted when a binding was made, the likeliest first.
+    """The sets of changes that a binding may have counted, the likeliest first.
 
     `changes` are all recent changes of pods, before the binding and after it.
 
@@ -164,5 +164,5 @@ def without(nominated: NominatedPods, placed: Mapping[str, PodInfo]) -> Nominate
 
 
 def _counts(pod: PodInfo | None) -> tuple[str, bool]:
-    """What of a pod matters here: where it is, and whether it is being deleted."""
+    """The relevant state of a pod: its node, and whether it is being deleted."""
     return ("", False) if pod is None else (pod.node_name, pod.is_terminating)

@@ -1,4 +1,4 @@
-"""What is worth telling people about a pod's answer: groups of nodes, and how close they came."""
+"""The part of a pod's answer worth showing: groups of nodes, and how close they came."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,14 +19,14 @@ Reasons: TypeAlias = Mapping[str, Sequence[Reason]]
 
 
 class Miss(msgspec.Struct, frozen=True):
-    """How much of one resource is missing.
+    """The missing amount of one resource.
 
     Attributes:
         resource: its name.
         amount: the smallest amount missing on any of the nodes, as people write it.
-        nodes: on how many nodes it is missing.
+        nodes: number of nodes on which it is missing.
         nearest: a node on which no more than that is missing.
-        hopeless: how many of the nodes would lack it even without any pod.
+        hopeless: number of the nodes that would lack it even without any pod.
     """
 
     resource: str

@@ -1,4 +1,4 @@
-"""What a pod requests, as people write it, and the pod that requests less."""
+"""A pod's requests, as people write them, and the pod with lower requests."""
 
 from decimal import Decimal
 
@@ -11,13 +11,13 @@ from scheduler.kernel.answers.edits import LowerRequest
 
 
 def amount_of(edit: LowerRequest) -> int:
-    """How much an edit leaves."""
+    """The amount that remains after an edit."""
     amount = parse(edit.at_most)
     return ceil(amount * MILLI) if edit.resource == CPU else ceil(amount)
 
 
 def least(spec: PodSpec, resource: str) -> int:
-    """What the pod takes of a resource even if no container requests any: its overhead."""
+    """The minimum that the pod takes of a resource if no container requests any: its overhead."""
     overhead = parse(spec.overhead.get(resource, 0))
     return ceil(overhead * MILLI) if resource == CPU else ceil(overhead)
 

@@ -1,4 +1,4 @@
-"""What a pod demands of its place, rule by rule, and the pod without some of them."""
+"""The placement rules of a pod, one by one, and the pod without some of them."""
 
 from collections.abc import Collection, Iterator
 from typing import TypeVar

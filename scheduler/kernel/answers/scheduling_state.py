@@ -1,4 +1,4 @@
-"""Where a pod is on its way, and how it came there: what only the engine that decides knows."""
+"""A pod's scheduling state and history, which only the deciding engine knows."""
 
 from collections.abc import Callable
 
@@ -26,7 +26,7 @@ _When = Callable[[float], str]
 def scheduling_state_of(
     pod: PodInfo, engine: Engine, when: _When, *, leading: bool
 ) -> SchedulingState:
-    """Where a pod is.
+    """The scheduling state of a pod.
 
     The pod is given as the API server has it; `leading` says whether this instance decides.
     """
@@ -95,7 +95,7 @@ def _in_queue(
 
 
 def group_standing(pod: PodInfo, engine: Engine) -> GroupStanding | None:
-    """How far the group of a pod is, or whether it is whole; None for a pod without one."""
+    """The standing of a pod's group: its progress, or whether it is whole; None without a group."""
     groups = engine.core.groups
     known = None if groups is None else groups.of_pod(pod)
     if groups is None or known is None:

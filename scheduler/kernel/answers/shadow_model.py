@@ -1,4 +1,4 @@
-"""What `stowage shadow` tells, as JSON."""
+"""Output types of `stowage shadow`, as JSON."""
 
 from scheduler.kernel.answers.model import CurrentPlacement, PluginRejection
 from scheduler.kernel.answers.wire import Wire
@@ -30,15 +30,15 @@ class Disagreement(Wire, frozen=True):
 
 
 class ShadowSummary(Wire, frozen=True):
-    """How the bindings of other schedulers look.
+    """A summary of the verdicts on the bindings of other schedulers.
 
     Attributes:
         time: now (RFC 3339).
         schedulers: the schedulers that are judged by their bindings.
-        seconds: for how long.
-        bindings: how many there were.
-        results: how many of them came to each result; docs/shadow.md says what these mean.
-        open: how many are to be looked at a second time.
+        seconds: duration of the watch.
+        bindings: number of bindings.
+        results: number of bindings per result; docs/shadow.md explains the results.
+        open: number of bindings to be judged a second time.
         unjudged: pods with a node that were not judged, by reason.
         examples: disagreements since the summary before.
     """

@@ -1,7 +1,7 @@
-"""The smallest changes of a pod that would make it fit: less to ask for, more to tolerate.
+"""The smallest changes of a pod that make it fit: lower requests, more tolerations.
 
-Every change that is told of has been tried. None is told of that has a smaller one of its kind:
-a larger amount, or some of its edits, would not do.
+Every suggested change has been tried. None of them has a smaller one of its kind: a larger amount,
+or some of its edits, would not do.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ RULED: Final = (NodeAffinity.NAME, InterPodAffinity.NAME, PodTopologySpread.NAME
 ADJUSTABLE: Final = (NodeResourcesFit.NAME, TaintToleration.NAME, *RULED)
 """The plugins that other demands of the pod would satisfy."""
 _MOST_RULES: Final = 32
-"""Of a pod with more demands only these are tried."""
+"""Largest number of demands of a pod that are tried."""
 _MOST_TAINT_SETS: Final = 16
 _NODES_TRIED: Final = 4
 
@@ -190,7 +190,7 @@ def _free(every: EveryCheck, resource: str, rows: Rows) -> NDArray[np.float64]:
 
 
 def _with_place(every: EveryCheck, rows: Rows) -> Rows:
-    """Those of the rows on which one more pod may run."""
+    """The rows on which one more pod may run."""
     table = every.world.table
     return rows[table.pod_count[rows] < table.max_pods[rows]]
 
@@ -199,7 +199,7 @@ def _with_place(every: EveryCheck, rows: Rows) -> Rows:
 
 
 def _edits_for(every: EveryCheck, trials: Trials, row: int) -> list[Edit]:
-    """What would satisfy all that speaks against a node, maybe more than that."""
+    """Edits that satisfy every check that rejects a node, maybe more than necessary."""
     asked = trials.pod.shape.requests
     here = np.array([row])
     edits: list[Edit] = []

@@ -30,7 +30,7 @@ from scheduler.kernel.snapshot.label_columns import ABSENT
 
 _MOST_GUESSES: Final = 8
 _SHORTEST: Final = 3
-"""Of shorter words every other one is but a letter away."""
+"""Minimum length of a word: among shorter ones almost every other is one letter away."""
 
 
 class _Word(msgspec.Struct, frozen=True):
@@ -52,7 +52,7 @@ class _Word(msgspec.Struct, frozen=True):
 
 
 def guesses(trials: Trials) -> Iterator[Guess]:
-    """What was meant, where that is likely, and whether the pod would fit then."""
+    """Guess the intended word of each unknown one, and count the nodes that would then fit."""
     told = 0
     for word in _unknown_words(trials.pod.spec, trials.snapshot):
         meant = nearest_word(word.written, word.known)

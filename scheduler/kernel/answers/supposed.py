@@ -16,11 +16,11 @@ from scheduler.kernel.snapshot import Snapshot
 def supposed_devices(
     engine: Engine, states: SharedStates | None = None
 ) -> "SupposedDevices | None":
-    """What may be supposed of devices; None where no plugin reads them.
+    """Return the means to change devices for trials; None where no plugin reads them.
 
     Args:
-        engine: knows them.
-        states: a copy of what it knows; None for itself.
+        engine: the engine with the device catalog.
+        states: a copy of its shared states; None for its own.
     """
     states = engine.core.states if states is None else states
     catalog = states.known(ClaimCatalog)

@@ -143,7 +143,7 @@ class Trials:
                 return
 
     def needed(self, atoms: Sequence[_T], fits: Callable[[Sequence[_T]], bool]) -> list[_T]:
-        """Of atoms that do together, those without any one of which it would not do."""
+        """Reduce atoms that suffice together to a subset of which none can be left out."""
         kept = list(atoms)
         for atom in atoms:
             others = [each for each in kept if each is not atom]

@@ -1,4 +1,4 @@
-"""Which demands of a pod keep it from which nodes, so that the fewest to drop are found at once."""
+"""The demands of a pod that each node violates, to find the fewest to drop at once."""
 
 from collections.abc import Iterator, Sequence
 
@@ -44,7 +44,7 @@ def likely_sets(rules: Sequence[Rule], trials: Trials) -> Iterator[tuple[DropRul
 
 
 def _forget_other_terms(violated: NDArray[np.bool_], terms: Sequence[Sequence[int]]) -> None:
-    """Of terms of which one must hold, only the one that a row violates least is to be dropped."""
+    """Keep, among alternative terms, only the one that a row violates least."""
     if len(terms) > 1:
         counts = np.array([violated[list(term)].sum(axis=0) for term in terms])
         best: Rows = counts.argmin(axis=0)

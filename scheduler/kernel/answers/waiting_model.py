@@ -1,4 +1,4 @@
-"""What `stowage explain` says of how a pod waits: where it is, how it came there, until when.
+"""Output types of `stowage explain` for waiting pods: place, history and expected end.
 
 Types of the output, as in `model.py`. Most of this only a daemon knows.
 """
@@ -7,7 +7,7 @@ from scheduler.kernel.answers.wire import Wire
 
 
 class AwaitedEvents(Wire, frozen=True):
-    """What a plugin that rejected a pod waits for."""
+    """The events that a plugin which rejected a pod waits for."""
 
     plugin: str
     events: tuple[str, ...]
@@ -30,16 +30,17 @@ class StoryEntry(Wire, frozen=True):
 
 
 class GroupStanding(Wire, frozen=True, omit_defaults=True):
-    """What is known of the pod group of a pod.
+    """The standing of a pod's group.
 
     Attributes:
         group: `namespace/name`.
-        text: how far the group is, or of a pod with a node whether it is whole, in a sentence.
-        min_count: how many members must run; None where one is enough, or without a PodGroup.
+        text: the progress of the group, or for a pod with a node whether it is whole, as a
+            sentence.
+        min_count: number of members that must run; None where one is enough, or without a PodGroup.
         running: members that have a node.
-        tried: how many were tried together last; 0 before the first time.
-        placed: for how many of these there was a place.
-        lacking: why the first of the others had none.
+        tried: number of members tried together last; 0 before the first time.
+        placed: number of these that had a place.
+        lacking: the reason why the first of the rest had none.
         victims: pods that leave for the group, as `namespace/name`.
     """
 
@@ -54,26 +55,26 @@ class GroupStanding(Wire, frozen=True, omit_defaults=True):
 
 
 class SchedulingState(Wire, frozen=True, omit_defaults=True):
-    """What only a daemon knows: where a pod is, and how it came there. Times are RFC 3339.
+    """A pod's place and history, which only a daemon knows. Times are RFC 3339.
 
     Attributes:
         place: `active`, `backoff`, `unschedulable` or `gated` in the queue; on its way to a node
             the state of its attempt (`held`, `prebinding`, `binding`, ...); `assigned` with a node;
             `elsewhere` when another scheduler is to place it.
         leading: whether this instance decides; another one may know better.
-        since: since when it is there.
-        until: when that ends at the latest: the back-off, or the patience with a rejection.
-        attempts: how often a node was looked for.
+        since: the time it entered this place.
+        until: the latest end of its stay: of the back-off, or of the patience with a rejection.
+        attempts: number of scheduling attempts.
         node: the node it is assumed on.
         nominated_node: the node that is being cleared for it.
         gated_by: the PreEnqueue plugin that keeps it out of the queue.
         rejected_by: the plugins that rejected it last.
-        pending_by: the plugins that said Pending last.
+        pending_by: the plugins that returned Pending last.
         waits_for: by plugin, the events that may help it.
         held_by: the Permit plugins that hold it.
-        message: why the last attempt failed.
-        group: how far its pod group is, or whether it is whole, if it has one.
-        story: what happened lately, oldest first.
+        message: the reason why the last attempt failed.
+        group: the progress of its pod group, or whether it is whole, if it has one.
+        story: recent events, oldest first.
     """
 
     place: str
@@ -94,15 +95,15 @@ class SchedulingState(Wire, frozen=True, omit_defaults=True):
 
 
 class PodEnd(Wire, frozen=True, omit_defaults=True):
-    """When a running pod is expected to end.
+    """The expected end of a running pod.
 
     Attributes:
         pod: `namespace/name`.
-        node: where it runs.
+        node: its node.
         end: RFC 3339.
-        source: what that is known by: `deletion`, `annotation`, `runs` or `deadline`.
-        controller: kind, namespace and name of what made the pod.
-        runs: how many earlier runs that was learned from.
+        source: the source of the estimate: `deletion`, `annotation`, `runs` or `deadline`.
+        controller: kind, namespace and name of the pod's controller.
+        runs: number of earlier runs behind the estimate.
     """
 
     pod: str
@@ -114,16 +115,16 @@ class PodEnd(Wire, frozen=True, omit_defaults=True):
 
 
 class Estimate(Wire, frozen=True, omit_defaults=True):
-    """When a waiting pod, or its gang, will fit, as far as ends of running pods are known.
+    """The estimated time at which a waiting pod or gang fits, from known ends of running pods.
 
     Attributes:
-        text: all of it in a sentence.
-        time: RFC 3339; empty where it is not known.
-        at_latest: whether it may fit earlier: there were too many ends to ask about.
-        count: how many pods have to end for it.
+        text: the complete estimate, as a sentence.
+        time: RFC 3339; empty if unknown.
+        at_latest: whether it may fit earlier: there were too many ends to try.
+        count: number of pods that have to end for it.
         ends: the last of these to end.
-        known: how many running pods have a known end.
-        unknown: how many others do not run for ever.
+        known: number of running pods with a known end.
+        unknown: number of other pods that do not run for ever.
     """
 
     text: str

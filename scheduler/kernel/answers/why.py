@@ -1,6 +1,6 @@
-"""Why a pod fits nowhere, beyond the first rejection of every node, and what would help.
+"""The reasons why a pod fits nowhere, beyond each node's first rejection, and remedies.
 
-Judged beside the decisions, on the snapshot as it is: nothing is changed, remembered or counted.
+Judged beside the decisions, on the snapshot as it is: nothing is changed, cached or counted.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -59,14 +59,14 @@ _OF_THE_CLUSTER: Final[tuple[_Kind, ...]] = (uncordon, set_labels, evict, add_no
 
 
 class Depth(Enum):
-    """How much to find out about a pod that fits nowhere."""
+    """The depth of the analysis of a pod that fits nowhere."""
 
     VERDICTS = 0
     """The first plugin that rejects each node."""
     CHECKS = 1
-    """Also the other plugins that do, and the nodes that come close: each filter sees each node."""
+    """Also the other plugins that do, and the nearest nodes: each filter judges each node."""
     CHANGES = 2
-    """Also what would help, which takes some ten times as long."""
+    """Also the changes that would help, which takes some ten times as long."""
 
 
 class Whys:
@@ -149,7 +149,7 @@ def explained(  # noqa: PLR0913, PLR0917 - what a pod is judged on, and what is 
     *,
     own_names: Collection[str] = (),
 ) -> PodAnswer:
-    """Why a pod fits nowhere, and what would help.
+    """Explain why a pod fits nowhere, and find changes that would help.
 
     Cost: one pass of each filter, and more if PreFilter rejects the pod as a whole. Without `found`
     also one look at the cluster. Each kind of change takes at most `MOST_TRIALS` further looks.
@@ -174,12 +174,12 @@ def explained(  # noqa: PLR0913, PLR0917 - what a pod is judged on, and what is 
 
 
 def changes_in_steps(engine: Engine, framework: Framework, pod: PodInfo) -> Steps[PodAnswer]:
-    """What would help a pod that fits nowhere, in many short steps, with decisions in between.
+    """Find changes for a pod that fits nowhere, in many short steps, with decisions in between.
 
     Args:
-        engine: knows the cluster; nothing of it is changed.
+        engine: its state is read, not changed.
         framework: the profile that decides about the pod.
-        pod: one that waits, or one with a node, as if it had none.
+        pod: a waiting pod, or one with a node, as if it had none.
 
     Returns:
         An answer with changes and guesses, about the cluster as it was at the first step.

@@ -1,4 +1,4 @@
-"""What all types of answers have in common."""
+"""The base class of all answer types."""
 
 import msgspec
 

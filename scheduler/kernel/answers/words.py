@@ -53,11 +53,11 @@ _PATHS: Final = (
     ("spec.affinity.", ""),
     ("spec.", ""),
 )
-"""What goes from a path that people know anyway."""
+"""Parts of a field path that are cut, as people know them anyway."""
 
 
 def obstacle_text(obstacle: Obstacle) -> str:  # noqa: PLR0911 - one case per kind of obstacle
-    """What stands in the way, in one line."""
+    """The obstacle as one line of text."""
     match obstacle:
         case ResourceObstacle():
             return _resource(obstacle)
@@ -85,12 +85,12 @@ def obstacle_text(obstacle: Obstacle) -> str:  # noqa: PLR0911 - one case per ki
 
 
 def obstacle_details(obstacle: Obstacle) -> list[str]:
-    """What is to be said below `obstacle_text`: what each step leaves of devices."""
+    """The lines below `obstacle_text`: the devices left after each step."""
     return list(device_steps(obstacle)) if isinstance(obstacle, DeviceObstacle) else []
 
 
 def change_text(change: SuggestedChange) -> str:
-    """What to do, and on how many nodes the pod fits then."""
+    """The change as an instruction, and the number of nodes on which the pod then fits."""
     if change.kind == "evictPod":
         what = _evictions(change.edits)
     else:
@@ -102,7 +102,7 @@ def change_text(change: SuggestedChange) -> str:
 
 
 def device_advice(answer: PodAnswer) -> str:
-    """Where a pod lacks devices: what to do, or else what it lacks; empty for other pods."""
+    """Advice for a pod that lacks devices: a change, or else the lack; empty for other pods."""
     obstacles = [o for check in answer.checks or () for o in check.obstacles]
     if not any(isinstance(o, AboutDevices) for o in obstacles):
         return ""
@@ -113,7 +113,7 @@ def device_advice(answer: PodAnswer) -> str:
 
 
 def guess_text(guess: Guess) -> str:
-    """What may have been meant."""
+    """The guess as a question."""
     fits = f" Then it fits on {nodes_text(guess.fits)}." if guess.fits else ""
     have = "1 node has" if guess.nodes == 1 else f"{guess.nodes} nodes have"
     asked = f'is "{guess.meant}" meant, which {have}?'
@@ -130,7 +130,7 @@ def near_text(near: NearNode) -> str:
 
 
 def foreign_text(found: ForeignPods) -> str:
-    """Which scheduler took how much room on nodes that do not belong to it."""
+    """The pods and requests of another scheduler on nodes that do not belong to it."""
     pods = "1 pod" if found.pods == 1 else f"{found.pods} pods"
     amounts = [f"{amount_for_people(name, n)} {name}" for name, n in found.requests.items()]
     room = f" with {', '.join(amounts)}" if amounts else ""
@@ -150,7 +150,7 @@ def kept_text(found: KeptFor) -> str:
 
 
 def nodes_text(count: int) -> str:
-    """How many nodes."""
+    """The number of nodes, as text."""
     return "1 node" if count == 1 else f"{count} nodes"
 
 
@@ -241,7 +241,7 @@ def _examples(pods: Sequence[PodOnNode], count: int) -> str:
 
 
 def edit_text(edit: Edit) -> str:
-    """What to do."""
+    """The edit as an instruction."""
     match edit:
         case LowerRequest():
             amount = amount_of(edit)
