@@ -1,1 +1,1 @@
-"""Where storage is, and which of it a pod can have: pure matching, limits, an assume cache."""
+"""Storage: the volumes a pod can have, and where. Pure matching, limits, an assume cache."""

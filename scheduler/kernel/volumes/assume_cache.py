@@ -1,4 +1,4 @@
-"""What is about to be written, laid over what the API server says.
+"""Objects about to be written, laid over the API server's versions.
 
 Source: pkg/scheduler/framework/plugins/volumebinding/passive_assume_cache.go v1.36.
 """
@@ -103,7 +103,7 @@ class AssumeCache(Generic[T]):
 
     @property
     def assumptions(self) -> Mapping[str, T]:
-        """What is assumed, also what is out of date."""
+        """The assumed objects, outdated ones included."""
         return self._assumed
 
 

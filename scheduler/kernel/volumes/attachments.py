@@ -1,8 +1,8 @@
-"""How many volumes of each CSI driver a node holds, and how many it can.
+"""The volumes of each CSI driver that a node holds, and the driver's limit there.
 
 Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go v1.36.
-Differs: a running pod whose volumes cannot be made out counts for nothing; upstream fails every
-attempt of every pod that asks about its node.
+Differs: a running pod whose volumes cannot be resolved counts for nothing; upstream fails every
+attempt of every pod that is filtered on its node.
 """
 
 from collections import Counter, defaultdict
@@ -102,7 +102,7 @@ class Attachments:
             self.node_changed(new.spec.node_name)
 
     def node_changed(self, name: str) -> None:
-        """What is known of a node's drivers or attachments has changed."""
+        """Mark a node whose drivers or attachments have changed as stale."""
         self._stale_nodes.add(name)
 
     def object_changed(self, kind: str, key: str) -> None:
@@ -168,7 +168,7 @@ class Attachments:
         return over
 
     def attached_for(self, pod: PodInfo, others: Iterable[PodInfo]) -> list[VolumeAttachment]:
-        """What is attached to the pod's node for that pod alone, and goes when it has ended.
+        """The attachments of a pod's node that serve this pod alone, and go when it has ended.
 
         Args:
             pod: a pod on a node.
@@ -268,7 +268,7 @@ class Attachments:
     def _source_of(  # noqa: PLR0911 - one case per state of a claim
         self, claim: PersistentVolumeClaim, name: ClaimName, depends: str | None
     ) -> CSISource | None:
-        """What a claim is to its driver; a volume that is not there yet has a handle of its own."""
+        """The CSI source of a claim; a volume not yet provisioned has a made-up handle."""
         if claim.volume_name:
             self._note("PersistentVolume", claim.volume_name, depends)
             volume = self._volumes.get(claim.volume_name)

@@ -1,8 +1,8 @@
-"""From a decision to bound volumes: what to assume, what to write, and whether it has come about.
+"""From a decision to bound volumes: assumed objects, patches to write, and completion checks.
 
 Source: pkg/scheduler/framework/plugins/volumebinding/binder.go (AssumePodVolumes, bindAPIUpdate,
 checkBindings) v1.36; k8s.io/component-helpers storage/volume (GetBindVolumeToClaim).
-Differs: what is written is a patch of what changes, bound to UID and version, instead of the whole
+Differs: each write is a patch of the changed fields, bound to UID and version, instead of the whole
 object; nothing is written where nothing changes.
 """
 
@@ -78,9 +78,9 @@ def revert(catalog: VolumeCatalog, volumes: PodVolumes) -> None:
 
 
 def patch_of_binding(binding: Binding, stored: PersistentVolume | None) -> Patch | None:
-    """What reserves a volume to its claim; None when it is so already.
+    """Build the patch that reserves a volume for its claim; None if it is reserved already.
 
-    `binding` is of the version that was decided on; `stored` is what the API server has.
+    `binding` is of the version that was decided on; `stored` is the API server's version.
     """
     wanted, meta = binding.volume, binding.claim.metadata
     if stored is not None and not _is_same_version(stored, wanted):
@@ -107,9 +107,9 @@ def patch_of_binding(binding: Binding, stored: PersistentVolume | None) -> Patch
 def patch_of_provision(
     claim: PersistentVolumeClaim, stored: PersistentVolumeClaim | None
 ) -> Patch | None:
-    """What asks for a volume on the selected node; None when it is asked for already.
+    """Build the patch that requests a volume on the selected node; None if it is requested already.
 
-    `claim` is of the version that was decided on; `stored` is what the API server has.
+    `claim` is of the version that was decided on; `stored` is the API server's version.
     """
     if (
         stored is not None

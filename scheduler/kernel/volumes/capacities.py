@@ -1,4 +1,4 @@
-"""What drivers say they can still provide, by class.
+"""The remaining storage capacity that drivers publish, by class.
 
 Source: pkg/scheduler/framework/plugins/volumebinding/binder.go (hasEnoughCapacity) v1.36.
 Differs: of several pools that are large enough the largest is taken; upstream takes any.

@@ -1,4 +1,4 @@
-"""All storage of the cluster: what the API server says, what is assumed, and what follows from it.
+"""All storage of the cluster: the API server's objects, assumed ones, and derived indexes.
 
 Source: pkg/scheduler/framework/plugins/volumebinding/binder.go, assume_cache.go v1.36.
 """
@@ -38,7 +38,7 @@ CSI_STORAGE_CAPACITY: Final = ObjectKind("CSIStorageCapacity", _STORAGE)
 VOLUME_ATTACHMENT: Final = ObjectKind("VolumeAttachment", _STORAGE)
 
 _ByCSINode: TypeAlias = dict[str, tuple[tuple[object, int, int], Mask]]
-"""What holds per row for something on CSINodes, and for which nodes that was worked out."""
+"""Row masks for a name looked up on CSINodes, with the version of the nodes that they hold for."""
 
 
 class VolumeCatalog(SharedState):
@@ -126,7 +126,7 @@ class VolumeCatalog(SharedState):
         return [volume for volume in found if volume.is_bound_to(claim)]
 
     def capacities(self, class_name: str) -> Capacities | None:
-        """What can still be provided of a class; None when no capacity is published."""
+        """The remaining capacity of a class; None when no capacity is published."""
         return self._capacities.get(class_name)
 
     def rows_in(self, area: Area, snapshot: Snapshot) -> Mask:

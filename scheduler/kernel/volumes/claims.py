@@ -1,4 +1,4 @@
-"""The claims of a pod: which they are, what keeps the pod from being scheduled, how they are bound.
+"""The claims of a pod: their names, their obstacles to scheduling, and their binding.
 
 Source: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go (podHasPVCs), binder.go
 (GetPodVolumeClaims) v1.36; k8s.io/component-helpers storage/ephemeral, storage/volume.
@@ -62,7 +62,7 @@ def claim_names(pod: PodInfo, *, ephemeral: bool = True) -> Iterator[ClaimName]:
 
 
 def not_found(name: str) -> str:
-    """What is said of a claim that does not exist."""
+    """The message for a claim that does not exist."""
     return f'persistentvolumeclaim "{name}" not found'
 
 
@@ -77,7 +77,7 @@ def is_foreign(name: ClaimName, claim: PersistentVolumeClaim, pod: PodInfo) -> b
 
 
 def obstacle(pod: PodInfo, name: ClaimName, claim: PersistentVolumeClaim | None) -> str | None:
-    """Why the pod cannot be scheduled with such a claim, or None."""
+    """The reason why the pod cannot be scheduled with this claim, or None."""
     if claim is None:
         if name.is_ephemeral:
             return (

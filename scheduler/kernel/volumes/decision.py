@@ -1,4 +1,4 @@
-"""Where the claims of one pod can be satisfied, and how: all nodes at once.
+"""The nodes that can satisfy the claims of one pod, and the volumes there: all nodes at once.
 
 Source: pkg/scheduler/framework/plugins/volumebinding/binder.go (FindPodVolumes, checkBoundClaims,
 findMatchingVolumes, checkVolumeProvisions) v1.36.
@@ -52,11 +52,11 @@ class Binding(msgspec.Struct, frozen=True):
 
 
 class PodVolumes(msgspec.Struct, frozen=True):
-    """What is to be done for the claims of a pod on one node.
+    """The bindings and provisions for the claims of a pod on one node.
 
     Attributes:
         bindings: volumes to reserve.
-        provisions: claims for which volumes are to be made.
+        provisions: claims for which volumes are to be provisioned.
     """
 
     bindings: tuple[Binding, ...] = ()
@@ -64,7 +64,7 @@ class PodVolumes(msgspec.Struct, frozen=True):
 
     @property
     def claims(self) -> tuple[PersistentVolumeClaim, ...]:
-        """All claims it is about."""
+        """All claims of the bindings and provisions."""
         return (*(binding.claim for binding in self.bindings), *self.provisions)
 
     def with_binding(self, place: int, binding: Binding) -> "PodVolumes":
@@ -104,11 +104,11 @@ class _Match:
 
 
 class VolumeDecision:
-    """Which nodes can satisfy the claims of a pod. Made once per attempt, for all nodes.
+    """The nodes that can satisfy the claims of a pod. Made once per attempt, for all nodes.
 
     Attributes:
         bits: per row the reasons against it, bit i standing for `REASONS[i]`.
-        room: by class, per row the size of the pool that its volumes would be made from.
+        room: by class, per row the size of the pool that its volumes would be provisioned from.
     """
 
     def __init__(self, catalog: VolumeCatalog, claims: PodVolumeClaims, snapshot: Snapshot) -> None:
@@ -129,7 +129,7 @@ class VolumeDecision:
             self.bits |= self._unbound()
 
     def on_node(self, node_name: str) -> PodVolumes:
-        """What is to be done on a node that fits."""
+        """The bindings and provisions on a node that fits."""
         row = self._snapshot.table.row_of[node_name]
         return PodVolumes(
             tuple(Binding(m.claim, m.volume_on(row)) for m in self._matches if m.found[row]),

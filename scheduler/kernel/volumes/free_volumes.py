@@ -28,7 +28,7 @@ _Profile: TypeAlias = tuple[str, str, tuple[str, ...]]
 
 
 class _Chosen:
-    """What was chosen for a kind of claims, and which volumes have gone since."""
+    """The volumes chosen for a kind of claims, and those that have gone since."""
 
     __slots__ = ("by_group", "gone", "groups")
 

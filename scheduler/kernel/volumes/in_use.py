@@ -1,4 +1,4 @@
-"""Which volumes the pods of each node use: kept per row, and looked at again where pods changed."""
+"""The volumes that the pods of each node use: kept per row, updated where pods changed."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +24,7 @@ CLAIM_IN_USE: Final = (
 
 
 class PodUse(msgspec.Struct, frozen=True, gc=False):
-    """What one pod uses."""
+    """The claims and migratable volumes of one pod."""
 
     pod: PodInfo
     claims: tuple[ClaimName, ...]
@@ -32,7 +32,7 @@ class PodUse(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeUse(msgspec.Struct, frozen=True, gc=False):
-    """What the pods of one node use."""
+    """The volumes and disks that the pods of one node use."""
 
     pods: tuple[PodUse, ...] = ()
     disks: tuple[Disk, ...] = ()
@@ -42,7 +42,7 @@ UNUSED: Final = NodeUse()
 
 
 def use_of(pods: Iterable[PodInfo]) -> NodeUse:
-    """What some pods use together."""
+    """Collect the volumes and disks of some pods."""
     uses: list[PodUse] = []
     disks: list[Disk] = []
     for pod in pods:
@@ -55,10 +55,10 @@ def use_of(pods: Iterable[PodInfo]) -> NodeUse:
 
 
 class VolumesInUse:
-    """What the pods of each node use.
+    """The volumes and disks that the pods of each node use.
 
     Attributes:
-        users: how many pods' volumes name a claim that is not made for its pod, by claim.
+        users: by claim that is not made for its pod, the number of pods' volumes that name it.
     """
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class VolumesInUse:
         return changed
 
     def row(self, row: int) -> NodeUse:
-        """What the pods of a row use, as of the last `refresh`."""
+        """The volumes and disks of a row's pods, as of the last `refresh`."""
         return self._rows[row]
 
     def pods(self, where: Callable[[PodUse], bool]) -> Iterator[PodInfo]:

@@ -1,4 +1,4 @@
-"""What each volume of a pod has against which nodes, for people: each looked at on its own."""
+"""The nodes that each volume of a pod excludes, for people: each volume judged on its own."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -32,15 +32,15 @@ MAX_PODS: Final = 5
 
 
 class ClaimObstacle(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What one claim, or disk, of a pod has against some nodes.
+    """The nodes that one claim, or disk, of a pod excludes for one reason.
 
     Attributes:
         claim: the claim's name; empty for a disk that the pod names without a claim.
         volume: the volume that the claim is bound to, or empty; of a disk, its name in the pod.
-        reason: as plugins give it.
-        nodes: names, sorted; all nodes where the claim itself is in the way.
+        reason: the plugin's reason.
+        nodes: names, sorted; all nodes where the claim itself is the obstacle.
         driver: the CSI driver whose limit is reached, where that is the reason.
-        pods: as `namespace/name`, some of those that have what the pod wants for itself.
+        pods: as `namespace/name`, some of those that hold a volume which the pod wants exclusively.
     """
 
     claim: str
@@ -63,7 +63,7 @@ class _Found(msgspec.Struct, frozen=True):
 def claim_obstacles(
     pod: PodInfo, catalog: VolumeCatalog, snapshot: Snapshot
 ) -> tuple[ClaimObstacle, ...]:
-    """What each claim and disk of the pod has against nodes."""
+    """The obstacles of each claim and disk of the pod."""
     if not pod.pod.volumes:
         return ()
     catalog.refresh(snapshot)
@@ -138,7 +138,7 @@ def _rows_over_limit(pod: PodInfo, catalog: VolumeCatalog, snapshot: Snapshot) -
 
 
 def _wanted(pod: PodInfo, catalog: VolumeCatalog) -> Attached:
-    """What is told of the claims says it where this cannot be made out."""
+    """The attachments of the pod; empty if unresolvable, which its claims' obstacles report."""
     with suppress(LookupError, ValueError):
         return catalog.attachments.wanted(pod)
     return {}

@@ -1,4 +1,4 @@
-"""Which nodes reach a volume, a class or a pool of storage: selectors over node labels, in columns.
+"""The nodes that reach a volume, a class or a pool of storage: label selectors, in columns.
 
 Source: k8s.io/component-helpers storage/volume/pv_helpers.go (CheckNodeAffinity),
 scheduling/corev1/nodeaffinity; pkg/apis/core/v1/helper (MatchTopologySelectorTerms) v1.36.
@@ -40,9 +40,9 @@ _MAX_REMEMBERED: Final = 512
 
 
 def area_of_affinity(affinity: NodeSelector | None) -> Area:
-    """Where a volume can be reached. Fields are not looked at: the node has no name here.
+    """The area that reaches a volume. Field requirements are ignored: the node has no name here.
 
-    A term that cannot be read matches nothing.
+    A term that cannot be parsed matches nothing.
     """
     if affinity is None:
         return None
@@ -58,7 +58,7 @@ def area_of_affinity(affinity: NodeSelector | None) -> Area:
 
 
 def area_of_topologies(terms: Sequence[TopologyTerm]) -> Area:
-    """Where a class provides volumes; no terms at all stand for everywhere."""
+    """The area in which a class provides volumes; no terms at all stand for everywhere."""
     if not terms:
         return None
     return tuple(
@@ -72,7 +72,7 @@ def area_of_topologies(terms: Sequence[TopologyTerm]) -> Area:
 
 
 def area_of_selector(selector: LabelSelector | None) -> Area:
-    """Where a pool of storage can be reached; a missing selector stands for nowhere."""
+    """The area that reaches a pool of storage; a missing selector stands for nowhere."""
     if selector is None:
         return ()
     try:
@@ -144,7 +144,7 @@ class AreaIndex:
 
     @property
     def count(self) -> int:
-        """How many different areas there are."""
+        """Number of different areas."""
         return len(self._ids)
 
     def intern(self, area: Area) -> int:

@@ -91,7 +91,7 @@ def plugin_of(sources: Sources | None) -> InTreePlugin | None:
 
 
 def inline_volume(sources: Sources) -> CSISource | None:
-    """What a volume inside a pod is to its CSI driver; None for types that are not migrated.
+    """The CSI source of a volume inside a pod; None for types that are not migrated.
 
     Raises:
         TranslationError: it has no counterpart.
@@ -100,7 +100,7 @@ def inline_volume(sources: Sources) -> CSISource | None:
 
 
 def csi_source(volume: PersistentVolume) -> CSISource | None:
-    """What an in-tree volume is to its CSI driver; None for types that are not migrated.
+    """The CSI source of an in-tree volume; None for types that are not migrated.
 
     Raises:
         TranslationError: it has no counterpart.

@@ -34,7 +34,7 @@ class VolumeTopology(msgspec.Struct, frozen=True, gc=False):
 
 
 def topologies_of(labels: Mapping[str, str]) -> tuple[VolumeTopology, ...]:
-    """What a volume's labels demand; a list with an empty part demands nothing."""
+    """The topology that a volume's labels demand; a list with an empty part demands nothing."""
     found = []
     for key in TOPOLOGY_KEYS:
         if key in labels:
