@@ -1,4 +1,4 @@
-"""The types of an expression's nodes, and which functions it calls.
+"""The type checker: the types of an expression's nodes, and the functions that it calls.
 
 Source: github.com/google/cel-go v0.26.0 checker/checker.go, cel/validator.go.
 """
@@ -46,7 +46,7 @@ class Resolved:
 
 @dataclass(slots=True)
 class Checked:
-    """What is known of an expression's nodes, by their identity."""
+    """The result of type checking, by the identity of each node."""
 
     types: dict[int, Type] = field(default_factory=dict)
     calls: dict[int, Resolved] = field(default_factory=dict)

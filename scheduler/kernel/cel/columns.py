@@ -1,8 +1,8 @@
 """Programs over all devices at once.
 
-Logical operators work on columns of verdicts. What is below them is worked out once per value, or
-combination of values, that devices have, and then only gathered: the same code that evaluates
-one device, so both cannot differ. What needs a device as a whole runs once per device that is open.
+Logical operators work on columns of verdicts. Their operands are evaluated once per value, or
+combination of values, that devices have, and then only gathered: the same code that evaluates one
+device, so both cannot differ. Parts that need a device as a whole run once per undecided device.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ _UNKNOWN: Final = 3
 
 @dataclass(slots=True)
 class Known:
-    """What a part of a program said of the values of a column, by code; of absent ones at the end.
+    """The verdicts of a part of a program on a column's values, by code; of absent ones at the end.
 
     It stays valid as long as the column's values are the same list: they are only appended to.
     """
@@ -40,7 +40,7 @@ class Known:
     values: Sequence[Value]
     verdicts: Codes
     dearest: int = 0
-    """The most that one of them was charged."""
+    """The highest cost charged for one of the values."""
 
     def grown(self) -> Codes:
         """The verdicts, with room for all values."""

@@ -1,4 +1,4 @@
-"""When values of expressions are equal, and how they are ordered.
+"""Equality and order of the values of expressions.
 
 Source: github.com/google/cel-go v0.26.0 common/types, k8s.io/apiserver v0.36.3 pkg/cel.
 """

@@ -1,4 +1,4 @@
-"""What calls are charged.
+"""The costs of calls.
 
 Source: `CostEstimator.CallCost` in k8s.io/apiserver v0.36.3 pkg/cel/library/cost.go, `costCall` in
 github.com/google/cel-go v0.26.0 interpreter/runtimecost.go, ext/lists.go and ext/sets.go.

@@ -1,4 +1,4 @@
-"""How functions are declared: signatures as text, what runs, what a call is charged.
+"""Declarations of functions: signatures as text, implementations, costs of calls.
 
 A signature reads `list<A>.indexOf(A) int`: the receiver, the name, the arguments, the result. One
 capital letter is a type parameter. A function whose own name has a dot has one in front as well:
@@ -14,7 +14,7 @@ from scheduler.kernel.cel import types as t
 from scheduler.kernel.cel.values import Value
 
 Cost: TypeAlias = Callable[[Sequence[Value], Value], int]
-"""What a call is charged, by its arguments and result."""
+"""The cost of a call, by its arguments and result."""
 
 _NAMED: Final = {
     "bool": t.BOOL,
@@ -68,7 +68,7 @@ class Function:
     name: str
     overloads: tuple[Overload, ...]
     body: Callable[..., Value] | None = None
-    """What runs for every signature; it looks at the values itself."""
+    """The implementation for every signature; it inspects the values itself."""
     cost: Cost | None = None
     """None: 1 a call."""
     fragile: int | None = None

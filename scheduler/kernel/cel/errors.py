@@ -1,4 +1,4 @@
-"""What can go wrong with an expression: when it is compiled, and on one device."""
+"""Errors of expressions: at compilation, and at evaluation on one device."""
 
 from typing import final
 

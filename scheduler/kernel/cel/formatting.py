@@ -36,7 +36,7 @@ _NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """What stands behind a percent sign."""
+    """A formatting clause: the part after a percent sign."""
 
     sign: str
     precision: int
@@ -113,7 +113,7 @@ def _clause(match: re.Match[str]) -> Clause:
 
 
 def problem(sign: str, kind: str) -> str:
-    """Why a value of a kind cannot stand in a clause."""
+    """The error text for a value of a kind that a clause does not accept."""
     return "error during formatting: " + _PROBLEMS[sign].format(kind)
 
 

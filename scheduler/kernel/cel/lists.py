@@ -194,10 +194,10 @@ def _insert_all(target: Map, more: Map) -> Map:
 
 
 def held(optional: Optional) -> Value:
-    """What an optional holds.
+    """The value of an optional.
 
     Raises:
-        EvaluationError: nothing, or nothing that can be used.
+        EvaluationError: the optional is empty, or its value is an error.
     """
     if not optional.present:
         raise EvaluationError("optional.none() dereference")

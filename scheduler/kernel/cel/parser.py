@@ -24,10 +24,11 @@ from scheduler.kernel.cel.values import INT_MAX, INT_MIN, MAX_DIGITS, UINT_MAX, 
 MAX_LENGTH: Final = 10 * 1024
 """Bytes of an expression (`CELSelectorExpressionMaxLength` in k8s.io/api resource/v1)."""
 MAX_DEPTH: Final = 80
-"""How deep brackets may be nested. Upstream stops at 250 of one sort of node. The bounds here keep
-everything that walks an expression far from Python's limit on recursion."""
+"""Largest nesting of brackets. Upstream stops at 250 of one sort of node. The bounds here keep
+everything that walks an expression far from Python's limit on recursion.
+"""
 MAX_LEVELS: Final = 240
-"""How deep nodes may be nested, operators in a row included (`a + b + c` is two levels)."""
+"""Largest nesting of nodes, operators in a row included (`a + b + c` is two levels)."""
 MAX_NODES: Final = 50_000
 """Nodes of an expression after macros: `optMap` writes its target twice."""
 _RESERVED: Final = frozenset(

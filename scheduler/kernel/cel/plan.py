@@ -65,7 +65,7 @@ def joined(
 
 
 NO_FRAME: Final = Frame([], [])
-"""What constants run with."""
+"""The frame of constants."""
 
 
 def folded(plan: Interpretable, node: Call) -> Interpretable:

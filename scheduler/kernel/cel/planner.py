@@ -1,7 +1,7 @@
 """Expressions as functions of a frame.
 
-Each node becomes a plan: what runs, what it reads of the device, and whether it is a logical
-operator, which columns can work out by themselves.
+Each node becomes a plan: the function to run, the properties of the device that it reads, and
+whether it is a logical operator, which columns can evaluate by themselves.
 
 Source: github.com/google/cel-go v0.26.0 interpreter (planner.go, interpretable.go, attributes.go,
 decorators.go), cel/library.go (`decorateOptionalOr`).
@@ -54,7 +54,7 @@ _FIELDS: Final = {("driver",), ("allowMultipleAllocations",)}
 _SIMPLE: Final = frozenset({bool, int, Uint, float, str})
 _PATTERNS: Final = frozenset({"matches", "find", "findAll"})
 _ALL: Final[frozenset[int]] = frozenset({-1})
-"""What a plan reads that needs the device as a whole."""
+"""The reads of a plan that needs the device as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class _Variable:
 
     slot: int
     initial: Interpretable | None = None
-    """What an accumulator begins with; None for what a loop sets."""
+    """The initial value of an accumulator; None for a variable that a loop sets."""
     path: tuple[str, ...] | None = None
 
 

@@ -1,4 +1,4 @@
-"""Compiled expressions and what they say of devices."""
+"""Compiled expressions and their verdicts on devices."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -32,17 +32,17 @@ _NO_BOOL: Final = {
     "kubernetes.Quantity": "type conversion error from 'Quantity' to 'bool'",
     "kubernetes.Semver": "type conversion error from 'Semver' to 'bool'",
 }
-"""What upstream says of results that are no bool, by kind."""
+"""Upstream's error texts for results that are no bool, by kind."""
 _FIRST: Final = 256
 """Rows that are worked out before the first look at the budget, where none can cost much."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceMatches:
-    """What a program says of rows of a table."""
+    """The verdicts of a program on rows of a table."""
 
     codes: NDArray[np.uint8]
-    """By row that was asked for: `FALSE`, `TRUE`, `ERROR` or `PENDING`."""
+    """By requested row: `FALSE`, `TRUE`, `ERROR` or `PENDING`."""
     cost: int
     """Units charged for all of it."""
     _program: "Program"
@@ -51,14 +51,14 @@ class DeviceMatches:
 
     @property
     def matches(self) -> NDArray[np.bool_]:
-        """By row that was asked for, whether the device matches."""
+        """By requested row, whether the device matches."""
         return np.equal(self.codes, TRUE)
 
     def error(self, index: int) -> str:
-        """Say why a row has no verdict. The text is made when it is asked for.
+        """Return the reason why a row has no verdict. The text is built on demand.
 
         Args:
-            index: the place of the row among those that were asked for.
+            index: the index of the row among the requested ones.
         """
         row = index if self._rows is None else int(self._rows[index])
         return self._program.error(self._table, row)

@@ -1,4 +1,4 @@
-"""What programs read of a device, and where it comes from.
+"""The properties of a device that programs read, and their sources.
 
 A read names one property: the driver, an attribute, whether a domain has any. A frame holds the
 values of one device for the reads of a program, or of one combination of values that devices share.
@@ -98,7 +98,7 @@ class Source:
 
     codes: NDArray[np.int32]
     values: Sequence[Value]
-    """What the codes stand for. Only ever appended to, so that it can be recognized."""
+    """The values that the codes stand for. Only ever appended to, so that it can be recognized."""
     value: Callable[[int], Value]
     """The value of a code; `ABSENT` is one."""
 

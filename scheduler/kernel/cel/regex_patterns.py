@@ -1,4 +1,4 @@
-"""What regular expressions are made of, once they are read."""
+"""The parts of parsed regular expressions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ NO_BOUNDARY: Final = Assertion(lambda text, index: not _at_boundary(text, index)
 
 
 def repetitions(pattern: Pattern) -> int:
-    """How often the innermost thing may be there, repetitions in repetitions multiplied."""
+    """Largest number of repetitions of the innermost part; nested repetitions are multiplied."""
     match pattern:
         case Repeat():
             times = pattern.least if pattern.most is None else pattern.most

@@ -1,6 +1,6 @@
-"""What a program reads of devices: columns with few distinct values, one row per device.
+"""The devices as programs read them: columns with few distinct values, one row per device.
 
-A column is written as codes into its distinct values, so that a program works out an expression
+A column is written as codes into its distinct values, so that a program evaluates an expression
 once per distinct value and then only gathers. The room that keeps devices fills these types; this
 room never changes them.
 
@@ -21,7 +21,7 @@ ABSENT: Final = -1
 """The code of a row that has no value."""
 
 AttributeValue = bool | int | str | SemVer
-"""What an attribute can hold. `True` and `1` are two values: intern by type and value."""
+"""The types of attribute values. `True` and `1` are two values: intern by type and value."""
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -147,7 +147,7 @@ class _Clock:
     month: int
     day: int
     second: int
-    """Of the day."""
+    """Second of the day."""
     days: int
     """Since 1970."""
 
@@ -176,7 +176,7 @@ def timestamp_text(value: Timestamp) -> str:
 
 
 def _offset(name: str, seconds: int) -> int:
-    """How far a zone is from UTC at a moment, in seconds."""
+    """The offset of a zone from UTC at a moment, in seconds."""
     if ":" in name:
         hours, _, minutes = name.partition(":")
         parts = [_atoi(hours), _atoi(minutes)]

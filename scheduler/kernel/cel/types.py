@@ -1,4 +1,4 @@
-"""Static types and when one can stand for another.
+"""Static types, and their assignability to one another.
 
 Source: github.com/google/cel-go v0.26.0 checker/types.go, common/types/types.go.
 """
@@ -94,7 +94,7 @@ def unwrap_optional(kind: Type) -> tuple[Type, bool]:
 
 
 class Substitutions:
-    """What type parameters stand for so far."""
+    """The current substitutions of type parameters."""
 
     def __init__(self) -> None:
         self._types: dict[Type, Type] = {}

@@ -1,7 +1,7 @@
-"""What upstream refuses in an expression whose types are right.
+"""Validators: errors that upstream reports for expressions whose types are right.
 
 Source: github.com/google/cel-go v0.26.0 cel/validator.go, ext/formatting.go (stringFormatChecker).
-Literals of durations, timestamps and patterns are checked where they are worked out (`planner.py`).
+Literals of durations, timestamps and patterns are checked where they are evaluated (`planner.py`).
 """
 
 from scheduler.kernel.cel import types as t

@@ -253,7 +253,7 @@ def kind_of(value: Value) -> str:
 
 
 def size_of(value: Value) -> int:
-    """What a value counts for in costs: its length, or 1."""
+    """The size of a value in costs: its length, or 1."""
     kind = type(value)
     if kind is str or kind is bytes or kind in LISTS or kind is Map:
         return len(value)
