@@ -1,4 +1,4 @@
-"""What extenders have said about nodes, and what it means for rows of the cluster as it is now."""
+"""The extenders' results for nodes, applied to rows of the cluster as it is now."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -15,15 +15,15 @@ SCALE: Final = 10
 
 
 class Advice(msgspec.Struct, frozen=True):
-    """What extenders have said about nodes.
+    """The extenders' results for nodes.
 
     Attributes:
-        nodes: where the pod may go.
-        asked: the nodes they were asked about.
-        rejected: why not to the others, as far as they said it.
-        scores: by extender and node, what they said, unweighted.
-        totals: by node, all weighted scores together.
-        problem: how one that cannot be ignored has failed; the pod fails if any node fits.
+        nodes: the nodes that passed every filter.
+        asked: the nodes sent to the extenders.
+        rejected: the reasons against rejected nodes, where an extender gave one.
+        scores: by extender and node, the unweighted scores.
+        totals: by node, the sum of all weighted scores.
+        problem: the error of an extender that is not ignorable; the pod fails if any node fits.
     """
 
     nodes: tuple[str, ...]
@@ -34,17 +34,17 @@ class Advice(msgspec.Struct, frozen=True):
     problem: str = ""
 
     def refused(self) -> dict[str, Status | None]:
-        """By node, what they have against it; they need not say why."""
+        """The rejected nodes with the reason, if an extender gave one."""
         left_out = sorted(self.asked.difference(self.nodes))
         return {name: self.rejected.get(name) for name in left_out}
 
     def allowed(self, rows: NDArray[np.intp], table: NodeTable) -> NDArray[np.intp]:
-        """Those of some rows that they let pass, in ascending order."""
+        """The rows whose nodes passed, in ascending order."""
         row_of = table.row_of
         passed = np.array([row_of[name] for name in self.nodes if name in row_of], np.intp)
         return np.intersect1d(rows, passed)
 
     def bonus(self, rows: NDArray[np.intp], table: NodeTable) -> NDArray[np.int64]:
-        """What is added to the total of each row."""
+        """The amount added to the total of each row."""
         names = table.names
         return np.array([self.totals.get(names[row], 0) for row in rows.tolist()], np.int64)

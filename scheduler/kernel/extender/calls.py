@@ -1,11 +1,11 @@
-"""The calls to extenders about one pod: whom to ask next, and what the answers come to.
+"""The calls to extenders about one pod: the next extender to call, and the combined result.
 
-Nodes are known by name: while an extender thinks, the rows of a snapshot change. Whether a node
+Nodes are known by name: while an extender works, the rows of a snapshot change. Whether a node
 still fits is judged when all have answered.
 
 Source: kubernetes pkg/scheduler/schedule_one.go (findNodesThatPassExtenders, prioritizeNodes),
 framework/preemption/preemption.go (callExtenders), extender.go (Filter, ProcessPreemption) v1.36.
-Differs: what an extender says about nodes that it was not asked about is left out.
+Differs: results for nodes that were not sent to the extender are left out.
 """
 
 from collections import Counter
@@ -43,31 +43,31 @@ class ExtenderError(SchedulerError):
 
 
 class CallState(Enum):
-    """What extenders are asked at present."""
+    """The verb that extenders are called with at present."""
 
     DECIDE = "decide"
-    """Nothing: the scheduler decides, with the results as they are."""
+    """No call: the scheduler decides, with the results as they are."""
     FILTER = "filter"
-    """Which nodes the pod may go to; one after the other, each about the nodes that are left."""
+    """Filter the nodes; one extender after the other, each on the nodes that are left."""
     PRIORITIZE = "prioritize"
-    """How good the nodes are that are left; all at once. One that fails counts for nothing."""
+    """Score the nodes that are left; all extenders at once. A failed one scores nothing."""
     PREEMPT = "preempt"
-    """Which victims may be evicted; one after the other, each about what is left."""
+    """Choose the victims to evict; one extender after the other, each on the candidates left."""
     FAILED = "failed"
-    """Nothing more about nodes: the attempt fails, unless no node is left that fits."""
+    """No more calls about nodes: the attempt fails, unless no feasible node is left."""
 
 
 class CallEvent(Enum):
-    """What happens to the calls about a pod."""
+    """An event of the calls about a pod."""
 
     NODES = "nodes"
-    """There are nodes on which the pod fits."""
+    """Nodes on which the pod fits were found."""
     CANDIDATES = "candidates"
-    """There are nodes that could be cleared for it."""
+    """Nodes that could be cleared for it were found."""
     LAST = "last"
-    """All that concerns the pod have answered, were skipped, or have nothing left to judge."""
+    """All interested extenders have answered, were skipped, or have nothing left to judge."""
     FAIL = "fail"
-    """An extender that cannot be ignored has failed."""
+    """An extender that is not ignorable has failed."""
 
 
 _S, _E = CallState, CallEvent
@@ -151,7 +151,7 @@ class ExtenderCalls:
         return self._is_alone and not self._left
 
     def next_calls(self, now: float) -> list[Question]:
-        """Whom to ask when all that were asked have answered; nothing where it is to be decided.
+        """The calls to make once all have answered; none when the scheduler is to decide.
 
         Args:
             now: extenders that are suspended at this time are not called.
@@ -210,7 +210,7 @@ class ExtenderCalls:
         return problem
 
     def advice(self) -> Advice | None:
-        """What was said about nodes; None if none were asked about."""
+        """The combined results for nodes; None if no nodes were sent."""
         if not self.begun:
             return None
         totals: Counter[str] = Counter()
@@ -252,7 +252,7 @@ def _problem(answer: Answer) -> str:
 
 
 def _statuses(answer: Filtered, nodes: frozenset[str]) -> Iterator[tuple[str, Status]]:
-    """Why nodes were left out; not all extenders say it. Unresolvable counts more."""
+    """The reasons of left-out nodes, where the extender gave them. Unresolvable ones win."""
     for name, text in answer.failed.items():
         if name in nodes:
             yield name, unschedulable(text).by(EXTENDER)

@@ -1,8 +1,8 @@
-"""The extenders of a configuration, which of them take a pod, and which are suspended for a while.
+"""The extenders of a configuration, those interested in a pod, and those suspended for a while.
 
 Source: kubernetes pkg/scheduler/scheduler.go (buildExtenders), extender.go (IsInterested) v1.36.
-Differs: an ignorable extender that keeps being late is not asked for a while. Upstream waits for
-it with every pod.
+Differs: an ignorable extender that is late again and again is not called for a while. Upstream
+waits for it with every pod.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class KnownExtender(msgspec.Struct, frozen=True):
         return self.config.preempt_verb
 
     def url(self, path: str) -> str:
-        """Where a verb is served, for people."""
+        """The URL of a verb, for people."""
         return f"{self.name.rstrip('/')}/{path}"
 
     def is_interested(self, pod: PodInfo) -> bool:
@@ -61,11 +61,11 @@ class KnownExtender(msgspec.Struct, frozen=True):
 
 
 class _Patience(msgspec.Struct):
-    """How an extender has answered lately.
+    """The recent punctuality of an extender.
 
     Attributes:
         late: late answers in a row.
-        skipped_until: when it may be asked again, in seconds of the events' clock.
+        skipped_until: the time of the next call at the earliest, in seconds of the events' clock.
     """
 
     late: int = 0

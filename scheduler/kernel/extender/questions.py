@@ -1,4 +1,4 @@
-"""What an extender is asked, and what it may answer. Answers can be written down and read back."""
+"""Calls to an extender and their possible answers. Answers can be written down and read back."""
 
 from enum import Enum
 from typing import TypeAlias
@@ -9,7 +9,7 @@ from scheduler.kernel.framework.interface import Candidate
 
 
 class Verb(Enum):
-    """What can be asked of an extender beside binding."""
+    """The verbs of an extender beside binding."""
 
     FILTER = "filter"
     PRIORITIZE = "prioritize"
@@ -37,12 +37,12 @@ class _Answer(msgspec.Struct, frozen=True, gc=False, tag=True, omit_defaults=Tru
 
 
 class Filtered(_Answer, frozen=True):
-    """Which nodes the pod may go to.
+    """The nodes that passed a filter call.
 
     Attributes:
         nodes: names, as they were answered.
-        failed: by node, why not; removing other pods might help.
-        unresolvable: by node, why not; removing other pods cannot help.
+        failed: by node, the reason; removing other pods might help.
+        unresolvable: by node, the reason; removing other pods cannot help.
     """
 
     nodes: tuple[str, ...]
@@ -51,7 +51,7 @@ class Filtered(_Answer, frozen=True):
 
 
 class Prioritized(_Answer, frozen=True):
-    """How good nodes are: names and scores, as they were answered."""
+    """The scores of nodes: names and scores, as they were answered."""
 
     scores: tuple[tuple[str, int], ...]
 

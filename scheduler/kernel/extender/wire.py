@@ -26,7 +26,7 @@ from scheduler.kernel.extender.questions import (
 )
 
 MAX_TEXT: Final = 1024
-"""Of a reason or an error, this many characters are kept."""
+"""Largest number of characters kept of a reason or an error."""
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ _NULL: Final = b"null"
 
 
 class UnreadableAnswerError(ValueError):
-    """What came back is not what was asked for; the message says where."""
+    """The answer is not of the expected form; the message names the place."""
 
 
 class _Named(msgspec.Struct, gc=False):
@@ -57,12 +57,12 @@ class _Priority(msgspec.Struct, gc=False, rename="pascal"):
 
 
 def read_answer(verb: Verb, body: bytes, *, by_name: bool) -> Answer:
-    """What an extender has answered.
+    """Parse an extender's answer.
 
     `by_name` says whether the extender knows nodes by name (nodeCacheCapable).
 
     Raises:
-        UnreadableAnswerError: it cannot be read.
+        UnreadableAnswerError: it cannot be parsed.
     """
     if verb is Verb.FILTER:
         return _read(body, lambda value: _filtered(value, by_name=by_name))
@@ -70,10 +70,10 @@ def read_answer(verb: Verb, body: bytes, *, by_name: bool) -> Answer:
 
 
 def read_binding(body: bytes) -> str:
-    """Why an extender has not bound a pod; empty when it has.
+    """The error of an extender's answer to a binding; empty if it has bound the pod.
 
     Raises:
-        UnreadableAnswerError: the answer cannot be read.
+        UnreadableAnswerError: the answer cannot be parsed.
     """
     return _read(body, lambda value: _text(_fields(value, ""), "Error"))
 
