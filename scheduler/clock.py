@@ -60,7 +60,7 @@ class SystemClock:
 
 
 class Throttle:
-    """Lets one through per so many seconds, and counts the others."""
+    """Lets one event through per so many seconds, and counts the others."""
 
     def __init__(self, clock: Clock, seconds: float) -> None:
         self._clock = clock

@@ -52,7 +52,7 @@ class AffinityTerm(msgspec.Struct, frozen=True, gc=False):
 
 
 class WeightedAffinityTerm(msgspec.Struct, frozen=True, gc=False):
-    """A preferred term and what it is worth."""
+    """A preferred term and its weight."""
 
     term: AffinityTerm
     weight: int

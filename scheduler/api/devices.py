@@ -1,7 +1,7 @@
 """Devices as scheduling reads and writes them: slices, classes, claims, allocations.
 
-A claim is kept whole, because what is written of it comes back to the API server. Optional lists of
-which the allocator asks whether they are there at all are None when they are absent.
+A claim is kept whole, because writes return it to the API server. Optional lists are None if they
+are absent, where the allocator distinguishes that from an empty list.
 
 Source: k8s.io/api resource/v1 types.go (v0.36).
 """
@@ -73,7 +73,7 @@ class DeviceCapacity(ApiStruct, frozen=True):
 
 
 class Counter(ApiStruct, frozen=True):
-    """An amount of what partitions of a device share."""
+    """A counter in a set that partitions of a device share."""
 
     value: Quantity = 0
 
@@ -249,7 +249,7 @@ class DeviceConstraint(ApiStruct, frozen=True):
 
 
 class DeviceClaim(ApiStruct, frozen=True):
-    """All that a claim asks for."""
+    """All requests and constraints of a claim."""
 
     requests: tuple[DeviceRequest, ...] = ()
     constraints: tuple[DeviceConstraint, ...] = ()
@@ -286,7 +286,7 @@ class DeviceRequestAllocationResult(ApiStruct, frozen=True):
 
 
 class DeviceAllocationResult(ApiStruct, frozen=True):
-    """All devices that a claim got, and what their drivers are told."""
+    """The devices allocated to a claim, and the configuration for their drivers."""
 
     results: tuple[DeviceRequestAllocationResult, ...] = ()
     config: tuple[DeviceAllocationConfiguration, ...] = ()
@@ -310,7 +310,7 @@ class ResourceClaimConsumerReference(ApiStruct, frozen=True):
 
 
 class DeviceCondition(ApiStruct, frozen=True):
-    """A condition of an allocated device, as its driver says."""
+    """A condition of an allocated device, reported by its driver."""
 
     type: str = ""
     status: str = ""

@@ -44,7 +44,7 @@ def exceeded_limit(shape: PodShape) -> str:
 
 
 def demands_on_nodes(shape: PodShape) -> int:
-    """For how many things a decision about a pod looks at all nodes, about."""
+    """Estimate the number of a pod's demands for which a decision looks at all nodes."""
     spec, affinity = shape.spec, shape.affinity
     demands = len(shape.requests) + len(spec.topology_spread_constraints) + len(spec.volumes)
     demands += len(spec.resource_claims)

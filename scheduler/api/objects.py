@@ -210,7 +210,7 @@ class ResourceRequirements(ResourceAmounts, frozen=True):
 
 
 class ContainerPort(ApiStruct, frozen=True):
-    """A port of a container; only what it takes from the host matters to scheduling."""
+    """A port of a container; only its host port matters to scheduling."""
 
     host_port: int = 0
     host_ip: str = msgspec.field(name="hostIP", default="")
@@ -218,7 +218,7 @@ class ContainerPort(ApiStruct, frozen=True):
 
 
 class ContainerRestartRule(ApiStruct, frozen=True):
-    """A restart rule; scheduling asks for its action (a declared node feature)."""
+    """A restart rule; scheduling reads its action (a declared node feature)."""
 
     action: str = ""
 

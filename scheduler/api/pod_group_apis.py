@@ -67,7 +67,7 @@ class _Spec(GroupSpec, frozen=True):
 
 
 class PodGroup137(UpstreamPodGroup, frozen=True):
-    """scheduling.k8s.io PodGroup of 1.37: v1beta1 and v1alpha3 are alike in what is read."""
+    """scheduling.k8s.io PodGroup of 1.37: v1beta1 and v1alpha3 are alike in the fields read."""
 
     spec: _Spec = _Spec()
 
@@ -107,7 +107,7 @@ class _MemberSpec(ApiStruct, frozen=True):
 
 
 class ForeignPodGroup(ApiStruct, frozen=True):
-    """PodGroup of scheduler-plugins or of Volcano, which agree in what is read."""
+    """PodGroup of scheduler-plugins or of Volcano, which are alike in the fields read."""
 
     metadata: ObjectMeta
     spec: _MemberSpec = _MemberSpec()
@@ -141,7 +141,7 @@ class _AnnotatedMeta(PodMeta, frozen=True):
 
 
 class AnnotatedPod(Pod, frozen=True):
-    """A pod with those of its annotations that may name a group."""
+    """A pod with the annotations that may name its group."""
 
     metadata: _AnnotatedMeta
 
@@ -150,7 +150,7 @@ _META: Final = ObjectMeta.__struct_fields__
 
 
 def without_annotations(pod: AnnotatedPod) -> Pod:
-    """The pod as it is kept, in the group that its annotations name, unless its field names one."""
+    """Return the kept form of a pod, in the group of its annotations unless a field names one."""
     written = pod.metadata
     read = written.annotations
     kept = PodAnnotations(read.expected_duration, read.expected_end)

@@ -157,9 +157,9 @@ def pod_group_of(
     """The group in the form that scheduling reads, from any version of `scheduling.k8s.io`.
 
     Args:
-        group: as the API server has it.
+        group: the decoded object.
         disruption_mode: `MODE_POD` or `MODE_POD_GROUP`; versions write it in different ways.
-        api_version: which version it is.
+        api_version: its API version.
         condition: the type of the condition that says whether it was scheduled.
 
     Raises:

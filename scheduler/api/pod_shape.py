@@ -65,11 +65,11 @@ class PodShape:
     )
 
     def __init__(self, pod: Pod, *, is_reported: bool, alike: "PodShape | None" = None) -> None:
-        """Work everything out.
+        """Compute all values of the shape.
 
         Args:
             pod: a pod of the shape.
-            is_reported: whether its status says what its containers hold.
+            is_reported: whether its status reports the resources of its containers.
             alike: a shape that differs in `OWN_FIELDS` at most, to share the rest with.
 
         Raises:
@@ -87,7 +87,7 @@ class PodShape:
 
     @property
     def limits(self) -> dict[str, int]:
-        """Worked out when it is first asked for: only metrics tell it."""
+        """Computed on first use: only metrics need it."""
         if self._limits is None:
             try:
                 self._limits = pod_limits(self.spec)

@@ -1,4 +1,4 @@
-"""Pods as the engine handles them: what is equal between pods exists once.
+"""Pods as the engine handles them: parts that are equal between pods exist once.
 
 Source of the names: kubernetes pkg/scheduler/framework/types.go (PodInfo) v1.36.
 """
@@ -41,16 +41,16 @@ class InvalidPodError(ValueError):
 
 
 class PodKind:
-    """Pods that nothing tells apart but names, volumes, nodes and progress; compared by identity.
+    """Pods that differ in names, volumes, nodes and progress only; compared by identity.
 
-    What pods state about their ends (annotations) tells them apart as well.
+    Pods of one kind also agree in the annotations about their ends.
 
-    A kind lives as long as a pod of it. What is worked out of it hangs on it and dies with it.
+    A kind lives as long as a pod of it. Values computed from a kind are dropped with it.
 
     Attributes:
-        shape, namespace, labels, owners: what its pods agree in.
+        shape, namespace, labels, owners: the values that its pods share.
         created, status: of the pod that was decoded last; those of its pods are mostly equal.
-        signature: see `scheduler.framework.runtime.pod_classes`.
+        signature: see `scheduler.kernel.framework.runtime.pod_classes`.
     """
 
     __slots__ = (
@@ -103,7 +103,7 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def uid(self) -> str:
-        """metadata.uid: what identifies a pod everywhere in the engine."""
+        """metadata.uid: the identity of a pod everywhere in the engine."""
         return self.pod.metadata.uid
 
     @property
@@ -175,7 +175,7 @@ def pod_of(kind: PodKind) -> PodInfo:
 
 _shapes: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
 _alike: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
-"""Shapes by all but what is `OWN_FIELDS`."""
+"""Shapes by all fields but `OWN_FIELDS`."""
 _kinds: WeakValueDictionary[bytes, PodKind] = WeakValueDictionary()
 """By digests: there may be as many kinds as pods, and their texts have many hundred bytes."""
 
@@ -207,7 +207,7 @@ def pod_info(pod: Pod) -> PodInfo:
 
 
 def _share(pod: Pod, kind: PodKind) -> None:
-    """Replace what the pod has in common with its kind, and with the last pod of it."""
+    """Replace the parts that the pod shares with its kind, and with the last pod of the kind."""
     meta = pod.metadata
     if meta.annotations is not NO_ANNOTATIONS and meta.annotations == NO_ANNOTATIONS:
         # Most pods have annotations, and few have one that is read.

@@ -34,7 +34,7 @@ _QUANTITY: Final = re.compile(
 _INT64: Final = 2**63
 _LARGEST: Final = Decimal(_INT64 - 1)
 _MAX_EXPONENT: Final = 1000
-"""Larger ones do not change what a quantity amounts to, only what it costs to work it out."""
+"""Larger exponents do not change the value of a quantity, only the cost of computing it."""
 MILLI: Final = Decimal(1000)
 
 

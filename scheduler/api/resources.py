@@ -187,9 +187,9 @@ def _container_requests(
 
 
 def _over_containers(spec: PodSpec, amounts: Callable[[Container, bool], _Exact]) -> _Exact:
-    """The larger of: all long-running containers together, any step of initialisation.
+    """Return the larger of: all long-running containers together, any step of initialisation.
 
-    `amounts` gives those of a container, of which it is told whether it is long-running.
+    `amounts` returns the amounts of a container; its second argument says if it is long-running.
     """
     total: _Exact = {}
     for container in spec.containers:

@@ -66,14 +66,14 @@ class PersistentVolumeClaim(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         metadata: identity; labels are not kept.
-        class_name: the storage class it asks for, empty for none.
+        class_name: the storage class it requests, empty for none.
         volume_name: the volume it is bound, or pre-bound, to.
         selected_node: the node a volume is to be provisioned for, or None.
         is_annotated: whether it has any annotation.
         is_bind_completed: whether the binding controller is done with it.
         is_lost: whether its volume is gone.
-        request: bytes asked for, or None.
-        access_modes: what the volume must allow.
+        request: requested bytes, or None.
+        access_modes: the access modes that the volume must allow.
         volume_mode: Filesystem or Block.
         attributes_class: the VolumeAttributesClass, empty for none.
         selector: labels the volume must have, or None.
@@ -130,11 +130,11 @@ class PersistentVolume(msgspec.Struct, frozen=True, gc=False):
         claim: the claim it is bound, or reserved, to.
         affinity: the nodes that reach it; None for all.
         capacity: bytes.
-        access_modes: what it allows.
+        access_modes: the access modes that it allows.
         volume_mode: Filesystem or Block.
         attributes_class: the VolumeAttributesClass, empty for none.
         is_available: whether its phase is Available.
-        is_bound_by_controller: whether it says that a controller, not its user, chose the claim.
+        is_bound_by_controller: whether a controller, not its user, chose the claim.
         csi: driver and handle, for volumes of CSI drivers.
         in_tree: the source, for volumes of types that CSI drivers have taken over.
     """

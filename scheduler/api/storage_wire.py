@@ -1,7 +1,7 @@
-"""Claims and volumes as the API server writes them, and what is kept of them.
+"""Claims and volumes as the API server writes them, and the form in which they are kept.
 
-A cluster has as many claims and volumes as stateful pods, so these two are decoded and then taken
-apart: what is kept is flat, and equal texts exist once.
+A cluster has as many claims and volumes as stateful pods, so these two are decoded and then
+flattened, and equal texts exist once.
 
 Source: k8s.io/api core/v1 types.go (v0.36); k8s.io/component-helpers storage/volume (annotations,
 class of a claim).
@@ -176,7 +176,7 @@ def _reference(claim: ClaimReference | None) -> ClaimReference | None:
 
 
 def _affinity(written: _VolumeNodeAffinity | None) -> NodeSelector | None:
-    """Volumes of one zone share an affinity; those of one node do not."""
+    """Return one object per equal affinity: volumes of one zone share it, of one node do not."""
     if written is None or written.required is None:
         return None
     if len(_affinities) > _MAX_AFFINITIES:

@@ -1,4 +1,4 @@
-"""Parts of what Stowage writes into the API: conditions and references, as plain values."""
+"""Parts of Stowage's writes into the API: conditions and references, as plain values."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ WARNING: Final = "Warning"
 
 
 class Condition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A pod condition as it shall be.
+    """A pod condition to write.
 
     Attributes:
         type: its name, also the key by which the server merges.
@@ -17,7 +17,7 @@ class Condition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         reason: one word for machines.
         message: a sentence for people.
         has_moved: whether `status` changes, so that a transition time is due.
-        observed_generation: the pod's generation the condition speaks of; 0 leaves it out.
+        observed_generation: the pod's generation that the condition is about; 0 leaves it out.
     """
 
     type: str

@@ -2,13 +2,13 @@
 
     load.py             text -> effective configuration, or every problem at once
     types.py, args.py   what the configuration consists of
-    defaults.py         what holds where nothing is said
+    defaults.py         defaults that depend on several fields
     validation.py, args_validation.py
                         what must hold
     plugin_sets.py      the default plugins, and which plugin runs at which extension point
     write.py            effective configuration -> YAML that kube-scheduler starts with
-    notices.py          what of a configuration is not in effect here
+    notices.py          parts of a configuration without effect here
     flags.py            kube-scheduler's command line
 
-The room knows no plugin code and no cluster.
+The package knows no plugin code and no cluster.
 """

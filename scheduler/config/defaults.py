@@ -1,8 +1,8 @@
-"""Completes a configuration: what holds where nothing is said.
+"""Completion of a configuration with defaults.
 
-Defaults of single fields stand beside them in `types.py` and `args.py`. Here is what depends on
-more than one field: zero values that stand for the default, the default profile, the default
-plugins and the arguments of every enabled plugin.
+Defaults of single fields stand beside them in `types.py` and `args.py`. Here are defaults that
+depend on more than one field: zero values that stand for the default, the default profile, the
+default plugins and the arguments of every enabled plugin.
 
 Source: pkg/scheduler/apis/config/v1 defaults.go; pkg/scheduler/scheduler.go buildExtenders.
 """
@@ -128,7 +128,7 @@ def _complete_resources(resources: tuple[ResourceSpec, ...]) -> tuple[ResourceSp
 
 
 def _ignore_resources(config: PluginConfig, ignored: tuple[str, ...]) -> PluginConfig:
-    """Resources an extender takes over replace what NodeResourcesFit was told to ignore."""
+    """Replace the resources that NodeResourcesFit ignores by those that extenders manage."""
     if not ignored or not isinstance(config.args, NodeResourcesFitArgs):
         return config
     return replace(config, args=replace(config.args, ignored_resources=ignored))

@@ -20,13 +20,13 @@ _SCORING: Final = frozenset((ExtensionPoint.SCORE, ExtensionPoint.PLACEMENT_SCOR
 
 
 def expand(profile: KubeSchedulerProfile, implements: Implements) -> Expansion:
-    """Say which plugins run at each extension point of a completed profile, in order.
+    """Return the plugins that run at each extension point of a completed profile, in order.
 
     Args:
         profile: as `load` returns it.
         implements: the plugins that exist here. A plugin that only kube-scheduler has takes part
-            in all checks and is then left out (`notices.not_in_effect` tells people), and so is one
-            that runs at an extension point in kube-scheduler only.
+            in all checks and is then left out (see `notices.not_in_effect`), and so is one that
+            runs at an extension point in kube-scheduler only.
 
     Raises:
         ConfigError: a plugin does not exist, cannot run at the point it is enabled at, or is there
@@ -53,16 +53,16 @@ def check_expansion(
     problems: Problems,
     written: Plugins | None = None,
 ) -> Expansion:
-    """Expand a profile over all known plugins; what does not work out is added to `problems`.
+    """Expand a profile over all known plugins; inconsistencies are added to `problems`.
 
-    `plugins` is completed with the default set, `written` what the person wrote, so that list
+    `plugins` is completed with the default set; `written` is the text of the user, so that list
     positions are those in the file.
     """
     return _Expander(plugins, known, path, problems, written or plugins).expand()
 
 
 class _Expander:
-    """One expansion and where to report what is wrong with it."""
+    """One expansion, and the collector of its problems."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class _Expander:
         return tuple((name, weights[name]) for name in names if name in weights)
 
     def _check_weights(self, weights: Mapping[str, int], point: ExtensionPoint) -> None:
-        """Refuse what kube-scheduler takes for an overflow: a sum that is negative on the way."""
+        """Refuse weights that overflow in kube-scheduler: a partial sum that is negative."""
         *sums, _ = accumulate(weights.values(), initial=0)
         if any(total < 0 for total in sums):
             below = ", ".join(name for name, weight in weights.items() if weight < 0)
@@ -110,7 +110,7 @@ class _Expander:
             self._problems.add((*self._path, point.value), message)
 
     def _check_own(self, own: PluginSet, point: ExtensionPoint) -> None:
-        """Check what is enabled at a specific extension point."""
+        """Check the plugins that are enabled at a specific extension point."""
         seen: set[str] = set()
         for i, plugin in enumerate(own.enabled):
             place = (*self._path, point.value, "enabled", i, "name")
@@ -125,7 +125,7 @@ class _Expander:
             seen.add(plugin.name)
 
     def _ordered(self, own: PluginSet, point: ExtensionPoint) -> Iterator[str]:
-        """Overrides first, then MultiPoint's plugins, then what only this point names."""
+        """Order the plugins: overrides, MultiPoint's, then those that only this point names."""
         explicit = tuple(dict.fromkeys(plugin.name for plugin in own.enabled))
         disabled = {plugin.name for plugin in own.disabled}
         overrides: set[str] = set()

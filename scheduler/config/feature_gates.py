@@ -1,8 +1,8 @@
-"""The feature gates of kube-scheduler 1.36, and which of their settings this version can follow.
+"""The feature gates of kube-scheduler 1.36, and the settings that this version supports.
 
 Source: kubernetes pkg/features/kube_features.go, k8s.io/apiserver/pkg/features,
-k8s.io/client-go/features, k8s.io/component-base (1.36.3): what kube-scheduler shows as
-`kubernetes_feature_enabled`. Those that decisions depend on are the ones that pkg/scheduler reads.
+k8s.io/client-go/features, k8s.io/component-base (1.36.3): the gates that kube-scheduler shows as
+`kubernetes_feature_enabled`. Decisions depend on the gates that pkg/scheduler reads.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""kube-scheduler's command line as a table: each flag, what it means here, and how it is read.
+"""kube-scheduler's command line as a table: each flag, its meaning here, and its parser.
 
 Every flag of kube-scheduler 1.36 is here, so that an existing command line works. A flag whose
 `no_effect` is set is read, checked and named in a notice.
@@ -17,7 +17,7 @@ from scheduler.config.walker import did_you_mean
 
 
 class FlagError(ValueError):
-    """A flag's value cannot be used; the text says what was expected."""
+    """A flag's value cannot be used; the text names the expected value."""
 
 
 def _text(text: str) -> str:
@@ -381,7 +381,7 @@ def _as_tuple(value: object) -> tuple[Any, ...]:
 
 
 def _drop_own_connection(given: Sequence[tuple[str, str]], ignored: dict[str, list[str]]) -> None:
-    """Say nothing about a kubeconfig for reviews that is the scheduler's own."""
+    """Drop the notice about a kubeconfig for reviews if it is the scheduler's own."""
     last = dict(given)
     names = [
         name

@@ -44,7 +44,7 @@ _REMOVED_FIELDS: Final = {
     "metricsBindAddress": "it was removed; use the flags --bind-address and --secure-port",
     "featureGates": "it is not part of this file; use the flag --feature-gates",
 }
-"""Fields of earlier versions, with what to do instead."""
+"""Fields of earlier versions, each with its replacement."""
 
 
 def load(
@@ -60,11 +60,11 @@ def load(
 
     Args:
         text: YAML or JSON.
-        source: what messages call it, usually the file's name.
+        source: its name in messages, usually the file's name.
         out_of_tree: plugins beside the in-tree ones that may be named.
-        args_types: what the arguments of these are read as; others stay as they are written.
+        args_types: the types of these plugins' arguments; others stay as they are written.
         default_scheduler_name: the name of a single profile that has none.
-        feature_gates: those that are on, of `feature_gates.KNOWN`.
+        feature_gates: the gates that are on, of `feature_gates.KNOWN`.
 
     Raises:
         ConfigError: with everything that is wrong.
@@ -91,10 +91,10 @@ def load_object(  # noqa: PLR0913 - all but the value by name
     feature_gates: Collection[str] = (),
     problems: Problems | None = None,
 ) -> KubeSchedulerConfiguration:
-    """Like `load`, for a configuration that is decoded already.
+    """Load a configuration that is decoded already; see `load`.
 
     Raises:
-        ConfigError: with everything that is wrong, what was wrong before included.
+        ConfigError: with all problems, including those found while decoding.
     """
     problems = Problems() if problems is None else problems
     args_types = args_types or {}
@@ -150,7 +150,7 @@ def check(
 
 
 def _document(value: Value, problems: Problems) -> dict[str, Value] | None:
-    """Check that this is a configuration of ours at all; None when reading on makes no sense."""
+    """Check that this is a KubeSchedulerConfiguration; None if further checks make no sense."""
     if value is None and not problems:
         problems.add((), f"empty; expected apiVersion: {API_VERSION} and kind: {KIND}")
     if not isinstance(value, dict):
@@ -241,7 +241,7 @@ def _refuse_shapes(config: KubeSchedulerConfiguration, problems: Problems) -> No
 
 
 def _hint(path: Path, name: str) -> str | None:
-    """Say where a field belongs that is not known where it stands."""
+    """Name the right place of a field that is unknown in its present one."""
     if path == () and name in _REMOVED_FIELDS:
         return f"unknown field: {_REMOVED_FIELDS[name]}"
     if path == ():

@@ -1,7 +1,7 @@
 """Configurations of earlier versions, rewritten as v1 so that pods are placed as before.
 
 v1beta2 was removed in Kubernetes 1.28, v1beta3 in 1.29, Policy files in 1.23 (`migrate_policy`).
-What has no counterpart is a problem or, where nothing is lost by it, a note.
+A setting without a counterpart is a problem or, if nothing is lost by it, a note.
 
 Source: kubernetes pkg/scheduler/apis/config/v1beta2 default_plugins.go, v1beta3 default_plugins.go
 (v1.25); staging/src/k8s.io/kube-scheduler/config/v1beta2, v1beta3 types.go.
@@ -50,11 +50,11 @@ Note = Callable[[str], object]
 def migrate(text: str | bytes, *, source: str, out_of_tree: Implements, note: Note) -> str:
     """Rewrite a file as KubeSchedulerConfiguration v1.
 
-    `note` is told of everything that was left out or had to be written down, one line each.
+    `note` receives a line for every setting that was left out or had to be made explicit.
 
     Raises:
-        ConfigError: it is none of the versions, something in it has no counterpart, or what it
-            says was wrong before.
+        ConfigError: it is none of the versions, a setting has no counterpart, or the file was
+            invalid before.
     """
     problems = Problems()
     value = parse(text, problems)

@@ -1,7 +1,7 @@
 """Policy files, which kube-scheduler read until 1.22, as one profile of v1.
 
-A policy names predicates and priorities; each stands for a plugin at Filter or at Score. What was
-not named was off. Plugins that came later, such as SchedulingGates, stay on.
+A policy names predicates and priorities; each stands for a plugin at Filter or at Score. Plugins
+that it does not name were off. Plugins that came later, such as SchedulingGates, stay on.
 
 Source: kubernetes pkg/scheduler/framework/plugins/legacy_registry.go,
 staging/src/k8s.io/kube-scheduler/config/v1 (Policy) v1.22.

@@ -23,7 +23,7 @@ _NAME_RULE = (
 
 
 def label_key_error(key: str) -> str | None:
-    """Say what is wrong with a label key (a "qualified name"), None when nothing is."""
+    """Describe the error in a label key (a "qualified name"); None if it is valid."""
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
         return 'expected a name or "domain/name", found more than one "/"'
@@ -38,14 +38,14 @@ def label_key_error(key: str) -> str | None:
 
 
 def label_value_error(value: str) -> str | None:
-    """Say what is wrong with a label value, None when nothing is."""
+    """Describe the error in a label value; None if it is valid."""
     if not value or (len(value) <= _MAX_NAME and _NAME.fullmatch(value)):
         return None
     return f'expected {_NAME_RULE}, or nothing, got "{value}"'
 
 
 def extended_resource_error(name: str) -> str | None:
-    """Say why a name cannot be an extended resource, None when it can."""
+    """Say why a name cannot be an extended resource; None if it can."""
     error = label_key_error(name)
     if error is not None:
         return error

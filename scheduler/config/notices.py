@@ -40,7 +40,7 @@ def unsupported(
 
 
 def unsupported_settings(feature_gates: Iterable[str]) -> Iterator[Problem]:
-    """The feature gates that are asked for and not there, as `unsupported` does for plugins.
+    """Yield the feature gates that are turned on and missing here, as `unsupported` for plugins.
 
     `feature_gates` are settings such as `Name=true`.
     """

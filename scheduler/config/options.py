@@ -29,7 +29,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     # Which configuration
     config: str = ""
     allow_unsupported: bool = False
-    """Our own: start although something is asked for that is not done here."""
+    """Not in kube-scheduler: start although the configuration has unsupported features."""
     write_config_to: str = ""
     master: str = ""
     kubeconfig: str | None = None
@@ -82,7 +82,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     v: int = 0
     logging_format: str = "text"
     record: str = ""
-    """Our own: the directory that everything the engine is told is recorded in."""
+    """Not in kube-scheduler: the directory for recordings of the engine's events."""
     decisions: str = ""
     """Our own: the file that a line is written to for every attempt; - for standard output."""
 
@@ -101,10 +101,10 @@ def effective_configuration(
     out_of_tree: Implements | None = None,
     args_types: ArgsTypes | None = None,
 ) -> tuple[KubeSchedulerConfiguration, tuple[str, ...]]:
-    """Read the configuration the flags name, and let the flags that may override it do so.
+    """Read the configuration that the flags name, and apply the flags that may override it.
 
     Returns:
-        The configuration, and what to say once about flags that did not count.
+        The configuration, and notices about flags without effect, to be logged once.
 
     Raises:
         ConfigError: the file cannot be read or used.
@@ -188,5 +188,5 @@ def _with_leader_election(
 
 
 def _replace_given(value: StructT, **changes: object) -> StructT:
-    """Replace fields by what was given, leaving the others."""
+    """Replace the fields whose options were given, and leave the others."""
     return replace(value, **{name: item for name, item in changes.items() if item is not None})

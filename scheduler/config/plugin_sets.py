@@ -110,7 +110,7 @@ def named_in_vain(
 
 
 def merge(custom: Plugins, feature_gates: Collection[str] = ()) -> Plugins:
-    """Complete what a profile says about plugins with the default set; gates are those on.
+    """Complete the plugins of a profile with the default set; `gates` are the gates that are on.
 
     Source: pkg/scheduler/apis/config/v1 default_plugins.go (applyFeatureGates) v1.36.
     """
@@ -121,7 +121,7 @@ def merge(custom: Plugins, feature_gates: Collection[str] = ()) -> Plugins:
 
 
 def _merge_set(defaults: Iterable[PluginEntry], custom: PluginSet) -> PluginSet:
-    """Defaults that are not disabled, replaced in place where re-configured; then the others."""
+    """Merge defaults that are not disabled, replaced in place if re-configured; then others."""
     disabled = {plugin.name for plugin in custom.disabled}
     index_of = {plugin.name: i for i, plugin in enumerate(custom.enabled)}
     kept: list[PluginEntry] = []

@@ -165,7 +165,7 @@ class _Reader:
         return {**merged, **result}
 
     def _merge(self, node: yaml.Node, path: Path, into: dict[str, Value]) -> None:
-        """Take over the entries of `<<: *anchor`; what comes first wins."""
+        """Add the entries of `<<: *anchor`; the first one of a key wins."""
         value = self.value(node, path)
         for mapping in value if isinstance(value, list) else [value]:
             if isinstance(mapping, dict):

@@ -1,8 +1,8 @@
 """KubeSchedulerConfiguration v1 as frozen structs, with the default of every field beside it.
 
-One set of types serves what a person writes and what is in effect: `load` returns it completed
+One set of types serves the written and the effective configuration: `load` returns it completed
 (`defaults.py`) and checked (`validation.py`). Field names are upstream's in Python spelling, the
-written names are upstream's. A duration is a float in seconds whose name ends so.
+written names are upstream's. A duration is a float in seconds; its name ends in `seconds`.
 
 Source: k8s.io/kube-scheduler/config/v1 types.go, k8s.io/component-base/config/v1alpha1 types.go.
 """
@@ -125,7 +125,7 @@ class Plugins(ConfigStruct, frozen=True):
     placement_score: PluginSet = PluginSet()
 
     def at(self, point: ExtensionPoint) -> PluginSet:
-        """The set of one extension point, without what MultiPoint adds."""
+        """Return the set of one extension point, without the plugins of MultiPoint."""
         return cast("PluginSet", getattr(self, point.name.lower()))
 
     def names(self) -> frozenset[str]:
@@ -155,7 +155,7 @@ class KubeSchedulerProfile(ConfigStruct, frozen=True):
     plugin_config: tuple[PluginConfig, ...] = ()
 
     def args(self, kind: type[ArgsT]) -> ArgsT:
-        """The arguments of a plugin by their type, its defaults where nothing is said."""
+        """Return the arguments of a plugin by their type; its defaults if none are given."""
         name = kind.__name__.removesuffix("Args")
         for plugin_config in self.plugin_config:
             if plugin_config.name == name and isinstance(plugin_config.args, kind):
@@ -163,7 +163,7 @@ class KubeSchedulerProfile(ConfigStruct, frozen=True):
         return kind()
 
     def raw_args(self, name: str) -> Any:
-        """The arguments of an out-of-tree plugin, None where it declares and is told none."""
+        """Return the arguments of an out-of-tree plugin; None if it declares and gets none."""
         return next((c.args for c in self.plugin_config if c.name == name), None)
 
 
@@ -216,7 +216,7 @@ class KubeSchedulerConfiguration(ConfigStruct, frozen=True):
     enable_contention_profiling: bool | None = None
     """None only while loading: it follows `enable_profiling`."""
     percentage_of_nodes_to_score: Int32 = 0
-    """0: every node is looked at."""
+    """0 means every node."""
     pod_initial_backoff_seconds: Int64 = 1
     pod_max_backoff_seconds: Int64 = 10
     profiles: tuple[KubeSchedulerProfile, ...] = ()

@@ -43,9 +43,9 @@ def validate(
     problems: Problems,
     written: KubeSchedulerConfiguration | None = None,
 ) -> None:
-    """Check everything.
+    """Validate a completed configuration.
 
-    `written` is the configuration before it was completed, to tell positions in its lists.
+    `written` is the configuration before completion, for positions in its lists.
     """
     check_least(config.client_connection.burst, 0, ("clientConnection", "burst"), problems)
     _leader_election(config.leader_election, ("leaderElection",), problems)
@@ -133,9 +133,9 @@ def _removed_plugins(profile: KubeSchedulerProfile, path: Path, problems: Proble
 def _misspelt_plugins(
     profile: KubeSchedulerProfile, known: Implements, path: Path, problems: Problems
 ) -> None:
-    """Refuse names that are almost a plugin's where kube-scheduler takes any name.
+    """Refuse names that are almost a plugin's where kube-scheduler accepts any name.
 
-    What was to be disabled would run on, what was to be configured would run with its defaults.
+    A plugin meant to be disabled would run, one meant to be configured would have its defaults.
     """
     for place, name in named_in_vain(profile, known, path):
         guess = did_you_mean(name, known, _ALMOST)

@@ -1,8 +1,8 @@
 """Plain values to frozen structs, checking everything and reporting every mismatch with its place.
 
 msgspec's own decoder stops at the first error; this walker follows the same type descriptions
-(`msgspec.inspect`) and goes on. Where a value is wrong a stand-in takes its place, so that the
-checks that follow still see a whole object; `Problems` keeps them quiet about that place.
+(`msgspec.inspect`) and continues. A stand-in replaces a wrong value, so that later checks still see
+a whole object; `Problems` suppresses their messages about that place.
 
 It accepts what Go's strict decoder accepts: null counts as absent, `2.0` is a whole number.
 """
@@ -33,7 +33,7 @@ NOT_WRITTEN: Final = msgspec.Meta(extra={"written": False})
 """Marks a field that is no part of a file, neither read from it nor written to it."""
 
 Hint = Callable[[Path, str], str | None]
-"""Says more about an unknown field, given its parent's path and its name."""
+"""Returns a hint about an unknown field, given its parent's path and its name."""
 
 _LISTED_FIELDS = 12
 
@@ -45,7 +45,7 @@ def decode(
     problems: Problems,
     hint: Hint = lambda _path, _name: None,
 ) -> T:
-    """Build a `kind` from plain values; what does not fit is added to `problems`."""
+    """Build a `kind` from plain values; mismatches are added to `problems`."""
     return cast("T", _Walker(problems, hint).struct(_describe(kind), value, path))
 
 
@@ -65,9 +65,9 @@ def decode_foreign(kind: type[T], value: Value, path: Path, problems: Problems) 
 
 
 def unreadable(kind: type[msgspec.Struct]) -> str | None:
-    """The first field of a type that `decode` could not read, or None.
+    """Return the first field of a type that `decode` could not read, or None.
 
-    Types of plugins' arguments are foreign: what is wrong with them is said before they are used.
+    Types of plugins' arguments are foreign: their errors are reported before they are used.
     """
     for path, described in _leaves(_describe(kind), ""):
         if not isinstance(described, _READABLE):
@@ -178,7 +178,7 @@ class _Walker:
             return None
 
     def any(self, described: mi.Type, value: Value, path: Path) -> object:  # noqa: C901, PLR0911, PLR0912 - one line per kind of type
-        """Decode whatever the type says."""
+        """Decode a value of any type."""
         match described:
             case mi.UnionType(types=types):
                 return self.any(

@@ -1,6 +1,6 @@
-"""Effective configuration to YAML: what `--write-config-to` and `stowage config` give.
+"""Effective configuration to YAML: the output of `--write-config-to` and `stowage config`.
 
-kube-scheduler 1.36 starts with what is written here, and `load` reads the same configuration back.
+kube-scheduler 1.36 starts with this output, and `load` reads the same configuration back.
 """
 
 import base64
@@ -69,7 +69,7 @@ def _plain(value: object) -> object:
 
 
 def _foreign(value: object) -> object:
-    """Arguments of an out-of-tree plugin: what is empty may differ from the default."""
+    """Write arguments of an out-of-tree plugin: an empty value may differ from the default."""
     if isinstance(value, tuple | list):
         return [_foreign(item) for item in value]
     if isinstance(value, dict):

@@ -42,10 +42,10 @@ def git_commit() -> str:
 
 
 def declare_build_info(instruments: Instruments) -> None:
-    """Say both versions as metrics.
+    """Declare both versions as metrics.
 
     `kubernetes_build_info` carries the version of Kubernetes, not ours: alerts compare it between
-    the components of a cluster, and what they want to know is whether behaviours differ.
+    the components of a cluster to find differences in behaviour.
     """
     major, minor, _ = KUBERNETES_VERSION.split(".")
     build_info = instruments.gauge(

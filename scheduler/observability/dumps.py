@@ -1,8 +1,8 @@
 """Large values for people, written as JSON in slices that leave the event loop room to work.
 
 A dump is a plain value in which an iterator stands for a list, an `Entries` for a mapping, and a
-callable for its answer: what is large comes about only when its turn to be written has come. An
-iterator that looks for long without finding anything gives `REST` now and then.
+callable for its result: large values are built only when they are written. An iterator that
+searches for long without a result yields `REST` now and then.
 """
 
 from collections.abc import Callable, Iterable, Iterator

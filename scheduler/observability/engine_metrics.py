@@ -16,7 +16,7 @@ class EngineMetrics:
     """The families of the engine; indexed by label values in the order of declaration.
 
     Attributes:
-        pod_groups: those of pod groups.
+        pod_groups: the families of pod groups.
     """
 
     def __init__(self, add: Instruments) -> None:
@@ -121,7 +121,7 @@ class EngineMetrics:
 
 
 def preemption_attempts(add: Instruments) -> CounterMetric:
-    """Declare what DefaultPreemption counts; it is shown where no profile has that plugin, too."""
+    """Declare the metric of DefaultPreemption; it is shown even if no profile has that plugin."""
     family = add.counter(
         "scheduler_preemption_attempts_total",
         "Attempts to make room for a pod by evicting others.",

@@ -41,7 +41,7 @@ GATES: Final[Mapping[str, tuple[str, bool]]] = {
 
 
 def declare_feature_gates(instruments: Instruments, turned_on: Collection[str] = ()) -> None:
-    """Say what is on: by default, and the gates that were turned on."""
+    """Declare the gates that are on: by default, and those that were turned on."""
     enabled = instruments.gauge(
         "kubernetes_feature_enabled",
         "1 for a feature gate whose behaviour is there, else 0.",

@@ -26,7 +26,7 @@ Labels = str | tuple[str, ...]
 """The label values of one child: the value itself where there is one label, () where none."""
 
 Source = Callable[[], Mapping[Any, float]]
-"""Gives the values of a gauge or counter, by `Labels`, when it is scraped."""
+"""Returns the values of a gauge or counter, by `Labels`, at a scrape."""
 
 
 class CounterMetric:
@@ -63,7 +63,7 @@ class GaugeMetric:
         self.value += amount
 
     def reset(self) -> None:
-        """Keep the value: it says how things are, not what happened."""
+        """Keep the value: a gauge is a state, not a count of events."""
 
 
 class HistogramMetric:
@@ -91,7 +91,7 @@ Child = TypeVar("Child", CounterMetric, GaugeMetric, HistogramMetric)
 
 
 class Family(dict[Any, Child], Generic[Child]):
-    """A metric with its children by label values; a child is made when it is first asked for."""
+    """A metric with its children by label values; a child is created on first use."""
 
     def __init__(self, new: Callable[[], Child], metric: "_Declaration") -> None:
         super().__init__()
@@ -169,7 +169,7 @@ class Instruments(Collector):
 
     @override
     def collect(self) -> Iterator[Metric]:
-        """Give prometheus_client everything, as it asks for at each scrape."""
+        """Yield all metrics; prometheus_client calls this at each scrape."""
         for declaration, family in self._families.values():
             yield _rendered(declaration, family)
 

@@ -5,8 +5,8 @@
     if verbose(4):
         log.info("Pod popped", v=4, pod=key)
 
-Levels are klog's: 0 always, 1 what an operator should know, 2 results, 3 changes, 4 debugging,
-5 and more tracing. `verbose` is asked first, so that a level that is off costs a comparison.
+Levels are klog's: 0 always, 1 facts for operators, 2 results, 3 changes, 4 debugging, 5 and more
+tracing. `verbose` is called first, so that a level that is off costs a comparison.
 A message never contains values; a value never contains a secret (`redact`).
 
 Source: k8s.io/klog text format; k8s.io/component-base/logs JSON format.
@@ -34,13 +34,13 @@ class Logger(Protocol):
     """The part of a logger's interface that is used."""
 
     def info(self, event: str, **keys: Any) -> Any:
-        """Something worth knowing."""
+        """Log a normal event."""
 
     def warning(self, event: str, **keys: Any) -> Any:
-        """Something is not as it should be; work goes on as intended."""
+        """Log a problem in spite of which work continues."""
 
     def error(self, event: str, **keys: Any) -> Any:
-        """Something failed."""
+        """Log a failure."""
 
     def exception(self, event: str, **keys: Any) -> Any:
         """Log an unexpected failure with the trace of the current exception."""
@@ -60,7 +60,7 @@ class Verbosity:
 
 
 verbose: Final = Verbosity()
-"""Asked before a message of a level above 0; `verbose.level` may change at any time."""
+"""Called before a message of a level above 0; `verbose.level` may change at any time."""
 
 
 def get_logger(name: str) -> Logger:
@@ -102,7 +102,7 @@ def configure_structlog(
 
 
 class _StandardError:
-    """Standard error as it is when something is written, not as it was on import."""
+    """The present standard error at each write, not the one at import."""
 
     def write(self, text: str) -> int:
         return sys.stderr.write(text)

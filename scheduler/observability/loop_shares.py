@@ -26,7 +26,7 @@ WORK: Final = (DECISIONS, WATCHES, BINDS, EVENTS, OTHER_WRITES, TICKS, START)
 
 
 class LoopMetrics:
-    """The families of the event loop; indexed by what the time went to."""
+    """The families of the event loop; indexed by kind of work."""
 
     def __init__(self, add: Instruments) -> None:
         self.busy_seconds = add.counter(
@@ -48,10 +48,10 @@ class LoopMetrics:
 
 
 class LoopShares:
-    """Adds up the time of steps by what they are for.
+    """Adds up the time of steps by kind of work.
 
     Args:
-        metrics: where to.
+        metrics: receives the sums.
         now: seconds of a clock that never goes back.
         ran: seconds for which the loop's thread has had a processor.
     """
@@ -89,10 +89,10 @@ class LoopShares:
                 step, told = running.throw, problem
 
     def stalled(self, seconds: float) -> dict[str, float]:
-        """The loop was late by so much.
+        """Note that the loop was late by so much.
 
         Returns:
-            Seconds by what they went to, since the last call.
+            Seconds by kind of work, since the last call.
         """
         since, before = self._since, self._ran_before
         self._ran_before = self._ran()

@@ -1,7 +1,7 @@
 """Every metric of the scheduler, declared once.
 
 Names, labels and buckets are kube-scheduler's, so that its dashboards and alerts work; texts are
-ours. What kube-scheduler has no word for begins with `stowage_`.
+ours. Metrics without a counterpart in kube-scheduler begin with `stowage_`.
 
 Source: pkg/scheduler/metrics metrics.go; k8s.io/component-base/metrics/prometheus/clientgo,
 restclient (1.36.3). Differs: metrics of parts that do not exist here are absent (the

@@ -25,7 +25,7 @@ _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_E
 
 
 class TracingUnavailableError(SchedulerError):
-    """Spans were asked for, but OpenTelemetry is not installed."""
+    """Spans were requested, but OpenTelemetry is not installed."""
 
 
 class CycleTrace(NamedTuple):
@@ -40,11 +40,11 @@ class CycleTrace(NamedTuple):
 
 
 class CycleTracer:
-    """Says what becomes of cycles: slow ones are logged, all are exported where spans are wanted.
+    """Traces scheduling cycles: slow ones are logged, all are exported if spans are requested.
 
     Args:
-        log: where slow cycles are told.
-        spans: makes spans of all cycles.
+        log: the log of slow cycles.
+        spans: exports all cycles as spans.
     """
 
     def __init__(self, log: Logger, spans: "SpanExporter | None" = None) -> None:
@@ -54,13 +54,13 @@ class CycleTracer:
     def cycle_done(
         self, pod: str, start: float, end: float, steps: Sequence[tuple[float, str]]
     ) -> None:
-        """A scheduling cycle has ended.
+        """Note the end of a scheduling cycle.
 
         Args:
             pod: its `namespace/name`.
-            start: when it began, in seconds of a running clock.
-            end: when it was over.
-            steps: when each step was done, and what it was; read before this returns.
+            start: its start, in seconds of a running clock.
+            end: its end.
+            steps: the end time and the name of each step; read before this returns.
         """
         is_slow = end - start > SLOW_SECONDS
         if not is_slow and self._spans is None:
@@ -90,11 +90,11 @@ class CycleTracer:
 class SpanExporter:
     """Turns closed traces into OpenTelemetry spans.
 
-    Where they go is OpenTelemetry's own business: the variables `OTEL_EXPORTER_OTLP_ENDPOINT`,
+    OpenTelemetry's own variables decide their destination: `OTEL_EXPORTER_OTLP_ENDPOINT`,
     `OTEL_TRACES_SAMPLER` and so on.
 
     Args:
-        clock: tells how monotonic time relates to the time of day.
+        clock: converts monotonic time to the time of day.
         provider: an OpenTelemetry TracerProvider.
     """
 
@@ -114,7 +114,7 @@ class SpanExporter:
         span.end(end_time=self._nanoseconds(trace.end))
 
     def close(self) -> None:
-        """Send what is still waiting."""
+        """Send the spans that still wait."""
         self._provider.shutdown()
 
     def _nanoseconds(self, monotonic: float) -> int:
@@ -122,7 +122,7 @@ class SpanExporter:
 
 
 def is_wanted(environment: Mapping[str, str]) -> bool:
-    """Whether spans are asked for: by OpenTelemetry's own variables that say where they go."""
+    """True if OpenTelemetry's own variables name a destination of spans."""
     if environment.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return False
     return any(environment.get(name) for name in _ENDPOINTS)

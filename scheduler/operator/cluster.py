@@ -97,15 +97,15 @@ class FencedClient:
         return found
 
     async def apply(self, written: Json, uid: str) -> Json:
-        """Make an object as it is written; what others have added to it stays.
+        """Apply an object as it is written; fields that others have added to it stay.
 
         Args:
             written: the object.
-            uid: of the one that is there, and of no other; empty to create it. One that has come
-                meanwhile with other values is not overwritten.
+            uid: the UID of the existing object; empty to create it. An object that another client
+                has created meanwhile with other values is not overwritten.
 
         Raises:
-            ConflictError: another one is there.
+            ConflictError: another object of this name exists.
             ApiError: see `scheduler.daemon.client.errors`.
             FencedError: another operator may lead.
         """
@@ -116,10 +116,10 @@ class FencedClient:
         return await self._write("PATCH", path, written, APPLY_PATCH)
 
     async def delete(self, what: Reference, uid: str) -> None:
-        """Delete the object with this UID, should it still be there.
+        """Delete the object with this UID, if it still exists.
 
         Raises:
-            ConflictError: another one is there.
+            ConflictError: another object of this name exists.
             ApiError: see `scheduler.daemon.client.errors`.
             FencedError: another operator may lead.
         """

@@ -63,13 +63,13 @@ def plan(
     wheels: Wheels,
     reserved: Mapping[str, str] | None = None,
 ) -> ConfigurationPlan:
-    """Work out all configurations.
+    """Plan all configurations.
 
     Args:
         schedulers: all instances; those that are leaving take part in nothing.
         profiles: all SchedulingProfiles.
         namespaces: labels of namespaces by name, for instances that select by them.
-        wheels: all that instances name, or what is wrong with them.
+        wheels: all wheels that instances name, or their problems.
         reserved: schedulerNames that other schedulers serve, each with its owner.
     """
     claimed: dict[str, str] = {}
@@ -132,7 +132,7 @@ class _Refused:
     """An instance that uses nothing of its spec: it stays as it is, with names and profiles.
 
     Attributes:
-        scheduler: which one it is.
+        scheduler: the instance.
     """
 
     def __init__(self, scheduler: Scheduler, claimed: dict[str, str], problem: Problem) -> None:
@@ -204,7 +204,7 @@ class _Draft:
     def selects(
         self, profile: SchedulingProfile, namespaces: Mapping[str, Mapping[str, str]]
     ) -> bool:
-        """Whether this instance asks for the profile."""
+        """Whether this instance selects the profile."""
         namespace = profile.metadata.namespace
         if self._namespaces is None:
             is_near = namespace == self.scheduler.metadata.namespace
@@ -389,7 +389,7 @@ def _place(path: Path) -> Path:
 
 
 def _restart(configuration: Json, wheels: Sequence[str]) -> str:
-    """A digest of what takes a restart; nothing where all of it is left to us."""
+    """Compute a digest of the settings that require a restart; empty if all have defaults."""
     fixed = {name: configuration[name] for name in NEEDS_RESTART if configuration.get(name)}
     if wheels:
         fixed["wheels"] = wheels

@@ -20,7 +20,7 @@ from scheduler.operator.resources import GROUP, VERSION, Json, Key, PluginPackag
 MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "stowage-operator"}
 """A label of everything that the operator makes."""
 RESTART: Final = "stowage.dev/restarts-for"
-"""An annotation of pods: what of their configuration and plugins takes a restart, as a digest."""
+"""An annotation of pods: a digest of the configuration and plugins that require a restart."""
 
 _BASE: Final = (
     "rbac.yaml",
@@ -55,13 +55,13 @@ def reference(written: Json) -> Reference:
 
 
 def desired(scheduler: Scheduler, configuration: Configuration, image: str) -> list[Json]:
-    """Everything that is to be, in the order in which it is made.
+    """Build all objects of an instance, in the order of their creation.
 
     Args:
         scheduler: the instance.
-        configuration: what it is to run with; without a text, configuration and Deployment stay
-            as they are and are not among the objects.
-        image: for an instance that names none.
+        configuration: its planned configuration; without a text, the ConfigMap and the Deployment
+            stay as they are and are not among the objects.
+        image: the image for an instance that names none.
     """
     made = [_named(each, scheduler) for name in _files(scheduler) for each in _manifests(name)]
     if configuration.text is not None:
@@ -129,7 +129,7 @@ def _labels(scheduler: Scheduler) -> dict[str, str]:
 
 
 def _named(written: Json, scheduler: Scheduler) -> Json:
-    """An object under the names of an instance: its owner, what it selects and binds."""
+    """Rename an object for an instance: its owner, its selectors and its references."""
     namespace, name = scheduler.key
     labels = _labels(scheduler)
     metadata = written["metadata"]

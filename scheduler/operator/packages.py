@@ -1,6 +1,6 @@
-"""Packages with plugins: which ones an instance has, and what is wrong with them. Pure.
+"""Packages with plugins: the plugins of an instance, and the problems of its packages. Pure.
 
-What is in an image is taken on trust. A wheel is read here as the daemon will read it: it is a zip
+The contents of an image are trusted. A wheel is read here as the daemon will read it: it is a zip
 archive, and Python imports from the archive as it is, so nothing is installed anywhere.
 """
 
@@ -50,9 +50,9 @@ class Packages:
     """The plugins of an instance beside those of its image.
 
     Attributes:
-        names: of the plugins, as profiles name them.
-        digests: of the wheels.
-        problems: with paths into the Scheduler.
+        names: the plugins' names, as profiles use them.
+        digests: the digests of the wheels.
+        problems: problems, with paths into the Scheduler.
     """
 
     names: frozenset[str]
@@ -61,7 +61,7 @@ class Packages:
 
 
 Wheels = Mapping[WheelPlace, Wheel | Problem]
-"""All wheels that instances name, or what is wrong with them."""
+"""All wheels that instances name, or their problems."""
 
 
 def packages_of(scheduler: Scheduler, wheels: Wheels) -> Packages:
@@ -115,11 +115,11 @@ def _place(scheduler: Scheduler, wheel: WheelKey) -> WheelPlace:
 
 
 def _announced(content: bytes) -> tuple[str, ...]:
-    """The plugins in a wheel.
+    """Return the plugins in a wheel.
 
     Raises:
-        ValueError: it has none, or what cannot be imported out of an archive.
-        Exception: whatever reading an archive may end in.
+        ValueError: it has none, or holds modules that cannot be imported from an archive.
+        Exception: any error of reading an archive.
     """
     with ZipFile(BytesIO(content)) as archive:
         names = archive.namelist()

@@ -15,7 +15,7 @@ SCORING: Final = "Scoring"
 """The default of `spec.profilePermissions`."""
 
 POINTS: Final = ("preScore", "score")
-"""Extension points at which a team may choose plugins, in-tree ones and those of packages."""
+"""Extension points at which a team may choose plugins, in-tree ones and those in packages."""
 ARGUMENTS: Final = {
     "InterPodAffinity": ("hardPodAffinityWeight", "ignorePreferredTermsOfExistingPods"),
     "NodeResourcesBalancedAllocation": ("resources",),

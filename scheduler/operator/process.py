@@ -71,7 +71,7 @@ async def run_operator(options: OperatorOptions, clock: Clock) -> bool:
     """Run until a signal (True), or until another operator may lead (False).
 
     Raises:
-        ConnectionConfigError: the way to the API server cannot be worked out.
+        ConnectionConfigError: the configuration of the connection is wrong.
         SchedulerError: the health port cannot be listened on.
     """
     connection = await load_connection(
@@ -123,10 +123,10 @@ async def _until_signalled(*work: Coroutine[Any, Any, None]) -> bool:
 
 
 async def watch(session: ApiSession, path: str, wake: Callable[[], None]) -> None:
-    """Wake at each change of what a path lists; run it as a task, which nothing ends.
+    """Wake at each change of the objects listed at a path; run it as a task, which never ends.
 
-    What changed is not read: bytes of tenants that no decoder takes wake like any others. A watch
-    without a version begins with everything there is, so nothing is missed between two of them.
+    Changes are not decoded: even bytes of tenants that no decoder accepts wake it. A watch without
+    a version begins with all existing objects, so nothing is missed between two watches.
     """
     backoff = Backoff(random.Random(), cap_seconds=MAX_PAUSE_SECONDS)  # noqa: S311 - spreads load
     asked = f"{path}&timeoutSeconds={WATCH_SECONDS}"

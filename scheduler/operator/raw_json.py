@@ -1,7 +1,7 @@
 """Raw JSON taken apart without recursion: its nesting, the fields of objects, the items of lists.
 
-An object of a tenant may be nested deeper than any decoder goes. What it is called, and all that
-stands beside it, must be readable nevertheless.
+An object of a tenant may be nested deeper than any decoder goes. Its name, and all objects beside
+it, must be readable nevertheless.
 """
 
 import re
@@ -16,7 +16,7 @@ _BLANK: Final = b"__"
 
 
 class RawJson:
-    """The bytes of a value, and how deep each byte is nested; within strings that is 0.
+    """The bytes of a value, and the nesting depth of each byte; it is 0 within strings.
 
     Only brackets, quotes and commas are looked at: bytes that are no JSON give parts that are none.
 

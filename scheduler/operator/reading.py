@@ -41,7 +41,7 @@ class UnreadableError(ValueError):
 
 
 def read_object(raw: RawJson, kind: type[ResourceT]) -> ResourceT:
-    """A custom resource; `unreadable` says what is wrong with its spec.
+    """Decode a custom resource; `unreadable` holds the error of its spec.
 
     Raises:
         UnreadableError: it has no name.

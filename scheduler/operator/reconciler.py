@@ -115,7 +115,7 @@ class Reconciler:
         """Reconcile everything once; return whether all of it succeeded.
 
         Raises:
-            ApiError: what there is cannot be listed.
+            ApiError: the custom resources cannot be listed.
         """
         self._woken.clear()
         schedulers, unreadable = await self._cluster.list_objects(SCHEDULERS, Scheduler)
@@ -250,10 +250,10 @@ class Reconciler:
     async def _owned(
         self, scheduler: Scheduler, objects: Iterable[Reference], *, may_adopt: bool
     ) -> tuple[dict[Reference, str], list[str]]:
-        """The UIDs of those objects that are there, and why others there may not be touched.
+        """Read the UIDs of the owned objects that exist, and the reasons against touching others.
 
         Raises:
-            ApiError: it cannot be found out.
+            ApiError: an object cannot be read.
         """
         uids, foreign = {}, []
         for each in objects:

@@ -16,7 +16,7 @@ Json = dict[str, Any]
 GROUP: Final = "stowage.dev"
 VERSION: Final = "v1alpha1"
 FINALIZER: Final = "stowage.dev/operator"
-"""Keeps a Scheduler until what has no namespace, and so no owner, is gone."""
+"""Keeps a Scheduler until its objects without a namespace, and so without an owner, are gone."""
 ADOPT: Final = "stowage.dev/adopt"
 """An annotation of a Scheduler: `true` lets it take over objects of its names."""
 
@@ -33,7 +33,7 @@ class Key(NamedTuple):
 
 
 class _Written(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Common settings; what is not known was made by a newer version and is left alone."""
+    """Common settings; unknown fields come from a newer version and are left alone."""
 
 
 class WheelKey(_Written, frozen=True):
@@ -86,7 +86,7 @@ class Recordings(_Written, frozen=True):
 
 
 class SchedulerSpec(_Written, frozen=True):
-    """An instance; None leaves what deploy/base says."""
+    """The spec of an instance; None leaves the value in deploy/base."""
 
     replicas: int = 2
     image: str = ""

@@ -81,7 +81,7 @@ def _available(deployment: Json | None) -> Json:
 
 
 def _progressing(deployment: Json | None, failures: Sequence[str]) -> Json:
-    """True until everything is as it is to be."""
+    """Build the condition Progressing: True until all objects have their desired state."""
     if failures:
         return _condition("Progressing", "ApplyFailed", "; ".join(failures), is_true=True)
     if deployment is None:

@@ -1,4 +1,4 @@
-"""A cluster in memory: objects are added, pods scheduled, time passes when it is told to."""
+"""A cluster in memory: objects are added, pods scheduled, and time passes on request."""
 
 import warnings
 from collections.abc import Iterator, Mapping
@@ -168,7 +168,7 @@ class Cluster:
         return self._decide(found)
 
     def schedule_all(self, workload: str | Path | Mapping[str, Any]) -> tuple[Decision, ...]:
-        """Have the pods of a new workload decided about, one after the other.
+        """Schedule the pods of a new workload, one after the other.
 
         Args:
             workload: a Deployment, ReplicaSet, StatefulSet, Job, ..., or several pods: manifests,
@@ -176,10 +176,10 @@ class Cluster:
 
         Returns:
             One decision for each pod, by priority and then in the order of the manifests: the
-            order in which the queue hands them out. Each says how things were for its pod.
+            order in which the queue hands them out. Each describes the moment of its pod.
 
         Raises:
-            ClusterError: there are no pods in it, or no profile answers to one.
+            ClusterError: there are no pods in it, or no profile serves one.
             SchedulerError: the manifest cannot be read.
         """
         world = self._ready
@@ -286,7 +286,7 @@ class Cluster:
     def _read(
         self, given: str | Path | Mapping[str, Any]
     ) -> tuple[ClusterObjects, list[ObjectSet]]:
-        """Objects, and those of them that only out-of-tree plugins know."""
+        """Read objects, and those among them that only out-of-tree plugins know."""
         documents = [("manifest", given)]
         if not isinstance(given, Mapping):
             source, text = _text(given)

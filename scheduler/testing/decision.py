@@ -63,7 +63,7 @@ class Decision(msgspec.Struct, frozen=True):
                 self._fail(f"must not land on {_either(nodes)}, and {how} on {name}")
 
     def must_wait(self, because: str = "") -> None:
-        """It fits nowhere at present; the message says why."""
+        """Assert that it fits nowhere at present; the message says why."""
         __tracebackhide__ = True
         if self.node:
             self._fail(f"should wait, and {self._where}")

@@ -1,4 +1,4 @@
-"""Nodes and pods to write tests with: only what a test is about needs to be said."""
+"""Nodes and pods for tests: a test needs to give only the fields that matter to it."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
@@ -18,13 +18,13 @@ def node(
     taints: Iterable[Manifest] = (),
     **spec: Any,
 ) -> Manifest:
-    """A node of 4 cores, 32 GiB and 110 pods that carries its hostname label.
+    """Build a node of 4 cores, 32 GiB and 110 pods that carries its hostname label.
 
     Args:
         name: its name.
         labels: more of them.
         zone: the value of `topology.kubernetes.io/zone`, if it is to have one.
-        allocatable: added to what it has, or in place of it.
+        allocatable: amounts that are added to its own or replace them.
         taints: `{"key", "value", "effect"}` each.
         spec: further fields of its specification, spelled as in a manifest.
     """
@@ -50,14 +50,14 @@ def pod(
     priority: int | None = None,
     **spec: Any,
 ) -> Manifest:
-    """A pod with one container.
+    """Build a pod with one container.
 
     Args:
         name: its name.
         namespace: its namespace.
-        node: where it runs; without one it waits.
+        node: the node it runs on; without one it waits.
         labels: its labels.
-        requests: what its container asks for.
+        requests: the requests of its container.
         priority: orders the queue and preemption: a pod may evict pods of lower priority. Without
             it that of its PriorityClass, or 0.
         spec: further fields of its specification, spelled as in a manifest: `nodeSelector={...}`.

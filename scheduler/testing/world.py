@@ -1,4 +1,4 @@
-"""The world around the engine in a test: it does as the engine says, at once."""
+"""The world around the engine in a test: it carries out the engine's instructions at once."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +24,7 @@ _MAX_DECISIONS: Final = 100_000
 
 
 class ClusterError(SchedulerError):
-    """A test asks for what cannot be."""
+    """A test requests something impossible."""
 
 
 class SimulatedCluster(Driving):
