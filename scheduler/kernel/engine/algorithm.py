@@ -1,8 +1,8 @@
-"""Where one pod goes: pure decision over a snapshot.
+"""The choice of a node for one pod: a pure decision over a snapshot.
 
 Source: kubernetes pkg/scheduler/schedule_one.go (schedulePod, findNodesThatFitPod,
 numFeasibleNodesToFind, prioritizeNodes) v1.36.
-Differs: all nodes are looked at unless percentageOfNodesToScore is set.
+Differs: all nodes are evaluated unless percentageOfNodesToScore is set.
 """
 
 from random import Random
@@ -38,9 +38,9 @@ class ScheduleResult(msgspec.Struct):
     Attributes:
         state: the attempt's state, for Reserve and what follows.
         suggested_host: the node.
-        row: the node's.
-        best: what it was chosen from; valid until the snapshot changes.
-        found: what filtering found out about the pod, or about an equal one before it.
+        row: the row of the node.
+        best: the nodes that it was chosen from; valid until the snapshot changes.
+        found: the result of filtering for the pod, or for an equal one before it.
         is_of_class: whether the class of the pod alone has decided.
     """
 
@@ -53,11 +53,11 @@ class ScheduleResult(msgspec.Struct):
 
 
 class SchedulingAlgorithm:
-    """Chooses nodes; remembers only where sampling goes on.
+    """Chooses nodes; remembers only the position of sampling.
 
     Attributes:
-        next_start_node_index: where in the node order the next sample starts.
-        percentage_of_nodes_to_score: enough for profiles that do not say it themselves.
+        next_start_node_index: the index in the node order at which the next sample starts.
+        percentage_of_nodes_to_score: the default for profiles without one of their own.
     """
 
     def __init__(self, random: Random, percentage_of_nodes_to_score: int = 0) -> None:
@@ -74,15 +74,15 @@ class SchedulingAlgorithm:
         within: NDArray[np.intp] | None = None,
         advice: Advice | None = None,
     ) -> ScheduleResult | AttemptDiagnosis | Failure:
-        """The node for the pod, or why there is none.
+        """Choose the node for the pod, or return the reason for none.
 
         Args:
             framework: the profile.
             pod: the pod.
             snapshot: the cluster.
             nominated: see `Framework.find_nodes_that_fit`.
-            within: the rows of the only nodes worth looking at; None for all.
-            advice: what extenders said; None where they have not been asked.
+            within: the rows to which the choice is limited; None for all.
+            advice: the answers of extenders; None where they have not been asked.
 
         Raises:
             PluginError: a plugin failed.
@@ -114,12 +114,12 @@ class SchedulingAlgorithm:
         snapshot: Snapshot,
         within: NDArray[np.intp] | None = None,
     ) -> ScheduleResult | None:
-        """The node for one more pod like the one before, as of the columns of their class.
+        """Choose the node for one more pod like the one before, by the columns of their class.
 
         Args:
             framework: the profile.
-            found: what was found out about the first of them.
-            snapshot: the cluster; it need not know yet where the others went.
+            found: the result of filtering for the first of them.
+            snapshot: the cluster; it need not contain the placements of the others yet.
             within: see `schedule_pod`.
 
         Returns:
@@ -140,17 +140,17 @@ class SchedulingAlgorithm:
         *,
         tries_nominated: bool,
     ) -> tuple[tuple[str, ...], bool]:
-        """The nodes among which extenders have a say; none where no node fits.
+        """The nodes that extenders filter and prioritize; none where no node fits.
 
         Args:
             framework: the profile.
             pod: the pod.
             snapshot: the cluster.
             nominated: see `Filtering.find_nodes_that_fit`.
-            tries_nominated: whether the nominated node is looked at alone, if it fits.
+            tries_nominated: whether the nominated node is tried alone, if it fits.
 
         Returns:
-            Their names, and whether they are a sample: others fit as well, and are not looked at.
+            Their names, and whether they are a sample: other nodes that fit are left out.
 
         Raises:
             PluginError: a plugin failed.
@@ -173,7 +173,7 @@ class SchedulingAlgorithm:
         advice: Advice,
         within: NDArray[np.intp] | None,
     ) -> ScheduleResult | AttemptDiagnosis | Failure:
-        """The node for the pod after extenders were asked: what fits now, of what they let pass."""
+        """Choose among the nodes that fit now and that extenders let pass."""
         table = snapshot.table
         feasible = found.feasible_rows() if within is None else found.feasible_rows_of(within)
         if advice.problem and len(feasible):
@@ -187,13 +187,13 @@ class SchedulingAlgorithm:
         return diagnosis
 
     def pick_placement(self, best: NDArray[np.intp]) -> int:
-        """One of several placements that are equally good, by chance."""
+        """Pick one of several equally good placements at random."""
         return best.item(int(self._random.random() * len(best)) if len(best) > 1 else 0)
 
     def _pick(
         self, state: CycleState, best: Best, snapshot: Snapshot, found: Feasibility
     ) -> ScheduleResult:
-        """One of the best nodes, by chance."""
+        """Pick one of the best nodes at random."""
         rows, at = best.rows, 0
         if len(rows) > 1:
             at = int(self._random.random() * len(rows))
@@ -201,13 +201,13 @@ class SchedulingAlgorithm:
         return ScheduleResult(state, snapshot.table.names[row], row, best, found)
 
     def _percentage_in(self, framework: Framework) -> int:
-        """What percentage of nodes is enough in a profile; 0 when all are looked at."""
+        """The percentage of nodes that a profile needs; 0 when all are evaluated."""
         own = framework.percentage_of_nodes_to_score
         percentage = self.percentage_of_nodes_to_score if own is None else own
         return percentage if percentage < _ALL_NODES else 0
 
     def _sampled(self, found: Feasibility, snapshot: Snapshot, percentage: int) -> NDArray[np.intp]:
-        """What fits, or a sample of it if sampling is on."""
+        """The feasible rows, or a sample of them if sampling is on."""
         rows, verdicts = found.feasible_rows(), found.verdicts
         if not percentage or verdicts is None or verdicts.rows is not None:
             return rows
@@ -225,7 +225,7 @@ class SchedulingAlgorithm:
 
 
 def nominated_row(found: Feasibility, pod: PodInfo, snapshot: Snapshot) -> NDArray[np.intp] | None:
-    """The node the pod is nominated to, if it fits: then no other is looked at."""
+    """The row of the node the pod is nominated to, if it fits: then no other is evaluated."""
     row = snapshot.table.row_of.get(pod.pod.status.nominated_node_name)
     if row is None or row not in found.feasible_rows():
         return None
@@ -233,7 +233,7 @@ def nominated_row(found: Feasibility, pod: PodInfo, snapshot: Snapshot) -> NDArr
 
 
 def num_feasible_nodes_to_find(num_all_nodes: int, percentage: int) -> int:
-    """How many feasible nodes are enough.
+    """The number of feasible nodes at which sampling may stop.
 
     Args:
         num_all_nodes: nodes in the cluster.

@@ -1,7 +1,7 @@
-"""One attempt to schedule, and its life as a table.
+"""One attempt to schedule, and its states as a transition table.
 
-Everything about what may follow what is here; what is done on the way is in `attempts`. This file
-knows no queue, no cache and no plugins.
+The allowed order of states is here; the work on the way is in `attempts`. This file knows no queue,
+no cache and no plugins.
 """
 
 from enum import Enum
@@ -19,11 +19,11 @@ from scheduler.kernel.framework.types import QueuedPodInfo
 
 
 class AttemptError(SchedulerError):
-    """A contradiction of our own: something happened to an attempt that cannot happen to it."""
+    """An event that an attempt in its state cannot have; a programming error."""
 
 
 class AttemptState(Enum):
-    """Where an attempt stands."""
+    """The state of an attempt."""
 
     POPPED = "popped"
     """A node is being looked for."""
@@ -32,7 +32,7 @@ class AttemptState(Enum):
     ASSUMED = "assumed"
     """The pod counts as running on its node."""
     RESERVED = "reserved"
-    """Reserve plugins have been asked to keep something for it, all or some of them."""
+    """Reserve plugins have run for it, all or some of them."""
     HELD = "held"
     """A Permit plugin holds it."""
     PREBINDING = "prebinding"
@@ -42,7 +42,7 @@ class AttemptState(Enum):
     UNSURE = "unsure"
     """The binding had no clear answer: the place is kept until a read or the watch decides."""
     BOUND = "bound"
-    """The API server has accepted the binding, and the watch has not told us yet."""
+    """The API server has accepted the binding; the watch has not shown it yet."""
     CONFIRMED = "confirmed"
     """The end: the API server says that the pod runs on its node."""
     FAILED = "failed"
@@ -50,16 +50,16 @@ class AttemptState(Enum):
     GONE = "gone"
     """The end: everything is given back, and the pod needs no node (from us) any more."""
 
-    # Members are themselves; the hash of their names would be worked out in Python each time.
+    # Members are themselves; the hash of their names would be computed in Python each time.
     __hash__ = object.__hash__
 
 
 STATE_WORDS: Final = {state: state.value for state in AttemptState}
-"""Looked up for each step of each pod; the values of members are worked out in Python."""
+"""Looked up for each step of each pod; `Enum.value` is a Python property, and slower."""
 
 
 class AttemptEvent(Enum):
-    """What can happen to an attempt."""
+    """An event of an attempt."""
 
     ASK = "ask"
     FIT = "fit"
@@ -73,17 +73,17 @@ class AttemptEvent(Enum):
     FAIL = "fail"
     ABANDON = "abandon"
 
-    # Members are themselves; the hash of their names would be worked out in Python each time.
+    # Members are themselves; the hash of their names would be computed in Python each time.
     __hash__ = object.__hash__
 
 
 class Acquired(Enum):
-    """What an attempt may have acquired, and must give back."""
+    """A resource that an attempt may have acquired, and must give back."""
 
     ROOM = "room"
     """Its place in the cache."""
     RESERVATIONS = "reservations"
-    """What Reserve plugins keep."""
+    """The reservations of Reserve plugins."""
     HOLD = "hold"
     """Its entry among the pods that Permit holds."""
     WORK = "work"
@@ -140,7 +140,7 @@ TRANSITIONS: Final[dict[tuple[AttemptState, AttemptEvent], AttemptState]] = {
         )
     },
 }
-"""Every pair that may happen. A pair that is missing is a contradiction of our own."""
+"""Every pair that may happen. A missing pair is a programming error."""
 
 ACQUIRED: Final[dict[AttemptState, tuple[Acquired, ...]]] = {
     _S.POPPED: (),
@@ -153,11 +153,11 @@ ACQUIRED: Final[dict[AttemptState, tuple[Acquired, ...]]] = {
     _S.UNSURE: (Acquired.RESERVATIONS, Acquired.ROOM),
     _S.BOUND: (Acquired.RESERVATIONS, Acquired.ROOM),
 }
-"""What FAIL and ABANDON give back, by the state they find, in this order."""
+"""The resources that FAIL and ABANDON give back, by the state they find, in this order."""
 
 UNDECIDED: Final = frozenset({_S.POPPED, _S.ASSUMED, _S.RESERVED})
-"""States before a decision: nothing else is told of the place. All but members of a large pod group
-leave them in the step in which they came there.
+"""States before a decision: nothing outside the attempt knows the place. All but members of a
+large pod group leave them in the step in which they came there.
 """
 
 PLACED: Final = frozenset({_S.HELD, _S.PREBINDING, _S.BINDING})
@@ -168,14 +168,14 @@ REVOCABLE: Final = frozenset({_S.POPPED, _S.ASKING, _S.RESERVED, _S.HELD, _S.PRE
 
 
 class NodeChoice(msgspec.Struct, frozen=True):
-    """What a node was chosen from, or would have been.
+    """The basis of a choice: the nodes evaluated, their scores and the runner-up.
 
     Attributes:
-        nodes: how many were looked at.
-        feasible: how many of them fit.
-        score: the total of the node; None where it was the only one.
-        runner_up: the best of the others.
-        runner_up_score: its total.
+        nodes: number of nodes that were evaluated.
+        feasible: number of them that fit.
+        score: the total score of the node; None where it was the only one.
+        runner_up: the node with the second-best score.
+        runner_up_score: its total score.
     """
 
     nodes: int
@@ -192,18 +192,18 @@ class Attempt(msgspec.Struct):
         id: tells attempts apart; grows.
         framework: the profile that decides.
         queued: the pod as it was popped.
-        start: when the attempt began, in seconds of the events' clock.
-        state: where it stands.
-        since: since when.
-        cycle_state: what the plugins remember of it; None before a node was found.
+        start: the start of the attempt, in seconds of the events' clock.
+        state: its state.
+        since: the time at which it came to that state.
+        cycle_state: the plugins' data of this attempt; None before a node was found.
         placed: the pod on its (assumed) node; None before.
-        doubt: why it is not known whether the pod is bound.
-        asked_at: when the API server was last asked about it; 0 for never.
-        choice: what the node was chosen from; None without a consumer of outcomes.
-        deciding_seconds: how long it took to choose, or to find that there is none.
-        extender_calls: to extenders, with what they answered; None while none was made.
+        doubt: the reason why the binding is in doubt.
+        asked_at: the time of the last `ReadPod` about it; 0 for never.
+        choice: the basis of the choice; None without a consumer of outcomes.
+        deciding_seconds: time to choose a node, or to find that none fits.
+        extender_calls: the calls to extenders with their answers; None before the first.
         binder: the number of the extender that is to bind it; None for the profile's plugins.
-        is_nominated: whether the API server was told where it is expected to go.
+        is_nominated: whether the node it is expected on was written to the API server.
     """
 
     id: int
@@ -224,38 +224,38 @@ class Attempt(msgspec.Struct):
 
     @property
     def pod(self) -> PodInfo:
-        """The newest that is known of it, on its node if it has one."""
+        """The pod, on its node if it has one."""
         return self.queued.pod_info if self.placed is None else self.placed
 
     @property
     def advice(self) -> Advice | None:
-        """What extenders said about the nodes; None where they were not asked."""
+        """The answers of extenders about the nodes; None where they were not asked."""
         return None if self.extender_calls is None else self.extender_calls.advice()
 
     @property
     def state_of_plugins(self) -> CycleState:
-        """What the plugins remember; only after a node was found.
+        """The plugins' data of this attempt; only after a node was found.
 
         Raises:
-            AttemptError: none was.
+            AttemptError: no node was found yet.
         """
         if self.cycle_state is None:
             raise AttemptError(f"attempt {self.id} has no node yet")
         return self.cycle_state
 
     def advance(self, event: AttemptEvent, now: float, detail: str) -> Entry:
-        """Come to the state that follows.
+        """Move to the next state.
 
         Args:
-            event: what happens.
-            now: when, in seconds of the events' clock.
-            detail: why, or empty.
+            event: the event.
+            now: its time, in seconds of the events' clock.
+            detail: the reason, or empty.
 
         Returns:
-            What there is to tell: with no other detail, the node if there is one.
+            The entry for the story: without a detail, it names the node if there is one.
 
         Raises:
-            AttemptError: this cannot happen now.
+            AttemptError: the event cannot happen in this state.
         """
         following = TRANSITIONS.get((self.state, event))
         if following is None:

@@ -2,9 +2,9 @@
 
 Nothing but the placement of the last pod happens between two of them. So most of a cycle would only
 find again what is known. Where the class of the pods alone has decided, the next pod goes to the
-best row of the class at once, and the snapshot takes over the whole batch later. Else the class
-need not judge the row of the last pod, as it has foreseen it. The node, and the part of chance in
-choosing it, are the same as if each pod had been scheduled in a step of its own.
+best row of the class at once. The snapshot takes over the whole batch later. Else the class need
+not judge the row of the last pod, as it has foreseen it. The node, chosen at random among equals,
+is the same as if each pod had been scheduled in a step of its own.
 
 Source: kubernetes pkg/scheduler/framework/runtime/batch.go (OpportunisticBatch) v1.36, KEP-5598.
 Differs: upstream keeps the order of nodes of the last pod for 500 ms. Here nothing outlives a step.
@@ -28,8 +28,8 @@ from scheduler.kernel.snapshot.resource_sums import Load
 MAX_BATCH: Final = 64
 """Pods that are scheduled within one step at most: about a millisecond."""
 _ROWS: Final = (16, 64, 256)
-"""How many of the best rows a pass judges, one pass after the other; those that follow judge one
-row each, as the best rows were no help."""
+"""Number of the best rows that each successive pass judges; later passes judge one row each, as the
+best rows were no help."""
 _STEPS: Final = 16
 """Pods that are foreseen on one row: pods that attract each other come again."""
 _MAX_JUDGED: Final = 256
@@ -40,8 +40,8 @@ class Batch:
     """The pods of one step.
 
     Attributes:
-        left: how many more pods may follow.
-        within: the rows of the only nodes worth looking at; None for all.
+        left: number of pods that may still follow.
+        within: the rows to which the choice is limited; None for all.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Batch:
         self._is_snapshot_behind = False
 
     def next_result(self, framework: Framework, pod: PodInfo) -> ScheduleResult | None:
-        """Where the next pod goes; None if it must be looked at as the first one was."""
+        """Choose the node of the next pod; None if the pod must be evaluated like the first one."""
         core, last = self._core, self._last
         if last is None or not self._decides_alone or not _is_like_others(pod):
             return None
@@ -86,7 +86,7 @@ class Batch:
             self._lookahead.counted(core.snapshot)
 
     def looked_at(self, framework: Framework, pod: PodInfo, result: ScheduleResult) -> None:
-        """A pod was looked at by itself, and has a node."""
+        """Note that a pod was evaluated by itself, and has a node."""
         core, found = self._core, result.found
         self._profile = framework.profile_name
         core.metrics.batch_attempts[self._profile, "no_hint"].inc()
@@ -106,10 +106,10 @@ class Batch:
         )
 
     def end(self, reason: str, *, is_placed: bool) -> None:
-        """Let the snapshot have the pods that it was not asked about, and forget all answers.
+        """Bring the snapshot up to date with pods that it lacks, and forget all answers.
 
         Args:
-            reason: why they are of no use any more.
+            reason: the reason why the answers are of no more use.
             is_placed: whether the last pod has found a place, too.
         """
         if is_placed and self._is_snapshot_behind:
@@ -122,7 +122,7 @@ class Batch:
         self._last = self._lookahead = None
 
     def _place(self, last: ScheduleResult) -> bool:
-        """Have the class count the last pod in; False if it must judge the row again."""
+        """Count the last pod into the class; False if the class must judge the row again."""
         lookahead = self._lookahead
         if lookahead is None or not lookahead.place(last.row, self._core.snapshot):
             self._lookahead = None
@@ -131,44 +131,44 @@ class Batch:
 
 
 def _is_like_others(pod: PodInfo) -> bool:
-    """Whether a pod has nothing of its own that plugins look at."""
+    """Whether a pod has no volumes and no nomination, which plugins judge per pod."""
     return not (pod.pod.volumes or pod.pod.status.nominated_node_name)
 
 
 class Lookahead:
     """The columns of a class with more of its pods on some rows, before the snapshot has them.
 
-    What the class has said of a row that holds as much is known (`row_answers.py`). Where it is
-    not, one pass judges the rows that may be chosen next, with one more pod on each and with
+    The class remembers its answers for rows with the same load (`row_answers.py`). Where it has
+    none, one pass judges the rows that may be chosen next, with one more pod on each and with
     several: few rows first, and more each time. The answers come from the same plugins and the
-    same numbers; the class only asks earlier.
+    same numbers; they are only computed earlier.
 
     Attributes:
         pod_class: the class.
     """
 
     def __init__(self, pod_class: PodClass, shape: PodShape, limit: int) -> None:
-        """Begin.
+        """Begin without answers.
 
         Args:
             pod_class: the class; its columns are up to date.
-            shape: of the pods.
-            limit: how many pods may follow.
+            shape: the shape of the pods.
+            limit: number of pods that may follow.
         """
         self.pod_class = pod_class
         self._shape = shape
         self._limit = limit
         self._loads: dict[int, Load] = {}
-        """What so many of the pods add to a row: no node changes within a batch."""
+        """The load that a number of these pods adds to a row: no node changes within a batch."""
         self._passes = 0
         self._uncounted: dict[int, int] = {}
-        """Pods of the batch by row that the snapshot does not have yet."""
+        """Number of pods of the batch on each row that the snapshot does not have yet."""
 
     def place(self, row: int, snapshot: Snapshot) -> bool:
         """Take one more pod on a row into the columns, before the snapshot has it.
 
         Returns:
-            False if that cannot be foreseen: then the snapshot must say what the row is.
+            False if the result cannot be foreseen: then the snapshot must be brought up to date.
         """
         more = self._uncounted.get(row, 0) + 1
         answer = self._answer(row, more, snapshot)
@@ -193,7 +193,7 @@ class Lookahead:
         return self.pod_class.answer(sums, row, load)
 
     def _rows_with(self, row: int, more: int, snapshot: Snapshot) -> NDArray[np.intp]:
-        """A row, and others that may be chosen next."""
+        """The row, and others that may be chosen next."""
         one = np.array([row])
         if more > 1 or self._passes == len(_ROWS):
             return one

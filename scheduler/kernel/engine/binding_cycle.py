@@ -18,17 +18,17 @@ from scheduler.kernel.framework.status import Code, unschedulable
 from scheduler.kernel.framework.types import Failure, PreBindWork
 
 CONFIRM_SECONDS: Final = 30.0
-"""How long the watch may take to tell of a bound pod before the API server is asked."""
+"""Time that the watch has to show a bound pod before the API server is asked."""
 ASK_AGAIN_SECONDS: Final = 5.0
-"""How long to wait before the API server is asked again about the same pod."""
+"""Time before the API server is asked again about the same pod."""
 MAX_QUESTIONS: Final = 16
-"""Pods that the API server is asked about at a time."""
+"""The most pods that the API server is asked about at a time."""
 
 _BEFORE_BIND: Final = frozenset({AttemptState.RESERVED, AttemptState.PREBINDING})
 
 
 class BindingCycle:
-    """What is done for pods that have a node and all that is reserved for them."""
+    """The binding cycle of pods that have a node and all their reservations."""
 
     def __init__(self, core: EngineState, attempts: Attempts, failures: FailureHandler) -> None:
         self._core = core
@@ -36,7 +36,7 @@ class BindingCycle:
         self._failures = failures
 
     def wait_on_permit(self, attempt: Attempt, timeouts: dict[str, float]) -> None:
-        """RESERVED to HELD, at most so many seconds by plugin."""
+        """RESERVED to HELD, with a timeout in seconds for each plugin."""
         core = self._core
         self._attempts.advance(attempt, AttemptEvent.WAIT)
         self._nominate(attempt)
@@ -44,7 +44,7 @@ class BindingCycle:
         core.out.append(SetTimer(waiting.deadline))
 
     def allowed(self, uid: str, plugin: str) -> None:
-        """One plugin lets a held pod go; the last one sets it free."""
+        """Take note that a plugin allows a held pod; after the last plugin the pod goes on."""
         waiting = self._core.waiting.get(uid)
         if waiting is None:
             return
@@ -53,11 +53,11 @@ class BindingCycle:
             self._core.waiting.settle(uid)
 
     def rejected(self, rejection: Rejected) -> None:
-        """A held pod may not be bound."""
+        """End the hold of a pod that a plugin rejects."""
         self._core.waiting.settle(rejection.uid, rejection)
 
     def go_on(self, settled: Settled) -> None:
-        """Have a pod bound that Permit no longer holds, or give it back."""
+        """Bind a pod that Permit no longer holds, or fail its attempt."""
         attempt = self._attempts[settled.waiting.attempt]
         rejection = settled.rejection
         if rejection is None:
@@ -68,7 +68,7 @@ class BindingCycle:
             self._failures.handle_scheduling_failure(attempt, rejected_by(status))
 
     def start(self, attempt: Attempt) -> None:
-        """Permit is over: from here on a failure is never a rejection."""
+        """Go on after Permit: from here on a failure is never a rejection."""
         pod = attempt.pod
         self._core.queue.done_scheduling_cycle(pod.uid)
         work = attempt.framework.pre_bind_work(attempt.state_of_plugins, pod, pod.node_name)
@@ -81,11 +81,11 @@ class BindingCycle:
         self._core.out.append(RunPreBind(attempt.id))
 
     def _nominate(self, attempt: Attempt) -> None:
-        """Tell others, such as an autoscaler, where a pod is to go that is not bound at once.
+        """Nominate a pod that is not bound at once, for others such as an autoscaler.
 
         Source: schedule_one.go bindingCycle, with NominatedNodeNameForExpectation.
-        Differs: upstream tells of every pod for which PreBind has work, also where that is to
-        write claims and takes no longer than a binding.
+        Differs: upstream nominates every pod for which PreBind has work, even if that only
+        writes claims and takes no longer than a binding.
         """
         if attempt.is_nominated:
             return
@@ -109,7 +109,7 @@ class BindingCycle:
         )
 
     def pre_bound(self, attempt_id: int, problem: str) -> None:
-        """PreBind plugins are done."""
+        """Bind a pod after its PreBind plugins, or fail its attempt."""
         attempt = self._attempts.in_state(attempt_id, AttemptState.PREBINDING)
         if attempt is None:
             return
@@ -119,7 +119,7 @@ class BindingCycle:
             self._bind(attempt)
 
     def bound(self, attempt_id: int) -> None:
-        """The binding was accepted."""
+        """Take note of an accepted binding."""
         attempt = self._attempts.in_state(attempt_id, AttemptState.BINDING, AttemptState.UNSURE)
         if attempt is not None:
             self._report_bind(attempt, Code.SUCCESS)
@@ -129,7 +129,7 @@ class BindingCycle:
             self._finish(attempt)
 
     def bind_failed(self, attempt_id: int, message: str, *, is_certain: bool) -> None:
-        """The binding failed for certain, or its outcome is unknown."""
+        """Take note of a binding that failed for certain, or whose outcome is unknown."""
         attempt = self._attempts.in_state(attempt_id, AttemptState.BINDING)
         if attempt is None:
             return
@@ -152,7 +152,7 @@ class BindingCycle:
             attempt.framework.bound_plainly(code, self._core.now - attempt.since)
 
     def _finish(self, attempt: Attempt) -> None:
-        """The pod is bound, whether we know it by an answer or by the watch."""
+        """End the attempt of a bound pod, known to be so by an answer or by the watch."""
         core, queued, pod = self._core, attempt.queued, attempt.pod
         self._failures.ended(attempt, "scheduled")
         began = queued.initial_attempt_timestamp
@@ -170,7 +170,7 @@ class BindingCycle:
                 core.report("PostBind failed", pod.key, problem)
 
     def confirmed(self, attempt: Attempt) -> None:
-        """The API server says that the pod runs on the node it was to be bound to."""
+        """Take note that the API server shows the pod on the node of its binding."""
         was_told = attempt.state is AttemptState.BOUND
         self._attempts.advance(attempt, AttemptEvent.CONFIRM)
         self._attempts.forget(attempt)
@@ -178,7 +178,7 @@ class BindingCycle:
             self._finish(attempt)
 
     def not_bound(self, attempt: Attempt) -> None:
-        """The pod of an attempt in doubt has no node; one that was said to have is let go."""
+        """Fail an attempt in doubt whose pod has no node; abandon one with an accepted binding."""
         if attempt.state is AttemptState.UNSURE:
             self._failures.handle_scheduling_failure(attempt, Failure(attempt.doubt))
         else:
@@ -215,7 +215,7 @@ class BindingCycle:
                 self._ask(attempt)
 
     def _ask(self, attempt: Attempt) -> None:
-        """Ask the API server; the next time it is the others' turn first."""
+        """Ask the API server about a pod, and put the pod behind the others in doubt."""
         attempt.asked_at = self._core.now
         self._attempts.doubtful[attempt.id] = self._attempts.doubtful.pop(attempt.id, attempt)
         pod = attempt.pod

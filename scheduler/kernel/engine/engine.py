@@ -1,4 +1,4 @@
-"""The engine: one event at a time, each with its time, and what is to be done about it."""
+"""The engine: takes one event at a time, with its time, and returns instructions."""
 
 import traceback
 from collections import deque
@@ -76,29 +76,29 @@ from scheduler.observability.queue_metrics import QueueMetrics
 from scheduler.observability.tracing import CycleTracer
 
 SETTLED_AT_ONCE: Final = 16
-"""So many pods go on at once that Permit no longer holds; each may ask hints about 256 events."""
+"""The most pods that go on at once after Permit; each may run hints for 256 events."""
 
 
 class Changes(Protocol):
-    """Takes over what happens to the objects of one kind."""
+    """Takes over changes to the objects of one kind."""
 
     def set(self, new: Any) -> None:
-        """An object is new, or is now like this."""
+        """Take over a new or changed object."""
         ...
 
     def gone(self, event: ObjectGone) -> None:
-        """An object is gone."""
+        """Take over the deletion of an object."""
         ...
 
 
 class EngineSettings(msgspec.Struct, frozen=True):
-    """What an engine is told at its start.
+    """The settings with which an engine starts.
 
     Attributes:
-        seed: of the chance that breaks ties.
-        percentage_of_nodes_to_score: enough for profiles that do not say it themselves.
+        seed: the seed of the random generator that breaks ties.
+        percentage_of_nodes_to_score: the default for profiles without one of their own.
         queue: times of the queue.
-        extenders: webhooks that have a say in where pods go.
+        extenders: webhooks that take part in decisions.
         is_validating: whether every invariant is checked after every event; for tests.
     """
 
@@ -110,15 +110,15 @@ class EngineSettings(msgspec.Struct, frozen=True):
 
 
 class Engine:
-    """Everything that changes over time, and the rules by which it does.
+    """All state that changes over time, and the rules of its changes.
 
-    Same events, same times, same seed: same instructions.
+    The same events, times and seed give the same instructions.
 
     Attributes:
         core: the state; for reading.
         attempts: the attempts under way; for reading.
-        scheduler: what takes pods off the queue; for reading.
-        services: what plugins see; to ask them about a fork.
+        scheduler: the loop that takes pods off the queue; for reading.
+        services: the services that plugins see; to run plugins on a fork.
         from_outside: takes the events that plugins post while the engine handles none (PreBind,
             Bind); the driver passes them to `handle`.
     """
@@ -141,13 +141,13 @@ class Engine:
         Args:
             frameworks: the profiles by scheduler name.
             settings: seed and times.
-            services: what plugins see of the engine; filled in here.
-            states: what plugins share and list.
-            kinds: by plural, the kinds that plugins read.
-            tracer: hears of each cycle.
+            services: the services that plugins see; filled in here.
+            states: the shared states and listers of plugins.
+            kinds: the kinds that plugins read, by plural.
+            tracer: receives each cycle.
             take_outcome: takes a row of data for each attempt that ends.
             stopwatch: a running clock to measure with; no decision depends on it.
-            rules_of: what another configuration would mean.
+            rules_of: builds the profiles of another configuration.
         """
         time = EventTime()
         self._inbox: deque[Event] = deque()
@@ -191,8 +191,8 @@ class Engine:
         others = {name: OtherEventHandlers(self.core, kind) for name, kind in (kinds or {}).items()}
         self._changes: dict[str, Changes] = {
             **others,
-            # These replace `OtherEventHandlers` for kinds that plugins declared: they tell the
-            # plugins of changes as well.
+            # These replace `OtherEventHandlers` for kinds that plugins declared: they pass changes
+            # to the plugins as well.
             "pods": pods,
             "nodes": NodeEventHandlers(self.core, binding),
             "namespaces": NamespaceEventHandlers(self.core),
@@ -226,7 +226,7 @@ class Engine:
         }
 
     def _introduce(self, services: PluginServices, random: Random) -> None:
-        """Show plugins what they may see."""
+        """Fill in the services that plugins see."""
         self._show_profiles()
         services.snapshot = self.core.snapshot
         services.nominator = nominator = self.core.queue.nominator
@@ -240,13 +240,13 @@ class Engine:
         services.now = self.core.time.monotonic
 
     def handle(self, event: Event, now: float) -> Sequence[Instruction]:
-        """Take over one event, and say what is to be done.
+        """Take over one event, and return the instructions that follow from it.
 
-        Never raises: what goes wrong is told by a `Report`.
+        Never raises: errors are returned as `LogError` instructions.
 
         Args:
-            event: what happened.
-            now: when, in seconds of a clock that never goes back.
+            event: the event.
+            now: its time, in seconds of a clock that never goes back.
         """
         core = self.core
         core.time.now = now
@@ -285,13 +285,13 @@ class Engine:
 
     @property
     def has_ready(self) -> bool:
-        """Whether `Decide` would find a pod to try, or something else to do."""
+        """Whether `Decide` would find a pod to try, or other work."""
         scheduler, queue = self.scheduler, self.core.queue
         is_blocked = scheduler.group_cycle.asking.is_waiting
         return scheduler.has_turn or (queue.has_ready and not is_blocked)
 
     def story(self, uid: str) -> list[Entry]:
-        """What happened to a pod lately."""
+        """The latest entries of a pod's story, oldest first."""
         return self.core.story.of(uid)
 
     def validate(self) -> None:
@@ -308,14 +308,14 @@ class Engine:
         )
 
     def _post(self, event: Event) -> None:
-        """Take up what a plugin wants, after the event at hand."""
+        """Handle an event that a plugin posts, after the event at hand."""
         if self._is_handling:
             self._inbox.append(event)
         else:
             self.from_outside(event)
 
     def _tell(self, pod: PodInfo, event_type: str, reason: str, note: str) -> None:
-        """An event of a plugin."""
+        """Post a Kubernetes event of a plugin about a pod."""
         controller = pod.spec.scheduler_name
         told = RecordEvent(
             reference(pod),
@@ -330,10 +330,10 @@ class Engine:
     # --- events ---------------------------------------------------------------------------------
 
     def _configure(self, configuration: dict[str, Any]) -> None:
-        """Decide by another configuration from the next attempt on, or by none of it.
+        """Use another configuration from the next attempt on; an invalid one changes nothing.
 
-        Attempts under way end as they began; waiting pods keep their story. The pods of profiles
-        that are gone are forgotten; those of new ones must be told of again.
+        Attempts under way end as they began; waiting pods keep their history. The pods of profiles
+        that are gone are forgotten; those of new profiles must be sent again.
         """
         core = self.core
         try:
@@ -355,7 +355,7 @@ class Engine:
         core.out.append(Configured())
 
     def _show_profiles(self) -> None:
-        """Plugins may ask the filters of these profiles; pods that name them count as members."""
+        """Let plugins run the filters of the profiles in force, and count their pods as members."""
         frameworks, groups = self.core.frameworks, self.core.states.known(PodGroups)
         self.core.groups = groups
         self.services.filters = {name: each.filtering for name, each in frameworks.items()}
@@ -368,7 +368,7 @@ class Engine:
             kept.keeps_for = self.scheduler.room_keeper.keeps_for
 
     def _tick(self) -> None:
-        """Let back-off and patience end; take over what changed, so that the next attempt need not.
+        """End what is due, and bring the snapshot up to date, so that the next attempt need not.
 
         Back-off ends at whole seconds of the clock, as upstream's does.
         """

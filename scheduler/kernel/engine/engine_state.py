@@ -30,14 +30,14 @@ from scheduler.observability.extender_metrics import ExtenderMetrics
 from scheduler.observability.tracing import CycleTracer
 
 TRACE_LINES: Final = 8
-"""How many frames of an unexpected exception are told."""
+"""Number of stack frames of an unexpected exception that are logged."""
 
 
 AUDITED_ROWS: Final = 10
-"""Rows that are held against the cache at each tick: 5,000 nodes take eight minutes."""
+"""Rows that are compared with the cache at each tick: 5,000 nodes take eight minutes."""
 
 AUDITED_COUNTS: Final = 10_000
-"""Counts of selectors and terms that are held against pods at each tick, but at least one row's."""
+"""Counts of selectors and terms compared with the pods at each tick; at least those of one row."""
 
 
 class SnapshotError(SchedulerError):
@@ -45,10 +45,10 @@ class SnapshotError(SchedulerError):
 
 
 class EventTime:
-    """The time of the event at hand: all the time there is for what decides.
+    """The time of the event at hand, the only time that decisions depend on.
 
     Attributes:
-        now: in seconds.
+        now: the time in seconds.
     """
 
     __slots__ = ("now",)
@@ -62,30 +62,30 @@ class EventTime:
 
 
 class EngineState(msgspec.Struct):
-    """All that changes over time, and what is configured.
+    """All state that changes over time, and the configuration.
 
     Attributes:
-        frameworks: by profile name.
-        cache: what runs where.
-        snapshot: the same in columns, as far as the last decision or tick took it over.
+        frameworks: the profiles by name.
+        cache: the nodes and the pods on them.
+        snapshot: the cache in columns, as of the last decision or tick.
         queue: the pods that wait.
-        states: what plugins share and list.
-        services: what plugins see.
+        states: the shared states and listers of plugins.
+        services: the services that plugins see.
         waiting: pods that Permit plugins hold.
         algorithm: chooses nodes.
         extenders: webhooks that filter and score nodes, choose victims, and bind.
-        metrics: what is counted and timed.
-        extender_metrics: the same of extenders.
+        metrics: the engine's counters and timers.
+        extender_metrics: the counters and timers of extenders.
         tracer: receives each cycle; None when cycles are not traced.
         take_outcome: receives a row for each attempt that ends; None without a consumer.
         stopwatch: seconds of a running clock; for measuring only, nothing depends on it.
         time: the time of the event at hand.
-        wall: the same as the time of day, in seconds since 1970.
-        story: what happened to each pod.
-        durations: how long the pods of each controller ran before they ended.
+        wall: returns that time as seconds since 1970.
+        story: the latest history of each pod.
+        durations: the run times of the ended pods of each controller.
         out: the instructions of the event at hand.
-        inbox: what plugins want, to be taken up after the event at hand.
-        groups: what is known of pod groups; None where no profile schedules any.
+        inbox: events that plugins posted, to be handled after the event at hand.
+        groups: the pod groups; None where no profile schedules any.
         next_audited: the row at which the next audit begins.
     """
 
@@ -136,7 +136,7 @@ class EngineState(msgspec.Struct):
             self._tell_rebuilt(rebuilt)
 
     def audit(self) -> None:
-        """Hold a few rows of the snapshot against the cache; what is wrong is put right."""
+        """Compare a few rows of the snapshot with the cache; rebuild it if they differ."""
         rows = min(AUDITED_ROWS, max(1, AUDITED_COUNTS // (1 + self.snapshot.counted_classes)))
         found = compare_rows(self.cache, self.snapshot, self.next_audited, rows)
         self.next_audited = found.next_row
@@ -151,18 +151,18 @@ class EngineState(msgspec.Struct):
             self.report(f"Left out of the snapshot: {type(change).__name__}", "", problem)
 
     def failure(self, about: str, problem: Exception) -> Failure:
-        """The failure of a step that raised; says so if that is what no contract has."""
+        """The failure of a step that raised; an exception outside every contract is reported."""
         if isinstance(problem, PluginError | ExtenderError):
             return Failure(str(problem))
         return self.unexpected(about, problem)
 
     def unexpected(self, about: str, problem: Exception) -> Failure:
-        """Say that a step met an exception that no contract has; gives the failure for it."""
+        """Report an exception outside every contract, and return the failure for it."""
         trace = traceback.format_exc(-TRACE_LINES)
         self.report("Unexpected error", about, problem, trace=trace)
         return Failure(f"{type(problem).__name__}: {in_words(problem)}")
 
     def report(self, message: str, pod: str, problem: Exception, *, trace: str = "") -> None:
-        """Say that something went wrong."""
+        """Add an instruction to log an error."""
         told = f"{type(problem).__name__}: {in_words(problem)}"
         self.out.append(LogError(message, pod, told, encodable(trace)))

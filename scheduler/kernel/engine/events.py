@@ -1,4 +1,4 @@
-"""What the engine is told. Events are plain values: they can be written down and read back."""
+"""The events that the engine takes, as plain values: they can be written down and read back."""
 
 from typing import Any, TypeAlias
 
@@ -13,7 +13,7 @@ class _Event(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class ObjectSet(_Event, frozen=True):
-    """An object of the cluster is new, or is now like this.
+    """An object of the cluster is new, or has changed to this.
 
     Attributes:
         kind: the plural, as in `scheduler.daemon.informers.kinds`: `pods`.
@@ -37,14 +37,14 @@ class Decide(_Event, frozen=True):
     """There is time to schedule a pod, and its equals that come next.
 
     Attributes:
-        limit: how many pods at most. An event that was recorded without it is about one.
+        limit: the most pods to schedule. An event recorded without it is about one.
     """
 
     limit: int = 1
 
 
 class Tick(_Event, frozen=True):
-    """Time has passed: to be told every second, and when a `SetTimer` asks for it."""
+    """Time has passed: sent every second, and at the time of each `SetTimer`."""
 
 
 class Bound(_Event, frozen=True):
@@ -57,8 +57,8 @@ class BindFailed(_Event, frozen=True):
     """The pod of an attempt is not bound, as far as is known.
 
     Attributes:
-        attempt: which one.
-        message: why, for people.
+        attempt: the number of the attempt.
+        message: the reason, for people.
         is_certain: False when the request may have been carried out all the same.
     """
 
@@ -89,7 +89,7 @@ class PodRead(_Event, frozen=True):
 
 
 class ObjectRead(_Event, frozen=True):
-    """An object as the API server answered it to a write; the watch may still tell of before.
+    """An object in the API server's answer to a write; the watch may still show the old one.
 
     Attributes:
         kind: the plural.
@@ -107,14 +107,14 @@ class ReadFailed(_Event, frozen=True):
 
 
 class Allowed(_Event, frozen=True):
-    """A Permit plugin lets a pod go that it held."""
+    """A Permit plugin allows a pod that it held."""
 
     uid: str
     plugin: str
 
 
 class Rejected(_Event, frozen=True):
-    """A plugin turns away a pod that Permit holds."""
+    """A plugin rejects a pod that Permit holds."""
 
     uid: str
     plugin: str
@@ -147,7 +147,7 @@ class Activate(_Event, frozen=True):
 
 
 class PluginEvent(_Event, frozen=True):
-    """A plugin wants people to be told something."""
+    """A plugin records a Kubernetes event."""
 
     tell: RecordEvent
 
@@ -156,14 +156,14 @@ class Configure(_Event, frozen=True):
     """There is another configuration: answered by `Configured`.
 
     Attributes:
-        configuration: the whole of it in plain values, as `config.write.to_object` gives it.
+        configuration: all of it in plain values, as `config.write.to_object` returns it.
     """
 
     configuration: dict[str, Any]
 
 
 class SlowDecision(_Event, frozen=True):
-    """The decision about a pod took this thread so many seconds of processor time."""
+    """A slow decision about a pod: it took this thread `seconds` of processor time."""
 
     uid: str
     seconds: float

@@ -1,7 +1,7 @@
-"""How much of a pod group's attempt is done in one step.
+"""The amount of a pod group's attempt that is done in one step.
 
-What is done is counted, not timed: the same events give the same steps. A unit takes about 30 us of
-the processor among 5,000 nodes (`python -m bench.bounds`).
+Work is counted, not timed: the same events give the same steps. A unit takes about 30 us of the
+processor among 5,000 nodes (`python -m bench.bounds`).
 """
 
 from typing import Final
@@ -10,15 +10,15 @@ from scheduler.api.limits import demands_on_nodes
 from scheduler.api.pod_shape import PodShape
 
 UNITS: Final = 2048
-"""Of a step: some 680 equal members begin, are placed and go on in one, or 75 that differ."""
+"""Units of a step: some 680 equal members begin, are placed and go on in one, or 75 that differ."""
 LOOKED: Final = 12
-"""Of a member that is not like the one before, for each of its demands and once more."""
+"""Units of a member unlike the one before: this many for each of its demands, and once more."""
 SEARCHED: Final = 768
-"""Of a search for victims. It takes 2 ms, and up to 90 ms beside very many budgets."""
+"""Units of a search for victims. It takes 2 ms, and up to 90 ms beside very many budgets."""
 COPIED: Final = 768
-"""Of a copy of the cluster: 12 ms among 5,000 nodes with six pods each, 25 ms with thirty."""
+"""Units of a copy of the cluster: 12 ms among 5,000 nodes with six pods each, 25 ms with thirty."""
 READ: Final = 8
-"""Pods whose ends are read for a unit."""
+"""Number of pods whose ends are read for one unit."""
 
 
 def cost_of_look(shape: PodShape) -> int:
@@ -30,7 +30,7 @@ class GroupStep:
     """The step at hand.
 
     Attributes:
-        units: how much is done in a step; what is begun is ended.
+        units: the units of a step; a step ends the work that it has begun.
         long: an attempt of more units has taken long.
     """
 
@@ -40,11 +40,11 @@ class GroupStep:
         self._left = self._number = self._taken_up = self._settled = self._spent = 0
 
     def begin_group(self, *, is_new: bool = True) -> None:
-        """The attempt of a group begins: the next step is its first, unless it has waited."""
+        """Begin the attempt of a group: the next step is its first, unless the group has waited."""
         self._number, self._spent = 0 if is_new else 1, 0
 
     def begin(self) -> None:
-        """A step begins."""
+        """Begin a step."""
         self._left = self.units
         self._number += 1
         self._taken_up = self._settled = 0
@@ -56,7 +56,7 @@ class GroupStep:
 
     @property
     def took_long(self) -> bool:
-        """Whether the attempt has taken much of others' time; the steps do not matter."""
+        """Whether the attempt has spent more than `long` units, in however many steps."""
         return self._spent > self.long
 
     @property
@@ -66,20 +66,20 @@ class GroupStep:
 
     @property
     def members(self) -> int:
-        """How many members the step is about."""
+        """Number of members that the step is about."""
         return max(self._taken_up, self._settled)
 
     def take_up(self) -> None:
-        """A member is looked at."""
+        """Count a member that is evaluated."""
         self._taken_up += 1
         self.spend(1)
 
     def settle(self) -> None:
-        """A member goes on, or its place is given back."""
+        """Count a member that goes on, or whose place is given back."""
         self._settled += 1
         self.spend(1)
 
     def spend(self, units: int) -> None:
-        """Something is done that takes longer."""
+        """Count work of this many units."""
         self._left -= units
         self._spent += units

@@ -1,11 +1,11 @@
 """A pod group placed on a copy of the cluster: as its cycle would place it, changing nothing.
 
-Placements are compared by it, and victims of a whole group are found. The copy stays as it is while
-others run, so what is found may have to be looked at again.
+It compares placements, and finds the victims of a whole group. The copy does not follow the cluster
+between steps, so its results may have to be checked again.
 
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go (podGroupSchedulingPlacementAlgorithm,
 runWorkloadAwarePreemption) v1.36.
-Differs: for victims it ends with the first member with which Permit is content.
+Differs: for victims it ends with the first member that Permit allows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,16 +39,16 @@ OTHER_FAILS: Final = "failed to schedule other pod from a pod group: "
 
 _Placed = tuple[PodInfo, CycleState]
 _AT_ONCE: Final = 64
-"""Places that are given back before others may run."""
+"""Number of places that are given back before other events may run."""
 _T = TypeVar("_T")
 
 
 class GroupTrialResult(msgspec.Struct):
-    """How a group fares where it was tried.
+    """The result of placing a group on the copy.
 
     Attributes:
-        hosts: by member, its row; None where it has none.
-        status: Success if Permit is content with one of the places, or what went wrong.
+        hosts: the row of each member; None where it has none.
+        status: Success if Permit allows one of the places, or the rejection or error.
     """
 
     hosts: list[NDArray[np.intp] | None]
@@ -56,23 +56,23 @@ class GroupTrialResult(msgspec.Struct):
 
     @property
     def placed(self) -> int:
-        """How many members have a node."""
+        """Number of members that have a node."""
         return sum(host is not None for host in self.hosts)
 
 
 class GroupTrial:
-    """The cluster as it was once, in which a group is placed; nothing comes of it.
+    """A copy of the cluster in which a group is placed, without effect on the cluster.
 
     Plugins must see it while it is used: `trial.steps(...)` has them do so.
 
     Attributes:
         world: the cluster.
-        framework: the group's, beside the decisions.
+        framework: the group's profile, apart from the decisions.
         nominated: the nominations.
-        parts: the rows of the parts of the cluster in one of which a run places the group; None for
+        parts: the parts of the cluster, as rows; a run places the group in one of them. None for
             all nodes.
-        places: by the UID of each member that had one in the last run that succeeded, its node.
-        devices: the same, what its claims would have been allocated.
+        places: the node of each member, by UID, in the last run that succeeded.
+        devices: the allocations of its claims, by UID, in that run.
     """
 
     def __init__(
@@ -89,9 +89,9 @@ class GroupTrial:
 
         Args:
             core: the engine's state.
-            attempts: those of the members, in the order of their turns.
+            attempts: the attempts of the members, in the order of their turns.
             step: the step at hand.
-            advice: by UID, what extenders said about the nodes for a member.
+            advice: the answers of extenders about the nodes for a member, by UID.
             is_nominated: whether nominations of the members count.
             pods_end: whether pods that are removed have ended, and have given back all they held;
                 they are there still otherwise, without their room.
@@ -132,7 +132,7 @@ class GroupTrial:
 
     @property
     def looks(self) -> int:
-        """So often a node is looked for in a run at most."""
+        """The most searches for a node in one run."""
         return len(self._members) * len(self.parts)
 
     def read(self, pods: int) -> None:
@@ -168,11 +168,11 @@ class GroupTrial:
     def place(
         self, within: NDArray[np.intp] | None = None, *, all_of_them: bool = False
     ) -> Steps[GroupTrialResult]:
-        """Place the members one after the other, and take back what they were given.
+        """Place the members one after the other, and take back their places.
 
         Args:
-            within: the only rows to look at; None for all.
-            all_of_them: go on after the first member with which Permit is content.
+            within: the rows to which the choice is limited; None for all.
+            all_of_them: go on after the first member that Permit allows.
         """
         placed: list[_Placed] = []
         tried, failing = GroupTrialResult([], unschedulable(GROUP_FAILS)), None
@@ -194,7 +194,7 @@ class GroupTrial:
         return tried
 
     def _given_to(self, placed: Sequence[_Placed]) -> dict[str, list[AllocationResult]]:
-        """By UID, what the claims of pods have been allocated."""
+        """The allocations of the claims of placed pods, by UID."""
         catalog = self._states.known(ClaimCatalog)
         found: dict[str, list[AllocationResult]] = {pod.uid: [] for pod, _ in placed}
         for each in () if catalog is None else catalog.in_flight.values():
@@ -204,7 +204,7 @@ class GroupTrial:
         return {uid: given for uid, given in found.items() if given}
 
     def take_back(self, placed: list[_Placed]) -> Steps[None]:
-        """What was given last is taken back first; nominations are as they were."""
+        """Take back places in reverse order, and restore nominations."""
         while placed:
             self._take_back([placed.pop() for _ in placed[-_AT_ONCE:]])
             yield
@@ -257,7 +257,7 @@ class GroupTrial:
             _nominate_again(self.nominated, pod)
 
     def _fails_like(self, failing: PodInfo, pod: PodInfo) -> bool:
-        """Whether a member fits nowhere because an equal one did, and none was placed since."""
+        """Whether a member fits nowhere, because an equal one before it did not."""
         is_asked = failing.uid in self._advice or pod.uid in self._advice
         is_equal = pod.kind is failing.kind and not is_asked
         return is_equal and self.framework.decides_alike(pod)

@@ -2,11 +2,11 @@
 
 Nothing is held meanwhile, and other pods and groups are decided. Members ask at the same time, as
 single pods do, and wait in the same line. When the last has its answers, the group is placed with
-what was said. Members that come until then belong to it.
+these. Members that come until then belong to it.
 
-A group under way asks again only where what was said is of no use: nodes fit that were not asked
-about, or victims are to be agreed to. Then its members hold their places, and nothing is taken off
-the queue until the answer is there.
+A group under way asks again only where the answers are of no use: nodes fit that were not asked
+about, or extenders must agree to victims. Then its members hold their places, and nothing is taken
+off the queue until the answer is there.
 
 Source: kubernetes pkg/scheduler/schedule_one.go (findNodesThatPassExtenders) v1.36.
 Differs: upstream asks about one member after the other, each with those before it in their places.
@@ -31,7 +31,7 @@ from scheduler.kernel.framework.types import Failure
 from scheduler.kernel.groups import GroupKey
 
 MAX_CALLS: Final = 4
-"""How often extenders are asked from the beginning about one attempt."""
+"""The most times that extenders are asked from the beginning about one attempt."""
 NODES_CHANGE: Final = "the nodes that fit have changed each time extenders were asked about them"
 
 
@@ -39,8 +39,8 @@ class _Group(msgspec.Struct):
     """A group that waits for answers.
 
     Attributes:
-        members: all of them.
-        asking: the attempts of those that wait for answers, or for their turn to ask.
+        members: all members.
+        asking: the attempts of members that wait for answers, or for their turn to ask.
     """
 
     members: list[Member]
@@ -48,7 +48,7 @@ class _Group(msgspec.Struct):
 
 
 class GroupsAsking:
-    """The groups that wait for answers, and the member under way that does.
+    """The groups that wait for answers, and the member under way that waits for one.
 
     Attributes:
         ready: the groups that have all answers.
@@ -66,13 +66,13 @@ class GroupsAsking:
     # --- before their turn ------------------------------------------------------------------------
 
     def members(self) -> list[Member]:
-        """Those of all groups that wait."""
+        """The members of all groups that wait."""
         return [member for group in self._groups.values() for member in group.members]
 
     def begin(self, members: Sequence[Member]) -> bool:
-        """Have members wait for their turn to be asked about; says whether their group waits now.
+        """Have members wait for their turn to ask; return whether their group waits now.
 
-        Those of a group that waits already do so, too.
+        Members of a group that waits already join it.
         """
         place = _place(members[0])
         concerned = [each for each in members if self._calls.about_nodes(each.attempt.pod)]
@@ -121,7 +121,7 @@ class GroupsAsking:
             self.ready.append(place)
 
     def _ended(self, attempt: Attempt) -> None:
-        """An attempt has ended, or has a place: it asks nothing any more."""
+        """Note that an attempt has ended, or has a place: it asks no more."""
         self._through(attempt.id)
 
     # --- under way --------------------------------------------------------------------------------
@@ -132,10 +132,10 @@ class GroupsAsking:
         return self._under_way is not None and _waits(self._under_way)
 
     def found(self, member: Member) -> ScheduleResult | AttemptDiagnosis | Failure | None:
-        """The node for a member, of those that extenders let pass; see `schedule_pod`.
+        """Choose a node for a member among those that extenders let pass; see `schedule_pod`.
 
         Returns:
-            None while they are asked.
+            None while extenders are asked.
 
         Raises:
             PluginError: a plugin failed.
@@ -156,7 +156,7 @@ class GroupsAsking:
         return self._asked_anew(member)
 
     def _asked_anew(self, member: Member) -> ScheduleResult | AttemptDiagnosis | Failure | None:
-        """Nodes fit that were not asked about."""
+        """Ask again, as nodes fit that were not asked about."""
         attempt = member.attempt
         calls = attempt.extender_calls
         if member.within is not None or (calls is not None and calls.begun >= MAX_CALLS):
@@ -170,13 +170,13 @@ class GroupsAsking:
         return self.found(member)
 
     def asks_about_victims(self, member: Member, candidates: Sequence[Candidate]) -> bool:
-        """Ask extenders for the victims of a member; says whether that is to be waited for."""
+        """Ask extenders about the victims of a member; return whether an answer must be awaited."""
         self._under_way = member
         self._calls.take_turn_at_once(member.attempt)
         return self._calls.ask_about_candidates(member.attempt, candidates)
 
     def answered(self, attempt: Attempt, number: int, answer: Answer) -> None:
-        """An extender has answered a question about a member."""
+        """Take over an extender's answer about a member."""
         member, _ = self._asking.get(attempt.id, (self._under_way, None))
         if member is not None and member.attempt is attempt:
             guarded(self._core, member, lambda about: self._take(about, number, answer))
@@ -191,7 +191,7 @@ class GroupsAsking:
 
 
 def _waits(member: Member) -> bool:
-    """Whether there is an answer to come."""
+    """Whether an answer for a member is outstanding."""
     attempt = member.attempt
     if attempt.state is not AttemptState.ASKING or attempt.extender_calls is None:
         return False

@@ -18,8 +18,8 @@ class WaitingPod:
     Attributes:
         pod: the pod, assumed on its node.
         attempt: the number of the pod's attempt.
-        since: when the waiting began.
-        deadlines: when the timeout of each plugin ends that has not allowed the pod yet.
+        since: the start of the wait.
+        deadlines: the end of the timeout of each plugin that has not allowed the pod yet.
     """
 
     __slots__ = ("_timeouts", "attempt", "deadlines", "pod", "since")
@@ -40,7 +40,7 @@ class WaitingPod:
 
     @property
     def deadline(self) -> float:
-        """When the first of their timeouts ends."""
+        """The end of the first of the plugins' timeouts."""
         return min(self.deadlines.values())
 
     def timed_out(self, now: float) -> Rejected | None:
@@ -58,7 +58,7 @@ class Settled(NamedTuple):
 
     Attributes:
         waiting: the pod.
-        rejection: why it is not to be bound; None when it is.
+        rejection: the rejection of the pod; None when it is to be bound.
     """
 
     waiting: WaitingPod
@@ -74,10 +74,10 @@ class WaitingPods:
 
     Attributes:
         settled: the pods that go on, by UID, in the order in which they were settled.
-        deciding: UID of the pod that is being decided about, and may be held afterwards.
+        deciding: UID of the pod that is being scheduled, and may be held afterwards.
 
     Args:
-        post: where `allow` and `reject` go; the engine takes them up after the event at hand.
+        post: takes `allow` and `reject` as events; the engine handles them after the event at hand.
     """
 
     def __init__(self, post: Callable[[Event], None]) -> None:
@@ -89,12 +89,12 @@ class WaitingPods:
     def add(
         self, pod: PodInfo, attempt: int, timeouts: Mapping[str, float], now: float
     ) -> WaitingPod:
-        """Hold a pod; time limits in seconds by plugin."""
+        """Hold a pod; timeouts in seconds by plugin."""
         waiting = self._pods[pod.uid] = WaitingPod(pod, attempt, timeouts, now)
         return waiting
 
     def get(self, uid: str) -> WaitingPod | None:
-        """A held pod."""
+        """The held pod with this UID, or None."""
         return self._pods.get(uid)
 
     def allow(self, uid: str, plugin: str) -> bool:
@@ -115,8 +115,8 @@ class WaitingPods:
         """End the hold of a pod, which goes on when its turn comes; harmless if it is not held.
 
         Args:
-            uid: of the pod.
-            rejection: why it is not to be bound, if that is so.
+            uid: the UID of the pod.
+            rejection: the rejection, if the pod is not to be bound.
         """
         waiting = self._pods.pop(uid, None)
         if waiting is not None:

@@ -20,29 +20,29 @@ _NO_FAILURE: Final = Failure("")
 
 
 class AttemptOutcome(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=False):
-    """How one attempt ended.
+    """The outcome of one attempt.
 
     Attributes:
-        clock: when, in seconds of the events' clock.
+        clock: the end, in seconds of the events' clock.
         pod: `namespace/name`.
-        uid: of the pod.
+        uid: the UID of the pod.
         profile: the profile that decided.
-        priority: of the pod.
-        attempt: how often a node was looked for, this time included.
+        priority: the priority of the pod.
+        attempt: the number of the pod's attempts, this one included.
         result: `scheduled`, `unschedulable`, `error`, or `gone` where the pod needed none any more.
-        node: where it is bound, or was to be; None where none was found.
-        nominated_node: which node is being cleared for it.
-        nodes: how many nodes were looked at.
-        feasible: how many of them fit.
-        score: the total of the node; None where it was the only one.
-        runner_up: the best of the others.
-        runner_up_score: its total.
-        reasons: how many nodes each reason rejects.
+        node: the node of its binding, successful or not; None where none was found.
+        nominated_node: the node that is being cleared for it.
+        nodes: number of nodes that were evaluated.
+        feasible: number of them that fit.
+        score: the total score of the node; None where it was the only one.
+        runner_up: the node with the second-best score.
+        runner_up_score: its total score.
+        reasons: number of nodes that each reason rejects.
         plugins: the plugins that rejected the pod.
-        message: why there is no node, as people are told.
-        waited_seconds: from when the pod was first ready until the attempt began.
-        attempt_seconds: from there to the end.
-        deciding_seconds: of these, to choose a node; None where that is not measured.
+        message: the reason for the failure, as in the pod's event.
+        waited_seconds: time from the first readiness of the pod to the start of the attempt.
+        attempt_seconds: time from that start to the end.
+        deciding_seconds: the part of it spent on choosing a node; None where not measured.
     """
 
     clock: float
@@ -68,13 +68,13 @@ class AttemptOutcome(msgspec.Struct, frozen=True, rename="camel", kw_only=True, 
 
 
 TakeOutcome: TypeAlias = Callable[[AttemptOutcome], None]
-"""Takes each outcome as it comes about; quick, and never raises."""
+"""Takes each outcome at the end of its attempt; quick, and never raises."""
 
 
 def choice_of(
     decision: ScheduleResult | AttemptDiagnosis | Failure, snapshot: Snapshot
 ) -> NodeChoice:
-    """What a decision was made from, before the snapshot changes.
+    """Summarize the basis of a decision, before the snapshot changes.
 
     Cost: O(nodes), in columns.
     """
@@ -112,14 +112,14 @@ def outcome_of(
     attempt: Attempt | None = None,
     failure: Failure | None = None,
 ) -> AttemptOutcome:
-    """How an attempt ended.
+    """Build the outcome of an attempt.
 
     Args:
         queued: the pod as it was popped.
         result: see `AttemptOutcome`.
-        now: in seconds of the events' clock.
+        now: the time, in seconds of the events' clock.
         attempt: None where an equal pod was rejected and nothing has happened since.
-        failure: why it failed, if it did.
+        failure: the failure, if it failed.
     """
     pod, ready = queued.pod_info, queued.initial_attempt_timestamp
     start = now if attempt is None else attempt.start

@@ -27,7 +27,7 @@ class PendingExtenderCalls:
     """All attempts that ask extenders, or wait for their turn.
 
     Attributes:
-        extenders: all that are configured.
+        extenders: all configured extenders.
     """
 
     def __init__(
@@ -39,16 +39,16 @@ class PendingExtenderCalls:
         self._asking: set[int] = set()
         """The attempts that ask now."""
         self._line: list[tuple[Any, int, Attempt]] = []
-        """The others by importance, as a heap; those that have ended stay until they come up."""
+        """The other attempts by importance, as a heap; ended attempts stay until they come up."""
         self._waiting: set[int] = set()
-        """Those in the line that have not ended."""
+        """The attempts in the line that have not ended."""
         self._open: dict[int, Attempt] = {}
         """Attempts by the number of each question that has no answer yet."""
         self._last_question = 0
         self._on_end: Callable[[Attempt], None] = lambda _: None
 
     def tell_end_to(self, on_end: Callable[[Attempt], None]) -> None:
-        """Have it told of each attempt that asks no more, as it has ended or has a place."""
+        """Call a function for each attempt that asks no more: it has ended, or has a place."""
         self._on_end = on_end
 
     @property
@@ -94,7 +94,7 @@ class PendingExtenderCalls:
         self._asking.add(attempt.id)
 
     def leave_turn(self, attempt: Attempt) -> None:
-        """Another attempt may ask in the place of one that has all answers, and waits."""
+        """Let another attempt ask in the place of one that has all its answers."""
         self._asking.discard(attempt.id)
 
     def next_in_line(self) -> Attempt | None:
@@ -111,7 +111,7 @@ class PendingExtenderCalls:
     # --- asking ---------------------------------------------------------------------------------
 
     def ask_about_nodes(self, attempt: Attempt, *, tries_nominated: bool) -> bool:
-        """Ask about the nodes that fit; says whether an answer is to be waited for.
+        """Ask about the nodes that fit; return whether an answer must be awaited.
 
         Args:
             attempt: the attempt; the questions are about its pod.
@@ -138,7 +138,7 @@ class PendingExtenderCalls:
         return self._make_next(attempt, calls)
 
     def ask_about_candidates(self, attempt: Attempt, candidates: Sequence[Candidate]) -> bool:
-        """Ask extenders for the victims to evict.
+        """Ask extenders about the victims to evict.
 
         Returns:
             Whether the attempt waits for an answer or for its turn.
@@ -154,7 +154,7 @@ class PendingExtenderCalls:
         return self._make_next(attempt, calls)
 
     def _make_next(self, attempt: Attempt, calls: ExtenderCalls) -> bool:
-        """Ask what comes next; says whether there is anything."""
+        """Ask the next questions; return whether there are any."""
         questions = calls.next_calls(self._core.now)
         for question in questions:
             self._send(attempt, calls, question)
@@ -186,7 +186,7 @@ class PendingExtenderCalls:
     # --- answers --------------------------------------------------------------------------------
 
     def take(self, attempt: Attempt, calls: ExtenderCalls, number: int, answer: Answer) -> bool:
-        """Take over an answer; says whether there is nothing more to wait for.
+        """Take over an answer; return whether no more answers must be awaited.
 
         Raises:
             ExtenderError: an extender that cannot be ignored has failed to filter.
@@ -209,7 +209,7 @@ class PendingExtenderCalls:
         return None if info is None or info.node is None else info.pods
 
     def _note(self, extender: int, answer: Answer) -> None:
-        """An extender has answered, or has not."""
+        """Note an answer or its absence, for extenders that keep being late."""
         core = self._core
         if self.extenders.note(extender, answer, core.now):
             name = self.extenders.all[extender].name
@@ -228,7 +228,7 @@ class PendingExtenderCalls:
         return None if skipped else number
 
     def forget(self, attempt: Attempt) -> None:
-        """An attempt asks no more."""
+        """Drop the questions and the turn of an attempt that asks no more."""
         if attempt.extender_calls is not None:
             for number in attempt.extender_calls.open:
                 self._open.pop(number, None)
@@ -239,7 +239,7 @@ class PendingExtenderCalls:
         self._on_end(attempt)
 
     def sort_anew(self) -> None:
-        """Let the line be in the order of the profiles that are in force now.
+        """Sort the line anew by the profiles that are in force now.
 
         Cost: O(pods in the line).
         """

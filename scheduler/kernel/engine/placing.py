@@ -1,4 +1,4 @@
-"""What a pod meets once it is popped, alone or with others of its group.
+"""The steps of a cycle after a pod was popped, alone or with others of its group.
 
 Source: kubernetes pkg/scheduler/schedule_one.go (assume, skipPodSchedule, schedulingCycle) v1.36.
 """
@@ -19,14 +19,14 @@ from scheduler.kernel.framework.types import Failure
 
 
 class Placing:
-    """The steps of a scheduling cycle that do not ask where the pod came from."""
+    """The steps that single pods and members of groups have in common."""
 
     def __init__(self, core: EngineState, attempts: Attempts) -> None:
         self._core = core
         self._attempts = attempts
 
     def skips(self, pod: PodInfo) -> bool:
-        """End the attempt of a pod that needs no node any more, or has one already."""
+        """End the attempt of a pod that needs no node; return whether it did."""
         core = self._core
         if not (pod.is_terminating or core.cache.state_of(pod.uid) is PodState.ASSUMED):
             return False
@@ -42,7 +42,7 @@ class Placing:
         found: ScheduleResult | AttemptDiagnosis | Failure,
         start: float,
     ) -> None:
-        """Take note of what was found, and how long that took."""
+        """Record the result of a decision, and its duration."""
         core = self._core
         is_asking = attempt.extender_calls is not None
         thought = core.now - attempt.start if is_asking else core.stopwatch() - start
@@ -54,7 +54,7 @@ class Placing:
     def post_filter(
         self, attempt: Attempt, diagnosis: AttemptDiagnosis
     ) -> tuple[PostFilterResult | None, Status]:
-        """No node fits: what PostFilter says; see `Framework.run_post_filter_plugins`."""
+        """Run PostFilter, as no node fits; see `Framework.run_post_filter_plugins`."""
         core, framework, calls = self._core, attempt.framework, attempt.extender_calls
         if not framework.plugins.post_filter:
             return None, unschedulable()
@@ -92,7 +92,7 @@ class Placing:
         core.queue.found_place(pod.uid)
 
     def reserve(self, attempt: Attempt) -> tuple[Status, dict[str, float]]:
-        """ASSUMED to RESERVED; gives what Reserve, and then Permit, say."""
+        """ASSUMED to RESERVED; return the failure of Reserve, or the result of Permit."""
         framework, pod = attempt.framework, attempt.pod
         self._attempts.advance(attempt, AttemptEvent.RESERVE)
         status = framework.run_reserve_plugins(attempt.state_of_plugins, pod, pod.node_name)
@@ -100,6 +100,6 @@ class Placing:
 
     @staticmethod
     def permit(attempt: Attempt) -> tuple[Status, dict[str, float]]:
-        """What Permit says; see `Framework.run_permit_plugins`."""
+        """Run Permit; see `Framework.run_permit_plugins`."""
         pod = attempt.pod
         return attempt.framework.run_permit_plugins(attempt.state_of_plugins, pod, pod.node_name)

@@ -1,8 +1,8 @@
 """The cycle of a pod group: all members that wait are placed, and go on together.
 
 Each member has an attempt of its own, which is assumed and reserved like that of any pod. So later
-members see earlier ones, and a member that fails later fails alone. If Permit is content with no
-place, all is given back in reverse.
+members see earlier ones, and a member that fails later fails alone. If Permit allows no place,
+all is given back in reverse.
 
 A group that is small, or of equal members, takes one step. A larger one goes on with the next
 steps, and no other group or pod is taken off the queue before its end. Between them the cluster
@@ -11,8 +11,8 @@ or whose nodes do, drop out, and Permit is asked again.
 
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go v1.36.
 Differs: upstream places on a copy, and assumes those that go on a second time. It evicts pods for a
-member before it knows whether the group fails all the same. Groups that fail wait for what their
-members wait for, where upstream tries them again after back-off.
+member before it knows whether the group fails all the same. Groups that fail wait for the events of
+their members, where upstream tries them again after back-off.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -65,15 +65,15 @@ RESULTS: Final = {
     UNSCHEDULABLE: "unschedulable",
     SCHEDULER_ERROR: "error",
 }
-"""How attempts are counted, by the reason of the group's condition."""
+"""The result under which an attempt counts, by the reason of the group's condition."""
 
 
 class PodGroupCycle:
     """Places the members of one group at a time.
 
     Attributes:
-        members: those of the group that is under way; empty between groups.
-        step: how much is done in the step at hand.
+        members: the members of the group that is under way; empty between groups.
+        step: the work of the step at hand.
         asking: the groups that ask extenders before their turn.
         decided: UID of a member of the group that was under way last.
     """
@@ -96,7 +96,7 @@ class PodGroupCycle:
         self._preemption_executor = executor
         self._steps: Iterator[None] = iter(())
         self._rejections = 0
-        """How many attempts had been rejected at the end of the last step."""
+        """Number of attempts that had been rejected at the end of the last step."""
         self._was_seen = False
         """Whether another attempt was rejected while members had their places."""
         self._room_keeper = room_keeper
@@ -113,11 +113,11 @@ class PodGroupCycle:
         return not self.asking.is_waiting if self.members else bool(self.asking.ready)
 
     def all_members(self) -> list[Member]:
-        """Those of the group under way, and of groups that ask extenders before."""
+        """The members of the group under way, and of groups that ask extenders before."""
         return [*self.members, *self.asking.members()]
 
     def schedule(self, first: QueuedPodInfo) -> int:
-        """Begin with the group of a pod that was popped; gives the members this step is about."""
+        """Begin the group of a pod that was popped; return the number of members in this step."""
         core, known = self._core, None
         if core.groups is not None:
             known = core.groups.of_pod(first.pod_info)
@@ -134,7 +134,7 @@ class PodGroupCycle:
         return self.go_on()
 
     def keep_room(self, attempt: Attempt, failure: Failure) -> None:
-        """Search room for a pod by itself, in steps as for a group; then it fails."""
+        """Search room for a single pod, in steps as for a group; then fail its attempt."""
         self.step.begin_group()
         member = Member(attempt, failure)
         searching = self._room_keeper.keep_for_pod(self.step, member)
@@ -149,7 +149,7 @@ class PodGroupCycle:
         self.members, self._steps = members, steps
 
     def go_on(self) -> int:
-        """Take the next step of the group under way; gives the members it is about."""
+        """Take the next step of the group under way; return the number of members in it."""
         if not self.members and self.asking.ready:
             self.step.begin_group(is_new=False)
             here = (each for each in self.asking.take_ready() if not each.has_left)
@@ -171,7 +171,7 @@ class PodGroupCycle:
         return self.step.members
 
     def _cycle(self, members: Sequence[Member]) -> Iterator[None]:
-        """All steps: each ends where this gives way."""
+        """All steps of the cycle: each ends at a yield."""
         if not members:
             return
         # 4. One profile decides about all of them.
@@ -219,12 +219,12 @@ class PodGroupCycle:
             self._note(members, attempt, condition)
 
     def _known(self, members: Sequence[Member]) -> GroupMembers | None:
-        """What is known of the group at this moment."""
+        """The group as it is now; None without one."""
         groups = self._core.groups
         return None if groups is None else groups.of_pod(members[0].attempt.pod)
 
     def _popped(self, first: QueuedPodInfo, known: GroupMembers) -> list[QueuedPodInfo]:
-        """The pod that was popped, and the others, in the order of their turns."""
+        """The pod that was popped, and the other members, in the order of their turns."""
         uid, waiting = first.pod_info.uid, known.waiting
         others = self._core.queue.pop_with(other for other in waiting if other != uid)
         arrival = {uid: at for at, uid in enumerate(waiting)}
@@ -238,7 +238,7 @@ class PodGroupCycle:
     def _ended(
         self, members: Sequence[Member], choice: PlacementChoice, known: GroupMembers | None
     ) -> Steps[tuple[tuple[str, str, str], Iterable[Member], GroupVictims | None]]:
-        """What `_conclude` gives, or `_make_room`, and what makes room for the whole group."""
+        """Search for victims, and conclude the attempt or make room for the whole group."""
         group = None if known is None else known.group
         if choice.failure is not None and not choice.failure.is_rejection:
             group = None
@@ -256,7 +256,7 @@ class PodGroupCycle:
         return condition, in_order, found
 
     def _victims_of(self, members: Sequence[Member], group: PodGroup) -> Steps[GroupVictims | None]:
-        """The victims of the whole group; None where it fits, or is not asked for them."""
+        """Find the victims of the whole group; None where it fits, or a member had an error."""
         placed = (each for each in members if each.has_place)
         is_whole = any(each.permit.is_success for each in placed)
         if is_whole or any(each.has_failed for each in members):
@@ -274,7 +274,7 @@ class PodGroupCycle:
         group: PodGroup,
         found: GroupVictims,
     ) -> tuple[tuple[str, str, str], Iterable[Member]]:
-        """Have the victims leave of a group that does not fit; gives what `_conclude` gives."""
+        """Evict the victims of a group that does not fit; see `_conclude` for the result."""
         status, why = found.status, choice.verdict(GROUP_FAILS)
         # Where all victims are gone, the group fails as it did: in the only placement there is.
         message = f"{why}, {why if status.message == GROUP_FAILS else status.message}"
@@ -300,11 +300,11 @@ class PodGroupCycle:
     def _conclude(
         self, members: Sequence[Member], choice: PlacementChoice
     ) -> tuple[tuple[str, str, str], Iterable[Member]]:
-        """What becomes of the group and of each member; nothing is done about it yet.
+        """Decide the result of the group and of each member, without carrying it out.
 
         Returns:
-            The condition of the group; the members, in the order in which they are to be told. What
-            was taken last is given back first.
+            The condition of the group; the members, in the order in which they are settled. The
+            place taken last is given back first.
         """
         if choice.failure is not None:
             return refused(members, choice.failure)
@@ -330,7 +330,7 @@ class PodGroupCycle:
         return ("False", UNSCHEDULABLE, message), reversed(members)
 
     def _wake_by_others(self, members: Sequence[Member]) -> None:
-        """Have members that fail in one placement woken by what may help in any other."""
+        """Have members that fail in one placement woken by events that may help in any other."""
         wakers = self._placements.wakers(members[0].attempt)
         for each in members:
             if each.failure is not None and each.failure.is_rejection:
@@ -338,9 +338,9 @@ class PodGroupCycle:
                 each.failure = replace(each.failure, unschedulable_plugins=plugins)
 
     def _settle(self, members: Iterable[Member], *, again: bool = False) -> Iterator[None]:
-        """Have those bound that have a place; the others fail, and give back what they have.
+        """Bind the members that have a place; fail the others, and give back their places.
 
-        With `again` these are tried again after their back-off, whatever happens.
+        With `again` the failed ones are tried again after their back-off, whatever happens.
         """
         # Else its attempts would follow one another without end where nodes change for ever.
         waits_out = self.step.took_long
@@ -359,14 +359,14 @@ class PodGroupCycle:
                     self._core.queue.try_again(member.attempt.pod.uid)
 
     def _fail(self, member: Member, failure: Failure) -> None:
-        """Give back what a member has; the victims leave that it is to have the room of."""
+        """Fail a member, give back its place, and evict the victims that it is to replace."""
         attempt = member.attempt
         if member.preemption is not None and self._core.queue.get(attempt.pod.uid) is not None:
             self._preemption_executor.begin(attempt.queued.pod_info, member.preemption)
         self._failures.handle_scheduling_failure(attempt, failure, was_seen=self._was_seen)
 
     def _start(self, member: Member) -> None:
-        """Have a member bound, unless a plugin holds it that does not ask for its group."""
+        """Bind a member, unless a Permit plugin holds it that decides per pod."""
         attempt, status, timeouts = member.attempt, SUCCESS, dict[str, float]()
         of_groups = attempt.framework.plugins.group_plugins
         if member.waits_for - of_groups:
@@ -395,6 +395,6 @@ class PodGroupCycle:
 
 
 def _result(found: GroupVictims | None, reason: str, message: str) -> str:
-    """How an attempt counts that ends in a condition of the group."""
+    """The result under which an attempt counts, by the condition of the group."""
     is_waiting = found.status.is_success if found is not None else message == WAITS_FOR_VICTIMS
     return "waiting_on_preemption" if is_waiting else RESULTS[reason]

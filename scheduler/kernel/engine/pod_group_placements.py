@@ -1,9 +1,9 @@
-"""In which part of the cluster a pod group is placed, where plugins make several.
+"""The choice of a placement for a pod group: the part of the cluster that takes its members.
 
-Columns say how many members each placement can take at most. Where nothing but the class of the
+Columns give the most members that each placement can take. Where nothing but the class of the
 members decides, the number is exact: the best placement is known before any member is placed. Else
-the placements that may be large enough are tried one after the other, on a copy of the cluster and
-in as many steps as that takes.
+the placements that may be large enough are tried one after the other, on a copy of the cluster.
+That takes as many steps as it needs.
 
 Rows may be those of other nodes once the cluster has changed. So a placement has a name, by which
 it is made again then.
@@ -12,7 +12,7 @@ Source: kubernetes pkg/scheduler/schedule_one_podgroup.go (podGroupSchedulingPla
 findBestPlacement) v1.36.
 Differs: upstream tries every placement in every case. Where none can hold the group it reports any
 of them; here it is the one that holds most. Once a placement holds the group, no others are tried
-after `MAX_TRIED` members: those that promise the highest scores come first.
+after `MAX_TRIED` members: the most promising come first.
 """
 
 from collections.abc import Iterable, Sequence
@@ -41,21 +41,21 @@ from scheduler.kernel.groups import GroupMembers
 from scheduler.kernel.snapshot import Snapshot
 
 MAX_TRIED: Final = 2048
-"""Members that are tried in vain, or for a placement that may not be the best: about 0.3 s."""
+"""The most members tried once a placement holds the group: about 0.3 s."""
 GONE: Final = "the placement {} is gone"
 
 Rows = NDArray[np.intp]
 
 
 class PlacementChoice(msgspec.Struct, frozen=True):
-    """Where the members of a group are to be placed.
+    """The placement of a group, and the rows of its members.
 
     Attributes:
-        count: how many placements there are; 0 where the profile makes none.
-        name: of the one that was chosen.
+        count: the number of placements; 0 where the profile makes none.
+        name: the name of the placement that was chosen.
         rows: its nodes; None for all.
-        hosts: by member, the only row that is to be looked at; None where all of the placement are.
-        failure: why the group cannot be placed.
+        hosts: the only row to try for each member; None for all rows of the placement.
+        failure: the reason why the group cannot be placed.
         holds: whether the group was found to fit there.
         is_renewed: whether the cluster has changed since.
     """
@@ -69,32 +69,32 @@ class PlacementChoice(msgspec.Struct, frozen=True):
     is_renewed: bool = False
 
     def within(self, member: int) -> Rows | None:
-        """The only rows to look at for a member; None for all."""
+        """The rows to which the choice for a member is limited; None for all."""
         host = self.hosts[member] if self.hosts else None
         return self.rows if host is None else host
 
     def verdict(self, why: str) -> str:
-        """What the group's condition says if its members fail in this placement."""
+        """The message of the group's condition if its members fail in this placement."""
         if not self.count:
             return why
         return f"0/{self.count} placements are available, first placement status: {why}"
 
 
 class _View(msgspec.Struct, frozen=True):
-    """The cluster, or a copy of it, as plugins are asked about it."""
+    """The cluster, or a copy of it, with the profile whose plugins judge it."""
 
     framework: Framework
     snapshot: Snapshot
     nominated: NominatedPods
 
     def look(self, pod: PodInfo) -> Feasibility:
-        """Which nodes can take a member."""
+        """Find the nodes that can take a member."""
         return self.framework.filtering.find_nodes_that_fit(pod, self.snapshot, self.nominated)
 
     def fit(
         self, found: Feasibility, equal: Sequence[PodInfo], placements: Placements
     ) -> tuple[Rows, bool]:
-        """How many of the members of a class each placement can take at most; if that is exact."""
+        """The most members of a class that each placement can take; whether that is exact."""
         count = len(equal)
         if found.verdicts is None or found.looks_at_few or not self.framework.plugins.judges_alike:
             # The columns of the class are not filled, or a filter may see what they do not show.
@@ -115,7 +115,7 @@ class _View(msgspec.Struct, frozen=True):
     def scores(
         self, pods: Sequence[PodInfo], candidates: FeasiblePlacements
     ) -> NDArray[np.float64]:
-        """The scores of some placements, as if so many members were there."""
+        """The scores of candidate placements, with the number of members that each holds."""
         return self.framework.run_placement_score_plugins(pods, candidates, self.snapshot)
 
 
@@ -123,7 +123,7 @@ class PodGroupPlacements:
     """Chooses placements.
 
     Attributes:
-        step: the step at hand, for which what this does counts.
+        step: the step at hand, to which the work is counted.
     """
 
     def __init__(self, core: EngineState, step: GroupStep) -> None:
@@ -133,11 +133,11 @@ class PodGroupPlacements:
     def choose(
         self, attempts: Sequence[Attempt], known: GroupMembers | None
     ) -> Steps[PlacementChoice]:
-        """Where to place members that wait.
+        """Choose the placement for members that wait.
 
         Args:
-            attempts: theirs, in the order in which they are placed.
-            known: of their group.
+            attempts: their attempts, in the order in which they are placed.
+            known: their group; None without one.
         """
         if known is None or not attempts[0].framework.tries_placements:
             return PlacementChoice()
@@ -150,7 +150,7 @@ class PodGroupPlacements:
             return PlacementChoice(failure=self._core.failure(attempts[0].pod.key, problem))
 
     def renewed(self, choice: PlacementChoice, attempts: Sequence[Attempt]) -> PlacementChoice:
-        """The placement that was chosen, as it is after the cluster has changed.
+        """Make the chosen placement again after the cluster has changed.
 
         Members that have a place already tie the others to it.
         """
@@ -162,7 +162,7 @@ class PodGroupPlacements:
             return replace(choice, failure=self._core.failure(attempts[0].pod.key, problem))
 
     def wakers(self, attempt: Attempt) -> frozenset[str]:
-        """The plugins that know what may help in the placements that were not reported."""
+        """The plugins whose events may help in the placements that were not reported."""
         core, framework = self._core, attempt.framework
         try:
             found = framework.filtering.find_nodes_that_fit(
@@ -187,7 +187,7 @@ class PodGroupPlacements:
         if len(placements.numbers) == 1:
             return _at(placements, 0)
         view = _View(framework, core.snapshot, core.queue.nominator)
-        # Extenders may have something against nodes, which columns do not show.
+        # Extenders may reject nodes, which columns do not show.
         said = {each.pod.uid: advice for each in attempts if (advice := each.advice) is not None}
         fit = None if said else self._exact(view, pods, placements)
         if fit is not None:
@@ -215,7 +215,7 @@ class PodGroupPlacements:
     # --- how many members fit -------------------------------------------------------------------
 
     def _exact(self, view: _View, pods: Sequence[PodInfo], placements: Placements) -> Rows | None:
-        """How many members each placement can take, if columns tell."""
+        """The number of members that each placement can take, if columns determine it."""
         found: Feasibility | None = None
         for equal in _by_kind(pods):
             # Nominated pods take room that columns do not show.
@@ -234,7 +234,7 @@ class PodGroupPlacements:
     def _at_most(
         self, view: _View, pods: Sequence[PodInfo], placements: Placements
     ) -> Steps[tuple[list[PodInfo], Rows]]:
-        """One member of each class, and how many of it each placement can take at most.
+        """One member of each class, and the most members of it that each placement can take.
 
         The shape of the second is (classes, placements).
         """
@@ -257,7 +257,7 @@ class PodGroupPlacements:
     def _best(
         self, view: _View, pods: Sequence[PodInfo], placements: Placements, fit: Rows, least: int
     ) -> PlacementChoice:
-        """The best of the placements that hold a group of one class."""
+        """Choose the best of the placements that hold a group of one class."""
         enough = np.flatnonzero(fit >= least)
         if not len(enough):
             return _at(placements, int(fit.argmax()))
@@ -271,7 +271,7 @@ class PodGroupPlacements:
     def _tried(
         self, trial: GroupTrial, pods: Sequence[PodInfo], placements: Placements, least: int
     ) -> Steps[PlacementChoice]:
-        """The best of the placements in which a trial places the group."""
+        """Try placements on a copy, and choose the best of those that hold the group."""
         view = _View(trial.framework, trial.world, trial.nominated)
         kinds, fit = yield from self._at_most(view, pods, placements)
         most_there = fit.sum(axis=0)
@@ -303,7 +303,7 @@ class PodGroupPlacements:
         pods: Sequence[PodInfo],
         placements: Placements,
     ) -> PlacementChoice:
-        """The best of the placements in which a trial has placed the group."""
+        """Choose the best of the placements in which a trial has placed the group."""
         chosen = 0
         if len(whole) > 1:
             # Each pod is a kind of its own here: only some of those that are equal may fit.
@@ -316,7 +316,7 @@ class PodGroupPlacements:
 
 
 def _by_kind(pods: Sequence[PodInfo]) -> Iterable[list[PodInfo]]:
-    """The members that are equal, together."""
+    """The members as lists of equal ones."""
     of_kind: dict[int, list[PodInfo]] = {}
     for pod in pods:
         of_kind.setdefault(id(pod.kind), []).append(pod)
@@ -340,7 +340,7 @@ def _makers(framework: Framework) -> frozenset[str]:
 
 
 def _least(known: GroupMembers) -> int:
-    """How many members must find a place, so that the group goes on."""
+    """Number of waiting members that must find a place for the group to go on."""
     least = None if known.group is None else known.group.min_count
     return max(1, (least or 0) - known.scheduled)
 
@@ -355,20 +355,20 @@ def _refused(status: Status) -> Failure:
 def _room_for(
     pod_class: PodClass, shape: PodShape, snapshot: Snapshot, rows: Rows, most: int
 ) -> Rows | None:
-    """How many pods of a class some rows can take, as far as row-local filters say.
+    """Number of pods of a class that each row can take, as far as row-local filters tell.
 
     A row that is full of them stays full when more come. So the number is found by halving. Most
     rows take as many as are asked for, so that is tried first.
 
     Args:
         pod_class: the class, as of the last `refresh`.
-        shape: of the pods.
+        shape: the shape of the pods.
         snapshot: the cluster.
-        rows: which; each takes one.
-        most: more than so many are not counted on a row; 1 or more.
+        rows: the rows; each takes at least one pod.
+        most: the largest number counted on a row; 1 or more.
 
     Returns:
-        By place in `rows`, the number; None where that cannot be foreseen.
+        The number for each of `rows`; None where it cannot be foreseen.
 
     Cost: one pass over the rows, and over those left for each time that `most` can be halved.
     """

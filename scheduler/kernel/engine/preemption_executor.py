@@ -28,21 +28,21 @@ from scheduler.kernel.framework.types import Failure
 from scheduler.kernel.preemption import Evictions
 
 UNSEEN_SECONDS: Final = 15.0
-"""An eviction that no watch has shown for so long is asked for again: API servers can lose it."""
+"""An eviction that no watch has shown after this time is requested again: servers can lose it."""
 
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
 
 
 class _Run(msgspec.Struct):
-    """What is under way for one preemptor.
+    """The evictions under way for one preemptor.
 
     Attributes:
-        preemptor: what needs the room.
-        start: when it began, in seconds of the events' clock.
+        preemptor: the pod or group that needs the room.
+        start: the start, in seconds of the events' clock.
         first: UIDs of the victims that have not been seen leaving, but for the last.
-        last: the least important victim; it goes when all the others do.
-        is_last_leaving: whether it does already.
+        last: the least important victim; it is evicted when all the others are leaving.
+        is_last_leaving: whether it is leaving already.
         has_failed: whether a victim could not be evicted: the last one is left alone.
     """
 
@@ -66,7 +66,7 @@ class PreemptionExecutor:
         self._attempts = attempts
         self._failures = failures
         self._runs: dict[str, _Run] = {}
-        """By preemptor."""
+        """The run of each preemptor, by its UID."""
         self._wanted: dict[str, list[str]] = {}
         """The preemptors that wait for each victim to leave."""
         self._asked: dict[str, tuple[PodInfo, Preemptor]] = {}
@@ -77,7 +77,7 @@ class PreemptionExecutor:
         self._leaving: set[str] = set()
         """Victims that the watch has shown leaving, and that are not gone yet."""
         self._displaced: set[str] = set()
-        """Pods whose place more important ones took, until the watch shows it."""
+        """Pods that lost their nomination to more important ones, until the watch shows it."""
 
     def begin(self, pod: PodInfo, result: PostFilterResult) -> None:
         """Evict the victims for a pod, but for those that are terminating already."""
@@ -108,7 +108,7 @@ class PreemptionExecutor:
             self._evict(victim, preemptor)
 
     def evicted(self, uid: str, *, was_there: bool) -> None:
-        """The API server has deleted a victim, now or earlier."""
+        """Take note that the API server has deleted a victim, now or earlier."""
         victim, preemptor = self._asked.pop(uid, (None, None))
         if victim is None or preemptor is None:
             return
@@ -122,7 +122,7 @@ class PreemptionExecutor:
             self._accepted[uid] = (victim, self._core.now)
 
     def failed(self, uid: str, message: str) -> None:
-        """A victim could not be evicted."""
+        """Take note that a victim could not be evicted."""
         victim, preemptor = self._asked.pop(uid, (None, None))
         if victim is None or preemptor is None:
             return
@@ -130,14 +130,14 @@ class PreemptionExecutor:
         self._settle(uid, has_failed=True)
 
     def leaving(self, uid: str) -> None:
-        """A pod is gone or being deleted, whatever deleted it."""
+        """Take note that a pod is gone or being deleted, whatever deleted it."""
         if uid in self._asked or self._accepted.pop(uid, None) is not None:
             self._leaving.add(uid)
         self.needs_no_room(uid)
         self._settle(uid)
 
     def needs_no_room(self, uid: str) -> None:
-        """A pod waits for no room any more; nor does its group if it was the last that waited."""
+        """End the preemption for a pod that waits no more, or for its group if all have stopped."""
         self.drop(uid)
         for run in [run for run in self._runs.values() if uid in run.preemptor.pods]:
             others = (pod for pod in run.preemptor.pods if pod != uid)
@@ -145,11 +145,11 @@ class PreemptionExecutor:
                 self.drop(run.preemptor.uid)
 
     def stays(self, uid: str) -> None:
-        """A pod is not being deleted; one that was has been restored, and can be evicted again."""
+        """Take note that a pod is not being deleted; a restored one can be evicted again."""
         self._leaving.discard(uid)
 
     def gone(self, uid: str) -> None:
-        """A pod is gone; until then, an evicted pod is not evicted again.
+        """Take note that a pod is gone; until then, an evicted pod is not evicted again.
 
         Deletion under way is no end: the cache does not show it while the pod is assumed.
         """
@@ -158,13 +158,13 @@ class PreemptionExecutor:
         self._displaced.discard(uid)
 
     def no_longer_displaced(self, uid: str) -> bool:
-        """The watch shows that a pod lost its nomination; says whether to a more important one."""
+        """Take note that a pod lost its nomination; return whether a more important one took it."""
         is_displaced = uid in self._displaced
         self._displaced.discard(uid)
         return is_displaced
 
     def tick(self) -> None:
-        """Ask again for evictions that no watch has shown, if a preemptor still waits for them."""
+        """Request evictions again that no watch has shown, if a preemptor still waits for them."""
         while self._accepted:
             uid, (victim, since) = next(iter(self._accepted.items()))
             if since + UNSEEN_SECONDS > self._core.now:
@@ -174,7 +174,7 @@ class PreemptionExecutor:
                 self._evict(victim, self._runs[preemptor].preemptor)
 
     def drop(self, preemptor: str) -> None:
-        """End the preemption for a pod; evictions that were not asked for do not happen."""
+        """End the preemption for a preemptor; evictions not requested yet do not happen."""
         run = self._runs.pop(preemptor, None)
         if run is None:
             return
@@ -191,7 +191,7 @@ class PreemptionExecutor:
                 del self._wanted[victim]
 
     def _held_back(self, preemptor: Preemptor) -> Iterable[str]:
-        """The pods that wait for the room; members of a group that came later are among them."""
+        """The pods that wait for the room, including members of the group that came later."""
         groups, (namespace, _, name) = self._core.groups, preemptor.key.partition("/")
         known = None if groups is None else groups.of(namespace, name)
         if known is None or known.group is None or known.group.uid != preemptor.uid:
@@ -199,12 +199,12 @@ class PreemptionExecutor:
         return dict.fromkeys((*preemptor.pods, *known.waiting))
 
     def drop_all(self) -> None:
-        """Let all preemptors go: the plugins of a new configuration may not hold them back."""
+        """End all preemptions: the plugins of a new configuration may not hold preemptors back."""
         for preemptor in list(self._runs):
             self.drop(preemptor)
 
     def clear_nominations(self, pods: Iterable[PodInfo]) -> None:
-        """Keep no place for some pods any more, and evict no pod for them that is still there."""
+        """Clear the nominations of some pods, and end the preemptions for them."""
         for pod in pods:
             self.drop(pod.uid)
             self._core.queue.add_nominated_pod(pod, "")
@@ -213,7 +213,7 @@ class PreemptionExecutor:
             )
 
     def problems(self) -> Iterator[str]:
-        """The violated invariants, in words."""
+        """Yield each broken invariant as text."""
         if self._evictions().under_way != self._runs.keys():
             yield "the preemptors that are held back are not those whose victims are to leave"
         wanted: dict[str, set[str]] = {}
@@ -232,7 +232,7 @@ class PreemptionExecutor:
     # --- helpers --------------------------------------------------------------------------------
 
     def _evict(self, victim: PodInfo, preemptor: Preemptor) -> None:
-        """Ask for an eviction, unless one is under way."""
+        """Request an eviction, unless one is under way."""
         if self._is_evicted(victim.uid):
             return
         self._asked[victim.uid] = (victim, preemptor)
@@ -259,7 +259,7 @@ class PreemptionExecutor:
                 self._evict(run.last, run.preemptor)
 
     def _end(self, run: _Run, victim: str) -> None:
-        """Let a preemptor go; after a failure it is tried again when it has backed off."""
+        """Release a preemptor; after a failure it is tried again when it has backed off."""
         core = self._core
         self.drop(run.preemptor.uid)
         result = "error" if run.has_failed else "success"

@@ -1,4 +1,4 @@
-"""What evictions are made for: a pod, or a pod group with its members.
+"""The preemptor, for which pods are evicted: a pod, or a pod group with its members.
 
 Source: kubernetes pkg/scheduler/framework/preemption/executor.go (ExecutorPreemptor) v1.36.
 """
@@ -15,16 +15,16 @@ from scheduler.kernel.engine.instructions import RecordEvent
 
 
 class Preemptor(msgspec.Struct, frozen=True):
-    """What needs the room.
+    """A pod or a pod group that needs the room of its victims.
 
     Attributes:
         uid: its UID.
         key: `namespace/name`.
-        word: what people are told that it is.
+        word: `pod` or `podgroup`, for messages.
         profile: the scheduler name of its pods.
-        about: what events name beside the victim.
+        about: the related object of the victims' events.
         pods: UIDs of the pods that wait for the room.
-        place: where room is made; empty for the node of each victim.
+        place: the place in messages; empty for the node of each victim.
     """
 
     uid: str
@@ -37,13 +37,13 @@ class Preemptor(msgspec.Struct, frozen=True):
 
 
 def preemptor_of(pod: PodInfo) -> Preemptor:
-    """A pod that needs room for itself."""
+    """The preemptor of a pod that needs room for itself."""
     profile = pod.spec.scheduler_name
     return Preemptor(pod.uid, pod.key, "pod", profile, reference(pod), (pod.uid,))
 
 
 def preemptor_of_group(group: PodGroup, members: Sequence[PodInfo]) -> Preemptor:
-    """A pod group, with the members that wait for room."""
+    """The preemptor of a pod group, with the members that wait for room."""
     meta = group.metadata
     about = ObjectReference("PodGroup", meta.name, meta.namespace, meta.uid, group.api_version)
     return Preemptor(
@@ -58,7 +58,7 @@ def preemptor_of_group(group: PodGroup, members: Sequence[PodInfo]) -> Preemptor
 
 
 def preempted(victim: PodInfo, preemptor: Preemptor, *, in_memory: bool = False) -> RecordEvent:
-    """The event of a pod that has to go."""
+    """The event of a victim."""
     place = preemptor.place or victim.node_name
     note = f"Preempted by {preemptor.word} {preemptor.uid} on node {place}"
     return RecordEvent(

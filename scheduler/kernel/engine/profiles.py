@@ -1,4 +1,4 @@
-"""What a configuration means to an engine: its profiles, and the queue they share."""
+"""The part of a configuration that the engine uses: its profiles, and the queue they share."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -15,12 +15,12 @@ from scheduler.observability.queue_metrics import QueueMetrics
 
 
 class EngineProfiles(msgspec.Struct, frozen=True):
-    """What an engine decides by, and can exchange between two events.
+    """The profiles and settings that an engine can exchange between two events.
 
     Attributes:
         frameworks: the profiles by scheduler name.
-        percentage_of_nodes_to_score: enough for profiles that do not say it themselves.
-        backoff: how long pods rest after failures.
+        percentage_of_nodes_to_score: the default for profiles without one of their own.
+        backoff: the back-off of pods that failed.
     """
 
     frameworks: Mapping[str, Framework]
@@ -33,7 +33,7 @@ ProfilesOf: TypeAlias = Callable[[dict[str, Any]], EngineProfiles]
 
 
 def no_other_profiles(configuration: dict[str, Any]) -> EngineProfiles:
-    """For engines that are never told another configuration.
+    """Refuse another configuration, for engines that keep theirs.
 
     Raises:
         SchedulerError: always.
@@ -48,7 +48,7 @@ def build_queue(
     settings: QueueSettings,
     metrics: QueueMetrics,
 ) -> SchedulingQueue:
-    """The queue; all profiles sort alike, as validation demands."""
+    """Build the queue; all profiles sort alike, as validation demands."""
     first = next(iter(frameworks.values()))
     return SchedulingQueue(
         first.sort_key, queue_profiles(frameworks), time, settings=settings, metrics=metrics
@@ -56,10 +56,10 @@ def build_queue(
 
 
 def queue_profiles(frameworks: Mapping[str, Framework]) -> dict[str, QueueProfile]:
-    """What the queue asks of each profile.
+    """The functions and event registrations of each profile, for the queue.
 
     Raises:
-        PluginError: a plugin cannot say what it waits for.
+        PluginError: a plugin failed to return its events.
     """
     return {
         name: QueueProfile(
@@ -73,7 +73,7 @@ def queue_profiles(frameworks: Mapping[str, Framework]) -> dict[str, QueueProfil
 
 
 def _shares_rejections(framework: Framework, pod: PodInfo) -> bool:
-    """Whether equal pods fit nowhere where this one does not.
+    """Whether a pod's rejection holds for equal pods.
 
     A member of a group may be rejected for the room that others of the group have taken.
     """

@@ -1,7 +1,7 @@
-"""Room that is kept for a pod or a pod group: nominations made, given up, and told to others.
+"""Room that is kept for a pod or a pod group: nominations made, given up, and shown to others.
 
-What is kept for which is decided in `preemption.kept_room` and by the plugin KeepRoom. Where no
-profile has that plugin, nothing is done here.
+The choice of that room is in `preemption.kept_room` and the plugin KeepRoom. Where no profile has
+that plugin, nothing is done here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,24 +41,24 @@ DEVICES_FREED: Final = (
     ResourceClaim(FinalizedMeta(), status=ResourceClaimStatus(allocation=AllocationResult())),
     ResourceClaim(FinalizedMeta()),
 )
-"""As if a claim had given back what it was allocated."""
+"""The event, old and new object of a claim that gives its devices back."""
 
 
 class RoomKeeper:
-    """Keeps room for groups, and gives up what is kept for pods and groups alike."""
+    """Keeps room for groups, and gives up the room of pods and groups alike."""
 
     def __init__(self, core: EngineState, executor: PreemptionExecutor) -> None:
         self._core = core
         self._executor = executor
         self._devices_told: Mapping[str, Sequence[AllocationResult]] = {}
-        """What was kept at the last tick."""
+        """The kept devices at the last tick."""
 
     @property
     def _kept(self) -> KeptRoom | None:
         return self._core.states.known(KeptRoom)
 
     def begin(self, members: Sequence[Member]) -> None:
-        """A group is under way: what is kept for its members is free for all of them."""
+        """Begin a group: the room that is kept for its members is free for all of them."""
         kept, nominator = self._kept, self._core.queue.nominator
         if kept is not None and kept.rooms():
             for each in members:
@@ -66,7 +66,7 @@ class RoomKeeper:
                     nominator.delete_nominated_pod_if_exists(each.attempt.pod.uid)
 
     def _started(self, group: PodGroup, members: Sequence[Member]) -> None:
-        """A group has its places: what was kept for it elsewhere is free."""
+        """Free the room that was kept for a group which has its places now."""
         kept = self._kept
         if kept is None:
             return
@@ -90,13 +90,13 @@ class RoomKeeper:
 
         Args:
             step: the step at hand.
-            condition: what became of the group: status, reason and message.
+            condition: the condition of the group: status, reason and message.
             group: the object.
-            members: those that were tried; each that fails has its failure, and may have its place
-                still.
+            members: the members that were tried; those that fail have their failure, and may have
+                their place still.
 
         Returns:
-            The condition, which says of the room that is kept.
+            The condition; its message names the room that is kept.
         """
         status, reason, message = condition
         if status == "True":
@@ -107,7 +107,7 @@ class RoomKeeper:
         return status, reason, message
 
     def searches_for(self, attempt: Attempt) -> bool:
-        """Whether room is, or is to be, kept for a pod by itself that holds more than room."""
+        """Whether room is, or is to be, kept for a single pod with volumes or devices."""
         kept, plugin = self._kept, _plugin_of(attempt)
         if kept is None or plugin is None or attempt.pod.group_name:
             return False
@@ -115,17 +115,17 @@ class RoomKeeper:
         return self.holds_more(pod) and self.keeps_for(pod) and plugin.has_turn(None, (pod,))
 
     def holds_more(self, pod: PodInfo) -> bool:
-        """Whether a pod holds volumes or devices as well: their room is found on a copy."""
+        """Whether a pod holds volumes or devices as well: its room is then searched on a copy."""
         catalog = self._core.states.known(ClaimCatalog)
         has_devices = catalog is not None and catalog.may_need_devices(pod)
         return has_devices or bool(pod.pod.volumes)
 
     def keeps_for(self, pod: PodInfo) -> bool:
-        """Whether room may be kept for a pod: extenders are not asked where others run still."""
+        """Whether room may be kept for a pod: not if extenders filter for it."""
         return not self._core.extenders.asked(pod, Verb.FILTER)
 
     def keep_for_pod(self, step: GroupStep, member: Member) -> Steps[None]:
-        """Nominate a pod by itself that has failed, if there is room to be kept for it."""
+        """Nominate a single pod that has failed, if room is to be kept for it."""
         yield from self._keep(step, None, (member,))
 
     def _keep(
@@ -185,7 +185,7 @@ class RoomKeeper:
         return room
 
     def rooms(self) -> dict[str, RoomReservation | None]:
-        """What is kept in each profile that keeps room."""
+        """The room that is kept in each profile with the plugin KeepRoom; None for no room."""
         kept, frameworks = self._kept, self._core.frameworks
         return {
             name: None if kept is None else kept.room_of(name)
@@ -196,7 +196,7 @@ class RoomKeeper:
     # --- time -----------------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """Give up what is kept for nothing, have those tried whose turn it is, and wake others."""
+        """Give up room that is no longer needed, try the pods whose turn it is, and wake others."""
         kept, core = self._kept, self._core
         if kept is None:
             return
@@ -217,7 +217,7 @@ class RoomKeeper:
         self._wake_for_devices()
 
     def _reviewed(self, kept: KeptRoom, room: RoomReservation) -> RoomReservation | None:
-        """What is still to be kept of some room; it is chosen anew soon if it may be of no use."""
+        """Review kept room, and return the rest; it is soon chosen anew if it may be useless."""
         nominated, catalog = self._nominated(room), self._core.states.known(ClaimCatalog)
         lost = [pod for pod in nominated if catalog is not None and not catalog.has_claims(pod)]
         if room.is_ending or len(lost) == len(nominated):
@@ -229,7 +229,7 @@ class RoomKeeper:
         return room
 
     def _has_changed(self, room: RoomReservation) -> bool:
-        """Whether nodes or devices that are kept are others by now, or gone."""
+        """Whether kept nodes or devices have changed, or are gone."""
         catalog, nodes = self._core.states.known(ClaimCatalog), self._core.cache.nodes
         given = chain.from_iterable(room.devices.values())
         if catalog is not None and not all(map(catalog.is_published, given)):
@@ -237,7 +237,7 @@ class RoomKeeper:
         return any(not _is_like(nodes.get(name), node) for name, node in room.nodes.items())
 
     def _wake_for_devices(self) -> None:
-        """Pods that wait for devices are woken where some are kept no longer."""
+        """Wake pods that wait for devices if some devices are no longer kept."""
         catalog, told = self._core.states.known(ClaimCatalog), self._devices_told
         if catalog is None:
             return
@@ -246,14 +246,14 @@ class RoomKeeper:
             self._core.queue.move_all_to_active_or_backoff_queue(*DEVICES_FREED)
 
     def _show_devices(self, kept: KeptRoom) -> None:
-        """Decisions about devices are to know what is kept."""
+        """Show the kept devices to decisions about devices."""
         catalog = self._core.states.known(ClaimCatalog)
         if catalog is not None:
             rooms = kept.rooms()
             catalog.kept = {uid: each for room in rooms for uid, each in room.devices.items()}
 
     def drop_all(self) -> None:
-        """Give up all that is kept: by a new configuration it may not be."""
+        """Give up all kept room: a new configuration may not keep it."""
         kept = self._kept
         if kept is not None:
             for room in kept.rooms():
@@ -266,7 +266,7 @@ class RoomKeeper:
         kept.freed += waiting
 
     def _nominated(self, room: RoomReservation) -> list[PodInfo]:
-        """The pods for which room is kept that still have their nomination, on a node there is."""
+        """The pods of some kept room that are still nominated, to a node that exists."""
         queue, nodes = self._core.queue, self._core.cache.nodes
         found = []
         for uid, node in room.places.items():
@@ -288,7 +288,7 @@ def _pods_of(members: Sequence[Member]) -> list[PodInfo]:
 
 
 def _nominated(failure: Failure, uid: str, room: RoomReservation) -> Failure:
-    """The failure of a member for which room is kept, if it is one that is needed."""
+    """The failure of a member, with its nomination if room is kept for it."""
     text = failure.message
     told = f"{text}{'' if text.endswith('.') else ','} {room.told(uid)}"
     node = room.places.get(uid, "")

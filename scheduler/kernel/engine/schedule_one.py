@@ -1,4 +1,4 @@
-"""The scheduling cycle: from the head of the queue to a node with all that is reserved there.
+"""The scheduling cycle: from the head of the queue to a node with all reservations.
 
 Source: kubernetes pkg/scheduler/schedule_one.go (ScheduleOne, schedulingCycle) v1.36.
 """
@@ -29,7 +29,7 @@ from scheduler.kernel.framework.status import Code
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 
 PLUGIN_METRICS_EVERY: Final = 10
-"""Of so many cycles one has its plugin calls timed. Source: pluginMetricsSamplePercent."""
+"""One of this many cycles has its plugin calls timed. Source: pluginMetricsSamplePercent."""
 
 
 class SchedulingLoop:
@@ -37,10 +37,10 @@ class SchedulingLoop:
 
     Attributes:
         decided: UID of the pod that was scheduled last; empty if the last step was about none.
-        scheduled: how many pods the last step was about.
+        scheduled: number of pods in the last step.
         group_cycle: the cycle of pod groups; for reading.
-        room_keeper: what is kept for pods and groups that wait long.
-        waking: what wakes the members of groups; for reading.
+        room_keeper: keeps room for pods and groups that wait long.
+        waking: wakes the members of groups; for reading.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class SchedulingLoop:
         """Let an attempt go on, of a group or to ask extenders, or schedule the next ready pods.
 
         Args:
-            limit: how many equal pods at most; the first one that is not placed is the last.
+            limit: the most equal pods to schedule; the first one that is not placed is the last.
         """
         core = self._core
         self.decided, self.scheduled = "", 0
@@ -129,7 +129,7 @@ class SchedulingLoop:
             return
 
     def answered(self, number: int, answer: Answer) -> None:
-        """An extender has answered a question, or has not."""
+        """Take over the answer of an extender to a question, or its absence."""
         self.decided, self.scheduled = "", 0
         attempt = self._extender_calls.asked_by(number)
         if attempt is None:
@@ -144,7 +144,7 @@ class SchedulingLoop:
     # --- one pod --------------------------------------------------------------------------------
 
     def _schedule_one(self, queued: QueuedPodInfo, batch: Batch) -> bool:
-        """Schedule a pod that was popped; says whether it has found a place."""
+        """Schedule a pod that was popped; return whether it has found a place."""
         core, pod = self._core, queued.pod_info
         self.scheduled += 1
         if self._placing.skips(pod):
@@ -163,7 +163,7 @@ class SchedulingLoop:
         """The scheduling cycle of an attempt, or the rest of it once extenders have answered."""
         core = self._core
         start = core.stopwatch()
-        # 1. The pod was popped. What was found out about an equal one may hold for it.
+        # 1. The pod was popped. The result of an equal one may hold for it.
         result = batch.next_result(attempt.framework, attempt.pod)
         if result is None:
             if not self._may_go_on(attempt):
@@ -214,7 +214,7 @@ class SchedulingLoop:
     def _post_filter(
         self, attempt: Attempt, found: AttemptDiagnosis | Failure, batch: Batch
     ) -> None:
-        """No node fits: preemption may make room, or extenders are asked anew."""
+        """Run PostFilter, as no node fits, or ask extenders anew."""
         calls = attempt.extender_calls
         if isinstance(found, Failure):
             failure: Failure | None = found
@@ -226,7 +226,7 @@ class SchedulingLoop:
             self._failures.handle_scheduling_failure(attempt, failure)
 
     def _run_post_filter(self, attempt: Attempt, diagnosis: AttemptDiagnosis) -> Failure | None:
-        """Why the pod fails now; None if extenders are asked first, or room is searched for."""
+        """Run PostFilter and return the failure; None if extenders or a search come first."""
         result, status = self._placing.post_filter(attempt, diagnosis)
         if result is None:
             nominated = None if attempt.framework.plugins.post_filter else ""
@@ -258,7 +258,7 @@ class SchedulingLoop:
     # --- extenders ------------------------------------------------------------------------------
 
     def _ask_anew(self, attempt: Attempt, calls: ExtenderCalls, batch: Batch) -> Failure | None:
-        """What was asked about does not fit any more, and other nodes do."""
+        """Ask extenders again, as other nodes fit than those they were asked about."""
         if calls.begun >= MAX_CALLS:
             return Failure(NODES_CHANGE)
         if not self._extender_calls.ask_about_nodes(attempt, tries_nominated=False):
@@ -272,7 +272,7 @@ class SchedulingLoop:
     # --- measuring ------------------------------------------------------------------------------
 
     def _measured(self, attempt: Attempt, cycle: Callable[[], None]) -> None:
-        """Run a cycle in which plugins are asked; whatever goes wrong fails the attempt only."""
+        """Run a cycle in which plugins run; an error in it fails only the attempt."""
         core, calls, pod = self._core, attempt.framework.calls, attempt.pod
         self.decided = core.waiting.deciding = pod.uid
         calls.begin_cycle(sampled=attempt.id % PLUGIN_METRICS_EVERY == 0)

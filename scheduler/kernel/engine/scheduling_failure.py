@@ -1,4 +1,4 @@
-"""What becomes of attempts that fail, or that are not needed any more.
+"""The end of attempts that fail, or that are not needed any more.
 
 Source: kubernetes pkg/scheduler/schedule_one.go (handleSchedulingFailure, handleBindingCycleError,
 unreserveAndForget) v1.36.
@@ -37,7 +37,7 @@ class FailureHandler:
     """Gives back what attempts have acquired, and puts their pods back into the queue.
 
     Attributes:
-        rejections: how many attempts were rejected.
+        rejections: number of attempts that were rejected.
     """
 
     def __init__(self, core: EngineState, attempts: Attempts) -> None:
@@ -48,15 +48,15 @@ class FailureHandler:
     def handle_scheduling_failure(
         self, attempt: Attempt, failure: Failure, *, was_seen: bool = False
     ) -> None:
-        """Give everything back, put the pods into the queue again, and say why.
+        """Give everything back, put the pod into the queue again, and report the reason.
 
         A pod that was rejected must not be woken by the end of its own reservation: the event then
-        comes after it is back in the queue, and leaves it alone. Until then no code of others runs
+        comes after it is back in the queue, and leaves it alone. Until then no plugin code runs
         that may raise: the pod would be lost.
 
         Args:
             attempt: the attempt.
-            failure: why.
+            failure: the reason.
             was_seen: whether others may have been refused the place that is given back.
         """
         core = self._core
@@ -76,7 +76,7 @@ class FailureHandler:
         self.ended(attempt, "unschedulable" if failure.is_rejection else "error", failure)
 
     def abandon(self, attempt: Attempt, why: str) -> None:
-        """The pod needs nothing from this attempt any more: its room is free for others."""
+        """End an attempt that the pod needs no more: its room is free for others."""
         if attempt.state is not AttemptState.BOUND:
             self.tell_outcome(attempt.queued, "gone", attempt, Failure(why))
         freed = self._roll_back(attempt, AttemptEvent.ABANDON, why)
@@ -84,7 +84,7 @@ class FailureHandler:
         self._free(attempt, freed=freed)
 
     def guarded(self, attempt: Attempt, step: Callable[[], None]) -> None:
-        """Whatever goes wrong in a step fails this attempt, and nothing else."""
+        """Run a step; an exception in it fails this attempt, and nothing else."""
         try:
             step()
         except Exception as problem:  # noqa: BLE001 - one pod must never stop the others
@@ -92,7 +92,7 @@ class FailureHandler:
             self.handle_scheduling_failure(attempt, failure)
 
     def _roll_back(self, attempt: Attempt, event: AttemptEvent, why: str) -> bool:
-        """Give back what the state had taken; says whether room was among it."""
+        """Give back all that the attempt has acquired; return whether that freed room."""
         core, pod, freed = self._core, attempt.pod, False
         acquired = ACQUIRED[attempt.state]
         self._attempts.advance(attempt, event, why)
@@ -119,7 +119,7 @@ class FailureHandler:
             self._core.report("Plugin failed", pod.key, problem)
 
     def _free(self, attempt: Attempt, *, freed: bool) -> None:
-        """Room that others waited for is there again."""
+        """Wake pods that may wait for the freed room."""
         if freed:
             pod = attempt.pod
             self._core.queue.move_all_to_active_or_backoff_queue(
@@ -129,7 +129,7 @@ class FailureHandler:
     def requeue(
         self, queued: QueuedPodInfo, failure: Failure, *, is_nominated: bool = False
     ) -> None:
-        """Put a pod back into the queue, and say why: event, condition and nomination."""
+        """Put a pod back into the queue, and report the reason: event, condition and nomination."""
         core = self._core
         if not core.queue.add_unschedulable_if_not_present(queued, failure):
             return
@@ -145,7 +145,7 @@ class FailureHandler:
             self._core.out.append(patch)
 
     def put_last(self, uid: str, seconds: float) -> None:
-        """A decision took long: the second time in a row the pod is put last, and says so."""
+        """Put a pod last after its second slow decision in a row, and report that in its status."""
         queued = self._core.queue.took_long(uid)
         if queued is None:
             return
@@ -170,7 +170,7 @@ class FailureHandler:
         attempt: Attempt | None = None,
         failure: Failure | None = None,
     ) -> None:
-        """Give the outcome to be recorded; the pod must not suffer if that raises."""
+        """Pass on the outcome to be recorded; an error there must not affect the pod."""
         core = self._core
         if core.take_outcome is None:
             return
@@ -183,7 +183,7 @@ class FailureHandler:
             core.report(OUTCOMES_END, queued.pod_info.key, problem)
 
     def end_waiting(self, uid: str, code: Code) -> None:
-        """Permit holds a pod no longer."""
+        """End the wait of a pod that Permit holds no longer."""
         core = self._core
         waiting = core.waiting.remove(uid)
         if waiting is not None:

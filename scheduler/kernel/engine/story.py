@@ -11,12 +11,12 @@ STORY_LENGTH: Final = 20_000
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """One thing that happened.
+    """One event in the history of a pod.
 
     Attributes:
         time: seconds of the events' clock.
-        uid: of the pod.
-        attempt: of which attempt, 0 for none.
+        uid: the UID of the pod.
+        attempt: the number of the attempt, 0 for none.
         what: a word; for an attempt the state it came to.
         detail: a node, a reason, or empty.
     """
@@ -32,7 +32,7 @@ class Story:
     """The latest entries of all pods, oldest first.
 
     Attributes:
-        tell: notes what happened to a pod.
+        tell: adds an entry.
     """
 
     def __init__(self, length: int = STORY_LENGTH) -> None:
@@ -40,5 +40,5 @@ class Story:
         self.tell: Callable[[Entry], None] = self._entries.append
 
     def of(self, uid: str) -> list[Entry]:
-        """What is still known of one pod; looks at all entries, which takes about a millisecond."""
+        """The kept entries of one pod; scans all entries, which takes about a millisecond."""
         return [entry for entry in self._entries if entry.uid == uid]

@@ -1,4 +1,4 @@
-"""What is always true of the engine, checked."""
+"""Checks of the engine's invariants."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,16 +18,16 @@ class EngineInvariantError(SchedulerError):
 def validate_engine(
     core: EngineState, attempts: Attempts, executor: PreemptionExecutor, members: Sequence[Member]
 ) -> None:
-    """Check what is always true between two events.
+    """Check the invariants that hold between two events.
 
     Args:
         core: the engine's state.
-        attempts: those under way.
+        attempts: the attempts under way.
         executor: the evictions under way.
-        members: of the group that is under way, and of those that ask extenders before that.
+        members: the members of the group under way, and of groups that ask extenders before.
 
     Raises:
-        SchedulerError: something is not; the message lists all that is wrong.
+        SchedulerError: an invariant is broken; the message lists all that are.
     """
     core.queue.validate()
     problems = [

@@ -2,8 +2,6 @@
 
 The places of a pod, and the moves between them:
 
-Where a pod can be, and how it moves:
-
     from            to              by
     --------------  --------------  ------------------------------------------------------------
     (unknown)       active          add, update
