@@ -20,10 +20,10 @@ from scheduler.kernel.framework.interface import Plugin
 def read_configuration(
     options: RunOptions, out_of_tree: Mapping[str, type[Plugin]]
 ) -> tuple[KubeSchedulerConfiguration, tuple[str, ...]]:
-    """The configuration, and notices about it, one sentence each.
+    """Read the configuration; return it with notices about it, one sentence each.
 
     Raises:
-        ConfigError: it cannot be read or used, or asks for an unsupported feature without
+        ConfigError: it cannot be read or used, or uses an unsupported feature without
             `--allow-unsupported`.
     """
     config, notices = effective_configuration(
@@ -50,21 +50,21 @@ def check_usable(  # noqa: PLR0913 - what a configuration is checked against
     has_file: Callable[[str], bool] | None = None,
     pod_group_apis: Collection[str] = (),
 ) -> tuple[str, ...]:
-    """Whether the daemon can run with a valid configuration; gives notices, one sentence each.
+    """Check that the daemon can run with a valid configuration; return notices, a sentence each.
 
-    `run` starts, `config` prints and the operator writes what passes this, and nothing else.
+    `run`, `config` and the operator accept only configurations that pass this check.
 
     Args:
         config: valid and completed.
-        implemented: the plugins that there are.
+        implemented: the plugins that exist.
         feature_gates: settings as they were written.
-        source: what messages call the configuration.
+        source: the configuration's name in messages.
         allow_unsupported: whether an unsupported feature is a notice.
-        has_file: whether the daemon will find a file, where it runs elsewhere.
+        has_file: whether the daemon will find a file, if it runs elsewhere.
         pod_group_apis: the foreign APIs whose pod groups are read as well.
 
     Raises:
-        ConfigError: with everything that keeps it from running.
+        ConfigError: with all problems that keep it from running.
     """
     feature_gates = tuple(feature_gates)
     lacking = (*unsupported_settings(feature_gates), *unsupported(config, implemented))

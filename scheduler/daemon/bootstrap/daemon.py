@@ -90,11 +90,11 @@ class RunningDaemon:
     """One daemon and everything around it.
 
     Attributes:
-        driver: brings the engine events, and carries out what it says.
-        daemon: what keeps it going.
-        metrics: what is counted.
-        comparer: holds cache and queue against the informers.
-        reloader: keeps the configuration as its file says.
+        driver: passes events to the engine, and carries out its instructions.
+        daemon: runs the driver.
+        metrics: all metrics.
+        comparer: compares cache and queue with the informers.
+        reloader: reloads the configuration when its file changes.
     """
 
     def __init__(  # noqa: PLR0913, PLR0915 - what differs between a cluster, a test and a benchmark; the parts in their order
@@ -358,7 +358,7 @@ class RunningDaemon:
         )
 
     def _listen(self, options: InformerOptions | None) -> Informers:
-        """Watch what the engine wants to hear of."""
+        """Build the informers of the kinds that the engine needs."""
         frameworks = self.driver.engine.core.frameworks.values()
         kept = self._kept if self.driver.engine.core.extenders else None
         pods, nodes = (self._pods, NODES) if kept is None else (kept.pods_kind, kept.nodes_kind)

@@ -24,7 +24,7 @@ log = get_logger(__name__)
 
 
 class Dumper:
-    """Compares and dumps whenever it is asked to."""
+    """Compares the cache and dumps the state on request."""
 
     def __init__(
         self, comparer: CacheComparer, queue_rows: Callable[[], Iterator[dict[str, object]]]
@@ -34,11 +34,11 @@ class Dumper:
         self._asked = asyncio.Event()
 
     def ask(self) -> None:
-        """Have it done soon."""
+        """Request a comparison and a dump."""
         self._asked.set()
 
     async def run(self) -> None:
-        """Wait for the signal and dump, until cancelled. Run it as a task."""
+        """Wait for requests and dump, until cancelled. Run it as a task."""
         while True:
             await self._asked.wait()
             self._asked.clear()

@@ -1,4 +1,4 @@
-"""`/debug/explain`: what the engine at work says about one pod."""
+"""`/debug/explain`: the explanation of one pod by the working engine."""
 
 import asyncio
 import math
@@ -37,8 +37,8 @@ class LiveExplainer:
     """Explains pods from the state that decisions are made on, a step at a time.
 
     Args:
-        engine: what decides; nothing of it is changed.
-        pods: by `namespace/name`, as the watch has brought them.
+        engine: the engine that decides; it is not changed.
+        pods: by `namespace/name`, as the watch has delivered them.
         is_leading: whether this instance decides.
         clock: the engine's.
     """
@@ -87,7 +87,7 @@ class LiveExplainer:
             return b'{"pods":[%b]}\n' % told.short_json()
 
     async def _with_changes(self, judged: PodVerdict, pod: PodInfo) -> PodVerdict:
-        """The answer with what would help; in many short steps."""
+        """Add the changes that would help to the answer, in many short steps."""
         try:
             found = await _step_by_step(
                 changes_in_steps(self._engine, self._framework_of(pod), pod)

@@ -106,11 +106,11 @@ def own_plugins(out_of_tree: Mapping[str, type[Plugin]]) -> Implements:
 
 
 class FrameworkBuilder:
-    """Makes the frameworks of all profiles of a configuration.
+    """Builds the frameworks of all profiles of a configuration.
 
     Attributes:
-        states: what plugins share; to be told of everything that happens.
-        services: what handles give away; filled in by the caller that composes the daemon.
+        states: the shared states of plugins; the caller passes them all events.
+        services: the services behind handles; filled in by the caller that composes the daemon.
         own_plugins: the extension points of the out-of-tree plugins.
     """
 
@@ -212,7 +212,7 @@ class FrameworkBuilder:
 
 
 def _with_stand_ins(enabled: Expansion, stand_ins: Collection[type[Plugin]]) -> Expansion:
-    """Put them before the others, at their own extension points."""
+    """Put stand-ins before the other plugins, at their own extension points."""
     return {
         point: (
             *((plugin.NAME, 0) for plugin in stand_ins if point.value in extension_points(plugin)),

@@ -76,7 +76,7 @@ def watch_sizes(driver: Driver, metrics: SchedulerMetrics) -> None:
 
 
 def watch_groups(engine: Engine, metrics: PodGroupMetrics) -> None:
-    """Let scrapes ask which pod groups are whole, and what room is kept."""
+    """Connect the metrics of complete pod groups and of kept room to their sources."""
 
     def groups() -> Mapping[str, float]:
         known = engine.core.groups

@@ -25,7 +25,7 @@ log = get_logger(__name__)
 async def warn_of_another(
     session: ApiSession, own: LeaderElectionConfiguration, clock: Clock
 ) -> None:
-    """Look for a leader of the installed Stowage, and say so once per leader; never ends."""
+    """Look for a leader of the installed Stowage, and warn once per leader; never ends."""
     told = ""
     while True:
         holder = ""

@@ -34,12 +34,12 @@ class RecordError(SchedulerError):
 
 
 class Recorders:
-    """The flight recorder, and what `--record` and `--decisions` ask for.
+    """The flight recorder, and the recorders of `--record` and `--decisions`.
 
     Attributes:
         flight: the last minutes.
-        logs: all of them, for the driver.
-        take_outcome: for the engine; None without `--decisions`.
+        logs: all recorders, for the driver.
+        take_outcome: the receiver of the engine's outcomes; None without `--decisions`.
     """
 
     def __init__(
@@ -54,10 +54,10 @@ class Recorders:
     ) -> None:
         """Begin to record.
 
-        `on_lost` is told how many rows of `--decisions` are lost.
+        `on_lost` receives the number of lost rows of `--decisions`.
 
         Raises:
-            RecordError: the directory cannot be made, or the file not be written.
+            RecordError: the directory cannot be created, or the file cannot be written.
         """
         self._clock = clock
         header = Header(

@@ -1,8 +1,8 @@
-"""The file of --config, taken over when it changes: as a whole, or not at all.
+"""The reload of the --config file when it changes: as a whole, or not at all.
 
-What it says is checked as at start, compared with what cannot change while the process runs, and
-given to the engine, which builds the profiles anew between two decisions. On any problem what was
-in force stays so. Both are told in the log, as an Event about the Lease, and in metrics.
+The new configuration is checked as at start, compared with the fields that cannot change while the
+process runs, and passed to the engine, which rebuilds the profiles between two decisions. On any
+problem the old one stays in force. The log, an Event about the Lease and metrics report both.
 """
 
 import hashlib
@@ -41,14 +41,14 @@ log = get_logger(__name__)
 
 
 class RefusedError(SchedulerError):
-    """The engine could not build what a configuration asks for."""
+    """The engine could not build the profiles of a configuration."""
 
 
 class Reloader:
-    """Keeps the configuration in force as the file says.
+    """Keeps the configuration in force equal to its file.
 
     Attributes:
-        in_force: the configuration by which is decided.
+        in_force: the configuration that decisions follow.
     """
 
     def __init__(  # noqa: PLR0913 - the parts that take a new configuration
@@ -62,9 +62,9 @@ class Reloader:
         metrics: SchedulerMetrics,
         clock: Clock,
     ) -> None:
-        """Begin with what was read at start.
+        """Begin with the configuration that was read at start.
 
-        `pods` are all that the informers know; the engine has those of its profiles only.
+        `pods` are all pods of the informers; the engine has those of its profiles only.
         """
         self.in_force = in_force
         self._options = options
@@ -110,10 +110,10 @@ class Reloader:
     # --- steps ----------------------------------------------------------------------------------
 
     def _take_over(self) -> bool:
-        """Put what the file says in force; says whether that is something new.
+        """Put the configuration of the file in force; return whether it is a new one.
 
         Raises:
-            SchedulerError: it stays as it was.
+            SchedulerError: the old configuration stays in force.
         """
         config, notices = read_configuration(self._options, self._out_of_tree)
         digest = hashlib.sha256(Path(self._options.config).read_bytes()).hexdigest()
@@ -137,7 +137,7 @@ class Reloader:
         self._answer = answer
 
     def _welcome(self, profiles: set[str]) -> None:
-        """Tell the engine of the pods of new profiles; it did not keep them."""
+        """Pass the pods of new profiles to the engine; it did not keep them."""
         frameworks = self._driver.engine.core.frameworks
         for name, framework in frameworks.items():
             self._metrics.declare_plugins(name, counted(framework.plugins))

@@ -19,8 +19,8 @@ async def run_daemon(options: RunOptions, config: KubeSchedulerConfiguration, cl
     """Connect and run until the end.
 
     Raises:
-        ConnectionConfigError: the way to the API server cannot be worked out.
-        SchedulerError: something a person can act on.
+        ConnectionConfigError: the configuration of the connection is wrong.
+        SchedulerError: a problem that the user can solve.
         LeaseLostError: another instance may lead now.
     """
     connection = await load_connection(
@@ -41,7 +41,7 @@ async def run_daemon(options: RunOptions, config: KubeSchedulerConfiguration, cl
 
 
 def _spans(clock: Clock) -> SpanExporter | None:
-    """Tracing, when OpenTelemetry's variables say where spans go."""
+    """Set tracing up if OpenTelemetry's variables name a destination of spans."""
     if not tracing.is_wanted(os.environ):
         return None
     try:

@@ -1,5 +1,5 @@
-"""Everything that is said to the API server: bytes in, bytes out.
+"""The client of the API server: bytes in, bytes out.
 
-The only room that imports the `kubernetes` package, and only to read kubeconfigs.
-It knows paths, verbs, bodies and errors; it never knows why something is written.
+The only package that imports the `kubernetes` package, and only to read kubeconfigs.
+It knows paths, verbs, bodies and errors; it does not know the purpose of a write.
 """

@@ -43,7 +43,7 @@ class Access:
 
 
 class Connection:
-    """The way to one API server. `access` is what requests use now."""
+    """The connection to one API server. `access` holds the current address and credentials."""
 
     def __init__(self, source: CredentialSource | None, access: Access) -> None:
         self._source = source
@@ -51,7 +51,7 @@ class Connection:
         self.access = access
 
     def note_refused(self) -> None:
-        """Says that the server answered 401, so that `keep_fresh` renews the credentials soon."""
+        """Note that the server answered 401, so that `keep_fresh` renews the credentials soon."""
         self._refused.set()
 
     async def refresh(self, *, is_refused: bool = False) -> bool:
@@ -74,11 +74,11 @@ class Connection:
         *,
         interval_seconds: float = REFRESH_SECONDS,
     ) -> None:
-        """Renews the credentials for ever: at intervals, and soon after a 401. Run it as a task.
+        """Renew the credentials for ever: at intervals, and soon after a 401. Run it as a task.
 
         Args:
-            on_problem: told when a renewal fails; the next one is tried as usual.
-            interval_seconds: time between two looks.
+            on_problem: called when a renewal fails; the next one is tried as usual.
+            interval_seconds: time between two checks.
         """
         while True:
             is_refused = await self._wait(interval_seconds)
@@ -107,11 +107,11 @@ async def load_connection(
     environ: Mapping[str, str] = os.environ,
     clock: Clock | None = None,
 ) -> Connection:
-    """Works out how to reach the API server.
+    """Find the address and the credentials of the API server.
 
     In this order: the given kubeconfig; a given master URL alone (without credentials); KUBECONFIG;
     the service account of the pod we run in; ~/.kube/config. A given master URL replaces the
-    server of whichever is found.
+    server of the source found.
 
     Raises:
         ConnectionConfigError: with one line that says what is wrong or what was looked for.
@@ -136,14 +136,14 @@ async def load_connection_to(  # noqa: PLR0913 - what a kubeconfig may leave to 
     environ: Mapping[str, str] = os.environ,
     clock: Clock | None = None,
 ) -> Connection:
-    """Works out how to reach a server beside the API server that knows the same users.
+    """Find the credentials for a server beside the API server that knows the same users.
 
     Args:
         server: its URL.
         kubeconfig: the file with the credentials; found as by `load_connection` when empty.
-        context: of the kubeconfig.
-        ca: file with the authorities that the server's certificate must lead to; None for those
-            of the system.
+        context: a context of the kubeconfig.
+        ca: file with the authorities that must have issued the server's certificate; None for
+            those of the system.
         is_verified: False accepts any certificate.
         environ: the environment.
         clock: the time.
@@ -159,7 +159,7 @@ async def load_connection_to(  # noqa: PLR0913 - what a kubeconfig may leave to 
 
 
 class _MasterOverride:
-    """A source with the server that a flag gives."""
+    """A source whose server a flag replaces."""
 
     def __init__(self, source: CredentialSource, master: str) -> None:
         self.description = source.description

@@ -43,22 +43,22 @@ class Credentials:
 
 
 class CredentialSource(Protocol):
-    """Something that can tell, as often as asked, how to reach the API server.
+    """A source of the API server's address and credentials; it can be loaded repeatedly.
 
     Attributes:
-        description: what it is, for messages.
+        description: its name in messages.
     """
 
     description: str
 
     async def load(self, *, is_refused: bool) -> Credentials:
-        """The credentials as they are now.
+        """Load the current credentials.
 
         Args:
-            is_refused: the server refused the credentials given last; do not give them again.
+            is_refused: the server refused the credentials loaded last; do not return them again.
 
         Raises:
-            ConnectionConfigError: with one line that says what is wrong.
+            ConnectionConfigError: with a description of the problem in one line.
         """
         ...
 

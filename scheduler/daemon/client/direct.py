@@ -1,9 +1,9 @@
 """Kept-alive connections straight to the API server, for requests with short answers.
 
-aiohttp spends most of a small request's time on what a request to an API server has no use for
-(cookies, redirects, form data, middleware, per-request objects), and a pod needs two such requests.
-Here a request is one write and one future; llhttp parses the answer. Lists, watches, and everything
-that goes through a proxy, use aiohttp. `python -m bench --workload plain` shows what either costs.
+aiohttp spends most of a small request's time on features that a request to an API server does not
+need (cookies, redirects, form data, middleware, per-request objects), and a pod needs two requests.
+Here a request is one write and one future; llhttp parses the answer. Lists, watches and all
+requests through a proxy use aiohttp. `python -m bench --workload plain` compares their costs.
 """
 
 import asyncio
@@ -49,11 +49,11 @@ _FIRST_FINAL: Final = 200
 _BODILESS: Final = frozenset({204, 304})
 
 Fence: TypeAlias = Callable[[], bool]
-"""Asked in the moment before the bytes leave: may this still be written?"""
+"""Called right before the bytes leave: True if this process may still write."""
 
 
 class NoAnswerError(Exception):
-    """A request that was not answered; the message says why, for people."""
+    """A request without an answer; the message gives the reason, for people."""
 
 
 class TooLongError(NoAnswerError):
@@ -128,18 +128,18 @@ class DirectConnections:
         self._idle: list[_Connection] = []
 
     def close(self) -> None:
-        """Closes what is idle at once, what is in use after its answer."""
+        """Close idle connections at once, and those in use after their answer."""
         for connection in self._idle:
             connection.close()
         self._idle.clear()
         self._problem = self._problem or "the connections are closed"
 
     async def exchange(self, request: Request, timeout: float) -> Response:
-        """Sends a request and reads the whole answer, within `timeout` seconds.
+        """Send a request and read the whole answer, within `timeout` seconds.
 
         Raises:
-            NoAnswerError: there is none.
-            FencedError: the fence said no; nothing was written.
+            NoAnswerError: there is no answer.
+            FencedError: the fence refused; nothing was written.
         """
         if self._problem:
             raise NoAnswerError(self._problem)
@@ -212,8 +212,8 @@ class _Connection(asyncio.Protocol):
     A connection that received such bytes is given up.
 
     Attributes:
-        is_reusable: another request may be sent once this one is answered.
-        idle_since: when its last answer came.
+        is_reusable: whether it can send another request after the present one is answered.
+        idle_since: the time of its last answer.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -225,7 +225,7 @@ class _Connection(asyncio.Protocol):
         self._due = 0.0
         """The deadline of the response."""
         self._timer: asyncio.TimerHandle | None = None
-        """Set for the request at hand, or for an earlier one: then it is set again when it ends."""
+        """Set for the present request, or for an earlier one: then it is set again when it ends."""
         self._transport: Any = None
         self._headers: list[tuple[bytes, bytes]] = []
         self._body = bytearray()
@@ -253,7 +253,7 @@ class _Connection(asyncio.Protocol):
         return waiter
 
     def fail(self, problem: NoAnswerError | str, cause: Exception | None = None) -> None:
-        """Tell the waiting caller that there will be no answer."""
+        """Raise an error for the waiting caller: there will be no answer."""
         self.is_reusable = False
         if self._is_waited_for:
             error = problem if isinstance(problem, NoAnswerError) else NoAnswerError(problem)
@@ -346,7 +346,7 @@ class _Connection(asyncio.Protocol):
 
     @property
     def _ends_with_connection(self) -> bool:
-        """Whether the server says by nothing else where the body ends (RFC 9112, 6.3)."""
+        """Whether only the end of the connection ends the body (RFC 9112, 6.3)."""
         headers = self._decoded_headers()
         status = self._parser.get_status_code() if self._has_headers else 0
         return (

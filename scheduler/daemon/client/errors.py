@@ -27,9 +27,9 @@ MESSAGE_LIMIT: Final = 256
 """Characters of a server's message that may reach a log or an event."""
 
 MAX_RETRY_AFTER_SECONDS: Final = 10.0
-"""The longest time for which a server, or what answers in its place, silences a scheduler.
+"""The longest pause that a server, or a proxy in its place, can impose on a scheduler.
 
-While one kind is not watched, no pod is placed rightly.
+While one kind is not watched, no placement is right.
 """
 
 _GONE: Final = 410
@@ -50,8 +50,8 @@ class ApiError(SchedulerError):
     Attributes:
         status: the HTTP status, 0 when there was no answer.
         reason: the machine-readable reason of the answer (`AlreadyExists`), or empty.
-        message: what the server said, cut to 256 characters.
-        retry_after_seconds: when the server asks to come back, or None.
+        message: the server's message, cut to 256 characters.
+        retry_after_seconds: the pause that the server requests, or None.
     """
 
     def __init__(
@@ -92,19 +92,19 @@ class ConflictError(ApiError):
 
 
 class GoneError(ApiError):
-    """The asked-for version, or the continue token, has expired."""
+    """The requested version, or the continue token, has expired."""
 
 
 class TooManyRequestsError(ApiError):
-    """The server is throttling; `retry_after_seconds` says for how long."""
+    """The server throttles for `retry_after_seconds`."""
 
 
 class UnavailableError(ApiError):
-    """No answer, or an answer that only says that something is broken."""
+    """No answer, or an answer that only reports a broken server."""
 
 
 class TooLargeError(UnavailableError):
-    """The answer is longer than what is kept of one; ask for less."""
+    """The answer is longer than the limit; request less."""
 
 
 class _Details(msgspec.Struct, rename="camel", gc=False):
@@ -138,10 +138,10 @@ _BY_STATUS: Final[dict[int, type[ApiError]]] = {
 def error_from_response(
     request: str, status: int, headers: Mapping[str, str], body: bytes
 ) -> ApiError:
-    """The error that an HTTP answer other than success stands for.
+    """Return the error for an HTTP answer other than success.
 
     Args:
-        request: what was asked, for the message: `POST /api/v1/...`.
+        request: the request, for the message: `POST /api/v1/...`.
         status: the HTTP status.
         headers: the headers of the answer, by lower-case name.
         body: its body; anything that is not a Status is quoted.

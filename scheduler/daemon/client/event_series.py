@@ -1,10 +1,10 @@
-"""Repetitions of an event are counted in one object instead of making a new object each time.
+"""Repetitions of an event, counted in one object instead of a new object each time.
 
-Pure: events and times in, what to send out.
+Pure: events and times in, occurrences to send out.
 
 Source: k8s.io/client-go tools/events/event_broadcaster.go (recordToSink, finishSeries,
     refreshExistingEventSeries) v0.36.
-Differs: the number of remembered events is bounded; upstream's map grows with what happens in six
+Differs: the number of remembered events is bounded; upstream's map grows with the events of six
     minutes.
 """
 

@@ -1,4 +1,4 @@
-"""Events: what was recorded, and how it goes over the wire (events.k8s.io/v1).
+"""Events: the recorded entries, and their form on the wire (events.k8s.io/v1).
 
 Source: k8s.io/client-go tools/events (event_recorder.go) and k8s.io/api events/v1 v0.36.
 """
@@ -18,9 +18,9 @@ _NAME_LIMIT: Final = 253
 
 
 class EventEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """One thing that happened, as the recorder was told.
+    """One event, as it was recorded.
 
-    `sequence` tells apart events of one microsecond.
+    `sequence` distinguishes events of one microsecond.
     """
 
     regarding: ObjectReference
@@ -47,7 +47,7 @@ class EventEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 class _Wire(msgspec.Struct, gc=False, rename="camel", omit_defaults=True):
-    """Common settings of what is written: what is empty is left out."""
+    """Common settings of the wire structs: empty fields are left out."""
 
 
 class _Reference(_Wire):
@@ -101,7 +101,7 @@ def events_path(event: EventEntry) -> str:
 def event_body(
     event: EventEntry, *, count: int = 1, last_observed: datetime | None = None
 ) -> bytes:
-    """The event to create; with a series when it has been seen more than once."""
+    """Encode an event to create; with a series if it has happened more than once."""
     return json_string(
         _Body(
             api_version="events.k8s.io/v1",
@@ -122,7 +122,7 @@ def event_body(
 
 
 def series_body(count: int, last_observed: datetime) -> bytes:
-    """The patch that says an event happened again."""
+    """Encode the patch for the repetition of an event."""
     return json_string({"series": _series(count, last_observed)})
 
 

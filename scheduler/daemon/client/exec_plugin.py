@@ -27,10 +27,10 @@ _KINDS_OF_ANSWER: Final = ("apiVersion", "kind", "status")
 
 
 async def run_plugin(exec_section: Any, timeout: float = EXEC_TIMEOUT_SECONDS) -> dict[str, Any]:
-    """The status that the plugin of a kubeconfig's user answers.
+    """Run the exec plugin of a kubeconfig's user, and return the status that it prints.
 
     Raises:
-        ConnectionConfigError: with one line that says what the plugin did instead.
+        ConnectionConfigError: with a description of the plugin's failure in one line.
     """
     command = exec_section.safe_get("command") or ""
     try:

@@ -31,12 +31,12 @@ from scheduler.observability.extender_metrics import ExtenderMetrics
 from scheduler.observability.logs import get_logger
 
 BIND: Final = "bind"
-"""The verb beside those of `Verb`."""
+"""The verb that `Verb` does not have."""
 
 MAX_ANSWER_BYTES: Final = 2**24
-"""An answer may be this long, and as long again as what was asked."""
+"""Most bytes of an answer, in addition to the size of its request."""
 TOLD_BYTES: Final = 2**23
-"""A request that is longer is told of, once."""
+"""A longer request is logged, once."""
 TOO_MUCH: Final = "Requests to an extender are large; one that is nodeCacheCapable gets names only"
 LARGE_REQUESTS: Final = 4
 """Requests with whole nodes or pods to one extender at a time: each may be tens of megabytes."""
@@ -59,14 +59,14 @@ class WholeObjects(Protocol):
 
 
 class ExtenderClient:
-    """The way to all extenders of a configuration; see `driver.questions.ExtenderPort`.
+    """The client of all extenders of a configuration; see `driver.questions.ExtenderPort`.
 
     Args:
         extenders: in the order in which they are numbered.
-        objects: what is sent of pods and nodes.
-        clock: measures.
-        fence: whether this scheduler still holds the lease; asked as the bytes of a bind leave.
-        metrics: where requests are timed.
+        objects: the pods and nodes to send.
+        clock: measures requests.
+        fence: whether this scheduler still holds the lease; called as the bytes of a bind leave.
+        metrics: receives the times of requests.
 
     Raises:
         ConnectionConfigError: an address, or a certificate, cannot be used.
@@ -182,7 +182,7 @@ class _Way:
         return f"answer to {verb} of extender at URL {url} cannot be read: {problem}"
 
     def turn(self, *, is_large: bool) -> "asyncio.Semaphore | _NoLimit":
-        """Bounds what is kept of large requests; the time for the answer begins afterwards."""
+        """Return a limit on large requests in memory; a request's time begins after it."""
         return self._large if is_large else _NO_LIMIT
 
     async def send(self, name: str, verb: str, request: Request) -> bytes | NoAnswer:

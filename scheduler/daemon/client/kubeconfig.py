@@ -1,8 +1,8 @@
 """Kubeconfig files, read by the `kubernetes` package.
 
-This module adds what the package lacks: an answer in one line for everything that a person can get
-wrong (the package logs a failing exec plugin and goes on as anonymous; a missing user likewise),
-and credentials that can be read again without reading the kubeconfig again.
+This module adds features that the package lacks: an error in one line for each mistake of a user
+(the package logs a failing exec plugin and continues as anonymous; a missing user likewise), and
+credentials that can be loaded again without the kubeconfig.
 """
 # The package ships type hints for its API, but none for its configuration loaders.
 # mypy: disable-error-code="no-untyped-call"
@@ -107,7 +107,7 @@ class _Loader(KubeConfigLoader):
         """PEM by attribute: the package would write it into temporary files."""
 
     def missing_file(self) -> str | None:
-        """The field that names a file that does not exist; the package does not say which."""
+        """Return the field that names a missing file; the package does not name it."""
         for kind, field in _FILES:
             section: Any = self._cluster if kind == "cluster" else self._user
             name = section.value.get(field)
@@ -116,7 +116,7 @@ class _Loader(KubeConfigLoader):
         return None
 
     def forget_credentials(self) -> None:
-        """Makes the next load run the exec plugin, whatever it said about expiry."""
+        """Make the next load run the exec plugin, whatever expiry it gave."""
         self._has_credentials = False
 
     @override
@@ -170,7 +170,7 @@ class _Loader(KubeConfigLoader):
 
 
 class _Requestor(OpenIDRequestor):
-    """The package's, which takes a context where it says that it takes a file."""
+    """The package's requestor, with a TLS context in the parameter documented as a file."""
 
     @override
     def _get_connector(self) -> aiohttp.TCPConnector:
@@ -244,7 +244,7 @@ def _merged(paths: str, where: str) -> Any:
 
 
 def _check(config: dict[str, Any], context: str, where: str) -> None:
-    """Follows context, cluster and user by name, so that what is missing or no PEM is named."""
+    """Check context, cluster and user by name, so that errors name a missing or non-PEM entry."""
     name = context or config.get("current-context")
     known = ", ".join(sorted(str(entry["name"]) for entry in config["contexts"])) or "none"
     if not name:

@@ -52,7 +52,7 @@ class CandidateRecord:
         self._path = f"{self._collection}/{segment(name)}"
 
     async def get(self, timeout: float) -> LeaseCandidate | None:
-        """The candidate as it is, or None when there is none.
+        """Read the candidate; None if it does not exist.
 
         Raises:
             ApiError: see `scheduler.daemon.client.errors`.

@@ -59,7 +59,7 @@ class LeaseLock:
         self._path = f"{self._collection}/{segment(name)}"
 
     async def get(self, timeout: float) -> Lease | None:
-        """The Lease as it is, or None when there is none.
+        """Read the Lease; None if it does not exist.
 
         Raises:
             ApiError: see `scheduler.daemon.client.errors`.

@@ -1,4 +1,4 @@
-"""Lines of a body that arrives in chunks, with a bound on what is kept of each."""
+"""Lines of a body that arrives in chunks, with a bound on the bytes kept of each."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from scheduler.daemon.client.errors import UnavailableError
 from scheduler.daemon.client.proxied import BROKEN, why
 
 MAX_LINE_BYTES: Final = 2**24
-"""etcd takes objects of 1.5 MB, of which Go may write each byte as six; what is longer is cut."""
+"""etcd takes objects of 1.5 MB, of which Go may write each byte as six; longer lines are cut."""
 
 KEPT_BYTES: Final = 2**16
 """Bytes kept of a line that is too long: enough to identify its object."""
@@ -30,7 +30,7 @@ class Lines(Protocol):
 class LineSplitter:
     """Cuts chunks into lines.
 
-    Invariant: what is kept between two chunks is at most `max_bytes` long.
+    Invariant: at most `max_bytes` are kept between two chunks.
     """
 
     def __init__(self, max_bytes: int = MAX_LINE_BYTES, kept_bytes: int = KEPT_BYTES) -> None:

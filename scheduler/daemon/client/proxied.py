@@ -98,7 +98,7 @@ def why(problem: Exception) -> str:
 
 
 class _FencedBytes(BytesPayload):
-    """A body that asks its fence in the same step of the loop in which it is written.
+    """A body that checks its fence in the same step of the loop in which it is written.
 
     Checking earlier is not enough: a process that is frozen between the check and the write would
     write after its lease has passed to another.

@@ -65,7 +65,7 @@ class ApiReviews:
         self._clock = clock or SystemClock()
 
     async def review_token(self, token: str, audiences: Sequence[str] = ()) -> User | None:
-        """The user a bearer token belongs to, or None when it is not valid.
+        """Return the user of a bearer token; None if it is not valid.
 
         It must have been issued for one of the audiences; without any, for the API server.
 

@@ -50,7 +50,7 @@ STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 USER_AGENT: Final = f"stowage/{stowage_version()} scheduler"
 REQUEST_TIMEOUT_SECONDS: Final = 30.0
 MAX_RETRIES: Final = 10
-"""Times a request is repeated because the server asked for it.
+"""Most repetitions of a request that the server requests.
 
 Source: client-go rest/request.go (maxRetries) v0.36.
 """
@@ -144,23 +144,23 @@ class ApiSession:
         fence: Fence | None = None,
         is_urgent: bool = False,
     ) -> Response:
-        """Sends one request and reads the whole answer.
+        """Send one request and read the whole answer.
 
-        A 429 or 5xx answer that names a time to come back is obeyed within the timeout, and up to
-        `SPREAD` later.
+        After a 429 or 5xx answer with Retry-After the request is repeated at that time, or up to
+        `SPREAD` later, within the timeout.
 
         Args:
             method: the HTTP method.
             path: path and query, already quoted.
-            body: the body as it goes over the wire.
-            content_type: what the body is.
+            body: the bytes on the wire.
+            content_type: the media type of the body.
             timeout: seconds for everything, repetitions included.
-            fence: asked right before the bytes are written, each time.
+            fence: called right before the bytes are written, each time.
             is_urgent: no throttle and no repetition (the lease).
 
         Raises:
             ApiError: the answer is not a success, or there is none.
-            FencedError: the fence said no; nothing was written.
+            FencedError: the fence refused; nothing was written.
         """
         deadline = self._clock.monotonic() + timeout
         request = Request(method, path, body, content_type, fence)
@@ -182,7 +182,7 @@ class ApiSession:
 
     @asynccontextmanager
     async def stream(self, path: str, *, read_timeout: float) -> AsyncIterator[Lines]:
-        """Opens a long answer and gives its lines as they come.
+        """Open a long answer and yield its lines as they arrive.
 
         Args:
             path: path and query, already quoted.
@@ -199,9 +199,9 @@ class ApiSession:
 
     @asynccontextmanager
     async def download(self, path: str, *, timeout: float) -> AsyncIterator[Body]:
-        """Opens a long answer and gives its bytes as they come.
+        """Open a long answer and yield its bytes as they arrive.
 
-        API servers compress what is long (128 KiB), which costs them less than encrypting it.
+        API servers compress long answers (128 KiB), which costs them less than encrypting them.
 
         Args:
             path: path and query, already quoted.

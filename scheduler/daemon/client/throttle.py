@@ -18,13 +18,13 @@ class TokenBucket:
         self._next_full = clock.monotonic()
 
     async def acquire(self) -> None:
-        """Waits for the caller's turn."""
+        """Wait for the caller's turn."""
         delay = self.reserve()
         if delay > 0:
             await asyncio.sleep(delay)
 
     def reserve(self) -> float:
-        """Takes one token and answers how many seconds must pass before it may be used."""
+        """Take one token, and return the seconds until it may be used."""
         now = self._clock.monotonic()
         # The bucket is full at _next_full; each token taken moves that moment by one interval.
         self._next_full = max(self._next_full, now) + self._interval_seconds

@@ -12,7 +12,7 @@ from scheduler.daemon.client.errors import ConnectionConfigError
 from scheduler.memory_file import memory_file
 
 Pem: TypeAlias = str | bytes | None
-"""The name of a PEM file, or what is in one; None for what is not used."""
+"""The name of a PEM file, or its content; None if it is not used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class TlsFiles:
     """The certificates.
 
     Attributes:
-        ca: certificates the server's must lead to; None for those of the system.
+        ca: authorities that must have issued the server's certificate; None for the system's.
         cert: our client certificate.
         key: its private key.
         is_verified: False accepts any server certificate (insecure-skip-tls-verify).
@@ -98,7 +98,7 @@ def _context(files: TlsFiles) -> ssl.SSLContext:
 
 @contextmanager
 def _as_file(pem: Pem) -> Iterator[str | None]:
-    """OpenSSL reads nothing else; what is no file yet does not become one with a name."""
+    """Give PEM content as a file, since OpenSSL reads only files; it gets no name on a disk."""
     with ExitStack() as opened:
         yield str(opened.enter_context(memory_file(pem))) if isinstance(pem, bytes) else pem
 

@@ -20,7 +20,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9._~-]*").fullmatch
 
 
 def well_formed(text: str) -> str:
-    """The text with what UTF-8 cannot say replaced: messages may quote anything."""
+    """Replace the characters that UTF-8 cannot encode: messages may quote anything."""
     return text.encode(errors="replace").decode()
 
 

@@ -1,8 +1,8 @@
-"""Requests about pods: the binding, the status, the events, and one read; and what plugins ask.
+"""Requests about pods: the binding, the status, the events, one read; and requests of plugins.
 
 The status of pod groups is among them.
 
-Bodies of bindings are put together from bytes, because these are the most frequent requests.
+Bodies of bindings are joined from bytes, because these are the most frequent requests.
 """
 
 import asyncio
@@ -57,11 +57,11 @@ class PodWrites:
         self._for_plugins = asyncio.Semaphore(PLUGIN_REQUESTS)
 
     async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
-        """Binds the pod to the node.
+        """Bind the pod to the node.
 
         Raises:
             ApiError: see `scheduler.daemon.client.errors`; ConflictError also when the pod is bound
-                already, or is another pod than `uid` says.
+                already, or has another UID than `uid`.
             FencedError: this scheduler may not bind any more.
 
         Source: pkg/scheduler/framework/plugins/defaultbinder/default_binder.go (Bind) v1.36.
@@ -75,12 +75,12 @@ class PodWrites:
         )
 
     async def request(self, method: str, path: str, body: object = None) -> Any:
-        """Sends a request with a JSON body, or none; for plugins, which take turns.
+        """Send a request with a JSON body, or none; for plugins, which take turns.
 
         Args:
             method: the HTTP method; PATCH is a strategic merge patch.
             path: path and query, already quoted.
-            body: what JSON can say; None for no body.
+            body: a JSON value; None for no body.
 
         Returns:
             The decoded answer.
@@ -134,9 +134,9 @@ class PodWrites:
         condition: Condition | None = None,
         nominated_node_name: str | None = None,
     ) -> None:
-        """Changes the status of a pod; a successor of the same name is left alone.
+        """Change the status of a pod; a successor of the same name is left alone.
 
-        A nominated node of None leaves what is there, an empty one clears it.
+        A nominated node of None leaves the present one, an empty one clears it.
 
         Raises:
             ApiError: see `scheduler.daemon.client.errors`.

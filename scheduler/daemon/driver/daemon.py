@@ -26,7 +26,7 @@ SYNC_NOTICE_SECONDS: Final = 10.0
 STALL_PROBE_SECONDS: Final = 0.02
 """Much shorter than stalls that matter: the thread's work since then belongs to the stall."""
 STALL_TOLD_SECONDS: Final = 0.1
-"""Stalls as long as this are told of one by one."""
+"""Stalls as long as this are logged one by one."""
 COLLECTOR_THRESHOLD: Final = 2_000
 """New objects before the collector looks for cycles among them: they hardly ever form any."""
 LARGE_BLOCK_BYTES: Final = 2**20
@@ -44,7 +44,7 @@ class LeaseLostError(SchedulerError):
 
 
 class NotDrainedError(SchedulerError):
-    """It was told to stop twice: what was under way was left as it was."""
+    """The process was asked to stop twice: work under way was abandoned."""
 
 
 class Leadership(Protocol):
@@ -78,10 +78,10 @@ def spare_collector() -> None:
 
 
 def return_large_blocks() -> None:
-    """Have freed pages of lists go back to the system at once, where the C library can.
+    """Make the C library return freed pages of lists to the system at once, if it can.
 
-    For the whole process; to be called before the first list. glibc would rather keep as much as
-    the largest block that was ever freed, and cut it up for what stays.
+    Applies to the whole process; call it before the first list. glibc would otherwise keep as much
+    as the largest block ever freed, and split it for other objects.
     """
     with suppress(AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
@@ -103,10 +103,10 @@ class DaemonHealth:
 
 
 class Daemon:
-    """Runs until it is told to stop, or loses its lease.
+    """Runs until it is asked to stop, or loses its lease.
 
     Attributes:
-        health: what probes ask.
+        health: the state that health probes read.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class Daemon:
 
         Raises:
             LeaseLostError: another instance may lead now.
-            NotDrainedError: it was told to stop twice.
+            NotDrainedError: it was asked to stop twice.
         """
         tasks = [asyncio.create_task(part) for part in background]
         tasks.append(asyncio.create_task(self._informers.run()))
@@ -186,7 +186,7 @@ class Daemon:
                 await self._leadership.release()
 
     async def _sync(self) -> None:
-        """Wait until the caches are complete, and say what is missing while they are not."""
+        """Wait until the caches are complete, and log the missing kinds meanwhile."""
         waiting = asyncio.create_task(self._informers.wait_synced())
         beside = []
         if self._leadership is not None:
@@ -210,7 +210,7 @@ class Daemon:
         await self._driver.drain(DRAIN_SECONDS)
 
     async def _watch_loop(self) -> None:
-        """Measure how long the loop keeps others waiting."""
+        """Measure the stalls of the event loop."""
         while True:
             before = self._clock.monotonic()
             await asyncio.sleep(STALL_PROBE_SECONDS)
@@ -227,7 +227,7 @@ class Daemon:
     # --- helpers --------------------------------------------------------------------------------
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Whether the work was done before the daemon was told to stop."""
+        """Run some work; return whether it was done before the daemon was asked to stop."""
         task = asyncio.create_task(work)
         stopping = asyncio.create_task(self._stopping.wait())
         try:
@@ -272,7 +272,7 @@ async def _race(main: Coroutine[Any, Any, None], parts: list[asyncio.Task[None]]
 
 
 async def _end(*tasks: asyncio.Task[Any]) -> None:
-    """Cancel tasks and wait until they have cleaned up: nothing may go on behind our back."""
+    """Cancel tasks and wait until they have cleaned up: no task may continue unnoticed."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,6 +1,6 @@
 """The driver passes events and time to the engine, and carries out its instructions.
 
-The driver has no rules: the engine decides which steps may follow, what is sent where, and when.
+The driver has no rules: the engine decides the next steps, the requests, and their times.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ log = get_logger(__name__)
 
 
 class EventLog(Protocol):
-    """Keeps what the engine was told and what it answered."""
+    """Receives the engine's events and its answers."""
 
     def note(self, event: Event, now: float, instructions: Sequence[Instruction]) -> None:
         """One event; to be called in order."""
@@ -69,12 +69,12 @@ class Driver:
     """One engine, driven.
 
     Attributes:
-        engine: what decides.
-        outbox: what is written; set once, before anything runs.
-        extenders: the way to extenders; set once, where there are any.
+        engine: the engine, which decides.
+        outbox: sends writes; set once, before anything runs.
+        extenders: the client of extenders; set once, if there are any.
         plugin_api: the API server for plugins; set once, before anything runs.
-        questions: what extenders are asked at present.
-        on_configured: told what became of a configuration.
+        questions: the requests to extenders that are under way.
+        on_configured: called with the engine's answer to a configuration.
     """
 
     outbox: Outbox
@@ -118,7 +118,7 @@ class Driver:
         }
 
     def submit(self, event: Event) -> None:
-        """Tell the engine what happened, and do what it says."""
+        """Pass an event to the engine, and carry out its instructions."""
         now = self._clock.monotonic()
         instructions = self.engine.handle(event, now)
         self._note(event, now, instructions)
@@ -128,7 +128,7 @@ class Driver:
             self._ready.set()
 
     def _note(self, event: Event, now: float, instructions: Sequence[Instruction]) -> None:
-        """Tell the event logs; one that raises hears no more, and nothing else ends by it."""
+        """Pass an event to the event logs; one that raises is removed, and nothing else ends."""
         for event_log in self._event_logs.copy():
             try:
                 event_log.note(event, now, instructions)
@@ -141,18 +141,18 @@ class Driver:
                 )
 
     def _submit_answer(self, event: Event) -> None:
-        """Tell the engine what an extender has said: it decides at once."""
+        """Pass an extender's answer to the engine, which decides at once."""
         self._submit_timed(event, self._clock.monotonic(), self._clock.cpu())
 
     def _submit_timed(self, event: Event, start: float, cpu: float) -> float:
-        """Tell the engine what makes it decide; gives the time of the end.
+        """Pass an event that makes the engine decide; return the time of the end.
 
         Args:
-            event: what it is told.
+            event: the event.
             start: the time.
-            cpu: processor time taken so far, or as it was up to a slice earlier: reading it is
-                dear. Only what takes long by the clock is measured by it; that may also be for a
-                process that was stopped, or had no processor.
+            cpu: processor time taken so far, or its value up to a slice earlier: reading it is
+                expensive. It measures only decisions that take long by the clock; their process
+                may also have been stopped, or had no processor.
         """
         self.submit(event)
         end = self._clock.monotonic()
@@ -165,7 +165,7 @@ class Driver:
     # --- loops ----------------------------------------------------------------------------------
 
     async def decide(self, is_stopping: Callable[[], bool]) -> None:
-        """Decide while there are pods and room, in slices, until told to stop."""
+        """Decide while there are pods and room, in slices, until asked to stop."""
         now, engine, outbox = self._clock.monotonic, self.engine, self.outbox
         while not is_stopping():
             self._ready.clear()
@@ -192,11 +192,11 @@ class Driver:
         return max(1, int(seconds / self._pod_seconds))
 
     def look_again(self) -> None:
-        """There may be room again, or a reason to stop."""
+        """Wake the loop of decisions: there may be room again, or a reason to stop."""
         self._ready.set()
 
     def sent(self) -> None:
-        """Something has left the outbox.
+        """Note that a request has left the outbox.
 
         Pods are decided about in batches: one at a time, each would find the processor's caches
         full of other things.
@@ -205,7 +205,7 @@ class Driver:
             self._ready.set()
 
     async def tick(self) -> None:
-        """Tell the engine that time passes: each second of the clock, and when it wants to know."""
+        """Send Ticks to the engine: at each second of the clock, and at times it has requested."""
         while True:
             # Back-off ends at whole seconds of the clock. A timer that fires a little early must
             # not make it last another second.
@@ -223,9 +223,9 @@ class Driver:
                     heapq.heappop(self._wake_times)
 
     async def drain(self, timeout: float) -> None:
-        """Wait until nothing is on its way to a node, at most so long.
+        """Wait until no pod is on its way to a node, at most so long.
 
-        Pods that Permit plugins hold do not count: the time until they go on is unknown.
+        Pods that Permit plugins hold do not count: the end of their wait is unknown.
         """
         try:
             async with asyncio.timeout(timeout):
@@ -236,7 +236,7 @@ class Driver:
             log.warning("Binds still in flight after the drain", count=self.in_flight)
 
     async def stop(self) -> None:
-        """End what still runs for attempts."""
+        """Cancel the tasks that still run for attempts."""
         await self.questions.stop()
         work = list(self._work.values())
         for task in work:
@@ -293,14 +293,14 @@ class Driver:
             self.submit(PreBound(attempt_id, "" if status.is_success else status.message or "?"))
 
     async def _send(self, write: Write) -> None:
-        """Carry out what a plugin leaves behind; nothing depends on the answer."""
+        """Carry out a plugin's write; nothing depends on the answer."""
         try:
             await self.plugin_api.request(write.method, write.path, write.body)
         except SchedulerError as problem:
             log.warning("Write of a plugin failed", path=write.path, err=in_words(problem))
 
     async def bind_by_others(self, bind: Bind) -> Event:
-        """Have an extender, or Bind plugins, bind a pod; the outbox asks for it."""
+        """Have an extender, or Bind plugins, bind a pod; the outbox calls this."""
         if bind.extender is not None:
             return await bind_by_extender(self.extenders, bind, bind.extender)
         return await self._bind_by_plugins(bind)

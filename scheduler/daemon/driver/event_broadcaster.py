@@ -1,6 +1,7 @@
-"""Events about pods: what is recorded, counted in series, sent, and tried again.
+"""Events about pods: they are recorded, counted in series, sent, and retried.
 
-Source: k8s.io/client-go tools/events/event_broadcaster.go v0.36. Differs: what is owed is bounded.
+Source: k8s.io/client-go tools/events/event_broadcaster.go v0.36. Differs:
+the number of unsent events is bounded.
 """
 
 import asyncio
@@ -37,16 +38,16 @@ log = get_logger(__name__)
 
 
 class EventBroadcaster:
-    """Records events, and sends those that the outbox lets leave.
+    """Records events, and sends those that the outbox admits.
 
     Args:
         writes: the requests.
         clock: gives events their time.
         settings: numbers.
-        lane: where events wait.
-        has_room: whether one more event may be owed that can be dropped.
+        lane: the lane in which events wait.
+        has_room: whether one more event that can be dropped may wait.
         wake: called when events that waited may leave.
-        on_dropped: told why, one of `DROPPED`, for each event that is lost.
+        on_dropped: called with the reason, one of `DROPPED`, for each event that is lost.
 
     Attributes:
         is_paused: whether events wait because the last one had no answer.
@@ -91,7 +92,7 @@ class EventBroadcaster:
     def may_send(self, concurrency: int) -> bool:
         """Whether one more event may leave.
 
-        Of so many requests at a time events have as large a share as of what may be owed is.
+        The share of requests at a time that events get equals the share of `max_owed` that waits.
         """
         if self.is_paused:
             return False
@@ -127,11 +128,11 @@ class EventBroadcaster:
             self.sweep()
 
     def sweep(self) -> None:
-        """Send the counts of events that have ceased to happen, or go on for long."""
+        """Send the counts of series that have ended, or that last for long."""
         self._owe_or_drop(self._series.sweep(self._clock.wall()))
 
     def _owe_or_drop(self, occurrences: list[Occurrence]) -> None:
-        """They may come in a burst; what they say is said again at the next attempt."""
+        """Drop occurrences without room: they come in bursts, and again at the next attempt."""
         for occurrence in occurrences:
             if self._has_room():
                 self._owe(occurrence)
@@ -168,7 +169,7 @@ class EventBroadcaster:
         self._wake()
 
     def _drop(self, reason: str, problem: str) -> None:
-        """An event is lost: that is counted, and said once a minute."""
+        """Count a lost event, and log the loss once a minute."""
         self._on_dropped(reason)
         others = self._drop_throttles[reason].take()
         if others is not None:

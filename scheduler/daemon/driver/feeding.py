@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Feed(Generic[T]):
-    """Hears of one kind's objects (see `Handler`)."""
+    """A handler that passes one kind's objects to the engine (see `Handler`)."""
 
     def __init__(self, kind: Kind[T], submit: Callable[[Event], None]) -> None:
         self._kind = kind
@@ -34,13 +34,13 @@ class Feed(Generic[T]):
 
 
 class OneOfSeveral(Generic[T]):
-    """Hears of one of several sources of a kind: of two objects of one name the first counts.
+    """The handler of one of several sources of a kind: the first of two equal names counts.
 
     Args:
-        kind: as which the engine is told of all of them.
-        before: what the sources hold that count more.
-        after: what the sources hold that count less.
-        submit: takes the engine's events.
+        kind: the kind under which the engine gets the objects of all sources.
+        before: the stores of the sources with precedence.
+        after: the stores of the sources without.
+        submit: passes events to the engine.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class OneOfSeveral(Generic[T]):
 def listen_in_order(
     sources: Sequence[Informer[Any]], kind: Kind[Any], submit: Callable[[Event], None]
 ) -> None:
-    """Tell the engine of several sources as of one kind; of objects of a name the first counts."""
+    """Feed several sources to the engine as one kind; the first of objects of one name counts."""
     stores = [source.store for source in sources]
     for rank, source in enumerate(sources):
         source.add_handler(OneOfSeveral(kind, stores[:rank], stores[rank + 1 :], submit))

@@ -1,7 +1,7 @@
 """The condition of a pod group: written to the API that the group comes from, if it has one.
 
-A group that was scheduled is not tried again, so that nothing would say it a second time: what may
-succeed later is repeated.
+A scheduled group is not tried again, so that no later attempt would write its condition: a request
+that may succeed later is repeated.
 """
 
 import asyncio

@@ -29,10 +29,10 @@ class OutboxSettings(msgspec.Struct, frozen=True):
     """Numbers of an outbox.
 
     Attributes:
-        hostname: says which instance speaks.
+        hostname: identifies the instance in events.
         concurrency: requests at a time, 4 at least.
-        max_owed: events that may be owed; 0 for any number, which then wait for all binds, as
-            in schedulers that do not bound them. For comparisons only.
+        max_owed: most events that may be unsent; 0 for any number, which then wait for all binds,
+            as in schedulers that do not bound them. For comparisons only.
         retry_seconds: mean pause before an event is tried again.
     """
 
@@ -61,9 +61,9 @@ class LaneKind(msgspec.Struct, frozen=True):
     """A row of the table.
 
     Attributes:
-        name: as metrics have it.
-        work: what the time of the event loop counts as.
-        share: of the requests at a time.
+        name: its name in metrics.
+        work: the kind of work as which the event loop's time counts.
+        share: its share of concurrent requests.
         brings_event: whether a write is followed by an event, so that it leaves only with room.
     """
 
@@ -86,8 +86,8 @@ class InFlightWrite(msgspec.Struct, Generic[T], frozen=True, gc=False):
     """A write on its way.
 
     Attributes:
-        key: what it is about.
-        since: when it was put into the lane, in seconds.
+        key: the object of the write.
+        since: the time at which it was put into the lane, in seconds.
         write: the write.
     """
 
@@ -97,14 +97,14 @@ class InFlightWrite(msgspec.Struct, Generic[T], frozen=True, gc=False):
 
 
 class Lane(Generic[T]):
-    """Writes of one kind, oldest first. About one key one waits and one is under way, at most.
+    """Writes of one kind, oldest first. Per key at most one waits and one is under way.
 
     Each write costs two microseconds of metrics.
 
     Attributes:
-        kind: what is true of all of them.
-        waiting: the writes by what they are about, each with when it was put here, in seconds.
-        under_way: what those are about that have left and are not done.
+        kind: the properties of all of them.
+        waiting: the writes by key, each with the time at which it was put here, in seconds.
+        under_way: the keys of writes that have left and are not done.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class Lane(Generic[T]):
         self.put(key, write)
 
     def remove(self, is_meant: Callable[[T], bool]) -> bool:
-        """Take out what is meant of what waits; says whether there was anything."""
+        """Remove the waiting writes that match; return whether there were any."""
         keys = [key for key, (_, write) in self.waiting.items() if is_meant(write)]
         for key in keys:
             del self.waiting[key]

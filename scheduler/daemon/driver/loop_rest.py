@@ -15,13 +15,13 @@ LOOK_SECONDS: Final = 0.1
 
 
 async def rest_for_ever(clock: Clock, under_way: Callable[[], int]) -> None:
-    """While many answers are on their way, let several come before any is looked at.
+    """While many answers are on their way, let several arrive before the loop processes any.
 
     One at a time, each would find the processor's caches full of other things.
 
     Args:
         clock: holds the loop up.
-        under_way: how many requests are.
+        under_way: returns the number of requests under way.
     """
     now = clock.monotonic
     while True:

@@ -1,8 +1,8 @@
-"""Everything that is written to the API server about pods and groups: binds first, events last.
+"""All writes to the API server about pods and groups: binds first, events last.
 
-What is owed is bounded by number: a bind or an eviction leaves only while there is room for the
-event it will bring, and no pod is decided about while there is none. So a process that is killed
-takes few events with it, and decisions slow down to what the API server takes.
+The number of unsent writes is bounded: a bind or an eviction leaves only while there is room for
+its event, and no pod is decided about while there is none. So a process that is killed loses few
+events, and decisions slow down to the pace of the API server.
 """
 
 import asyncio
@@ -70,22 +70,22 @@ log = get_logger(__name__)
 
 
 class Outbox:
-    """Sends what the engine wants written, and tells it what came of it.
+    """Sends the engine's writes, and reports their results to it.
 
     Args:
         writes: the requests.
         clock: gives events and conditions their time.
         settings: numbers.
-        answer: takes the engine's events.
+        answer: passes events to the engine.
         ask_others: carries out a binding that is for Bind plugins or an extender; never raises.
-        shares: adds up what the loop's time goes to.
-        queues: tells of what waits and for how long.
+        shares: adds up the loop's time by kind of work.
+        queues: the metrics of waiting writes.
         on_sent: called after each request: there may be room again.
-        on_dropped: told why, one of `event_broadcaster.DROPPED`, for each event that is lost.
-        pods: how pods are read.
+        on_dropped: called with the reason, one of `event_broadcaster.DROPPED`, for a lost event.
+        pods: the kind that decodes pods.
 
     Attributes:
-        events: what becomes of events.
+        events: records and sends events.
     """
 
     def __init__(  # noqa: PLR0913 - the requests, and the callbacks
@@ -169,7 +169,7 @@ class Outbox:
     # --- taking in ------------------------------------------------------------------------------
 
     def bind(self, bind: Bind) -> None:
-        """Send a binding. What is not told yet of an earlier failure is out of date."""
+        """Send a binding. A waiting status patch about an earlier failure is obsolete."""
         self._patches.waiting.pop(bind.uid, None)
         self._binds.put(bind.uid, bind)
 
@@ -183,7 +183,7 @@ class Outbox:
         self.events.record(tell)
 
     def read(self, read: ReadPod) -> None:
-        """Ask how a pod is."""
+        """Read a pod."""
         self._reads.put(read.uid, read)
 
     def evict(self, evict: Evict) -> None:
@@ -191,9 +191,9 @@ class Outbox:
         self._evictions.put(evict.uid, evict)
 
     def patch(self, patch: PatchStatus) -> None:
-        """Change a pod's status; of several changes that wait only the newest is sent.
+        """Change a pod's status; only the newest of several waiting changes is sent.
 
-        What the newest leaves alone is still to be as the one before it says.
+        Fields that the newest leaves alone keep the value of the one before it.
         """
         before = self._patches.get(patch.uid)
         if isinstance(before, PatchStatus):
@@ -225,7 +225,7 @@ class Outbox:
             await asyncio.gather(*self._beside, return_exceptions=True)
 
     def _under_way(self) -> int:
-        """Requests whose answers the loop waits for, those of plugins included."""
+        """Number of requests whose answers the loop waits for, plugins' requests included."""
         return self._working + self._writes.plugin_requests
 
     async def drain(self, timeout: float, *, binds_only: bool = False) -> None:

@@ -1,7 +1,7 @@
-"""The API server as plugins have it; what it answers about some objects, the engine hears at once.
+"""The API server for plugins; answers about some objects go to the engine at once.
 
-A plugin decides by what the watch has brought. Between the answer to its own write and the watch it
-would decide by what is over: a device would be free that it has just given away.
+A plugin decides by the objects of the watch. Between the answer to its own write and the watch it
+would decide by stale objects: a device would be free that it has just allocated.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +13,7 @@ from scheduler.kernel.framework.handle import Wake
 
 
 class Requests(Protocol):
-    """Sends what plugins ask for; see `framework.handle.Api`."""
+    """Sends plugins' requests; see `framework.handle.Api`."""
 
     async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
         """Bind a pod."""
@@ -26,7 +26,7 @@ class Requests(Protocol):
     async def until(
         self, holds: Callable[[], bool], listen: Callable[[Wake], Wake], seconds: float
     ) -> bool:
-        """Wait until something holds."""
+        """Wait until a condition holds."""
         ...
 
 
@@ -36,12 +36,12 @@ class PluginApi:
     def __init__(
         self, requests: Requests, told: Iterable[Kind[Any]], submit: Callable[[Event], None]
     ) -> None:
-        """Tell of the objects of some kinds.
+        """Pass answers about objects of some kinds to the engine.
 
         Args:
-            requests: sends.
-            told: the kinds whose objects the engine hears of when they are answered.
-            submit: tells the engine.
+            requests: sends the requests.
+            told: the kinds whose objects in answers go to the engine.
+            submit: passes events to the engine.
         """
         self.bind = requests.bind
         self.until = requests.until

@@ -22,11 +22,11 @@ class ExtenderPort(Protocol):
 
 
 class Questions:
-    """All questions under way.
+    """All questions to extenders that are under way.
 
     Args:
-        send: asks, and gives the answer; never raises.
-        answer: takes the event.
+        send: asks, and returns the answer; never raises.
+        answer: passes the event to the engine.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Questions:
         self._tasks: dict[int, tuple[Ask, asyncio.Task[None]]] = {}
 
     def start(self, ask: Ask) -> None:
-        """Ask."""
+        """Send a question to an extender, in a task."""
         task = asyncio.get_running_loop().create_task(self._carry(ask))
         self._tasks[ask.question] = (ask, task)
         task.add_done_callback(lambda _: self._tasks.pop(ask.question, None))
@@ -49,11 +49,11 @@ class Questions:
                 task.cancel()
 
     def count(self, verb: Verb) -> int:
-        """Questions of a verb that are under way."""
+        """Number of questions of a verb that are under way."""
         return sum(ask.verb is verb for ask, _ in self._tasks.values())
 
     async def stop(self) -> None:
-        """End them all."""
+        """Cancel all questions."""
         tasks = [task for _, task in self._tasks.values()]
         for task in tasks:
             task.cancel()

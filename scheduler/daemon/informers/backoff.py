@@ -28,7 +28,7 @@ class Backoff:
         self._limit_seconds = base_seconds
 
     def pause(self, at_least: float | None = None) -> float:
-        """Seconds to wait after one more failure, at least what the server asked for."""
+        """Return the seconds to wait after one more failure, at least the server's Retry-After."""
         seconds = self._limit_seconds * self._rng.uniform(0.5, 1.0)
         self._limit_seconds = min(self._cap_seconds, self._limit_seconds * _FACTOR)
         return max(seconds, at_least or 0.0)

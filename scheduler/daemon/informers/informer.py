@@ -1,8 +1,8 @@
-"""Keeps the store of one kind equal to what the API server holds: list, watch, and start over.
+"""Keeps the store of one kind equal to the API server's objects: list, watch, and start over.
 
-The table of states is in `informers/states.py`; here is what is done in each of them.
-No bytes from the server end an informer: what cannot be read is one malformed object, which is
-counted, left out, and its version passed.
+The table of states is in `informers/states.py`; the work in each of them is here.
+No bytes from the server can end an informer: an object that cannot be decoded is counted and left
+out, and its version passed.
 
 Source: k8s.io/client-go tools/cache/reflector.go v0.36; kube-rs kube-runtime/src/watcher.rs.
 """
@@ -44,7 +44,7 @@ from scheduler.observability.logs import get_logger
 T = TypeVar("T")
 
 MAX_FAILURES: Final = 4
-"""Watches from one version that may break off before the list is asked for again."""
+"""Watches from one version that may break off before the kind is listed again."""
 
 BLIND_SECONDS: Final = 30.0
 """Without a watch for longer, decisions rest on stale objects."""
@@ -60,14 +60,14 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InformerOptions:
-    """Times, in seconds, and how lists are asked for.
+    """Times, in seconds, and the size of pages.
 
     Attributes:
-        list_timeout: for one page, from asking for it until all of it is taken in.
+        list_timeout: for one page, from its request until all its objects are taken.
         read_timeout: without any byte on a watch, after which the connection counts as dead.
             API servers send a bookmark about every minute; a server that does not costs one
             reconnection every so often.
-        watch_timeout: shortest and longest life asked for a watch; drawn at random, so that
+        watch_timeout: shortest and longest requested life of a watch; drawn at random, so that
             watches of many clients do not end together.
         short_watch: a watch that lived less counts as a failure when it ends.
         backoff_base: first pause after a failure.
@@ -88,8 +88,8 @@ class Informer(Generic[T]):
     """One kind's list and watch.
 
     Attributes:
-        kind: what is watched, at the place where it is served.
-        store: what the server holds, as far as is known.
+        kind: the watched kind, at the place where it is served.
+        store: the server's objects, as far as known.
         state: see `scheduler.daemon.informers.states.State`.
         version: the resource version the store is at, or empty.
         blind_since: since when, on the monotonic clock, changes may have been missed; None while
@@ -107,9 +107,9 @@ class Informer(Generic[T]):
         options: InformerOptions | None = None,
         on_set_back: Callable[[], None] = lambda: None,
     ) -> None:
-        """Make an informer that knows nothing yet.
+        """Create an informer with an empty store.
 
-        `on_set_back` hears that the server was set back to an older state, which concerns all
+        `on_set_back` is called when the server was set back to an older state, which concerns all
         kinds.
         """
         self.kind = kind
@@ -126,7 +126,7 @@ class Informer(Generic[T]):
         times = (self._options.backoff_base, self._options.backoff_cap)
         self._backoff = Backoff(rng, *times)
         self._anew = Backoff(rng, *times)
-        """Between lists that were begun anew: how long the server was away says nothing there."""
+        """The pauses between lists begun anew: the server's absence does not lengthen them."""
         self._on_set_back = on_set_back
         self._is_in_doubt = False
         """Whether the server was away, so that it may come back with an older state."""
@@ -158,24 +158,24 @@ class Informer(Generic[T]):
         await self._synced.wait()
 
     def add_handler(self, handler: Handler[T]) -> None:
-        """Adds a handler; it hears at once of what is in the store already."""
+        """Add a handler; it receives the objects in the store at once."""
         self.store.add_handler(handler)
 
     def list_again(self) -> None:
-        """The server was set back: what is known, also of versions, is of another story."""
+        """List again: the server was set back, so known objects and versions are obsolete."""
         self._is_set_back = True
         if self._limit is not None and self.state is State.WATCHING:
             self._limit.reschedule(asyncio.get_running_loop().time())
 
     async def run(self) -> None:
-        """Lists and watches for ever. Run it as a task; only a bug in a handler ends it."""
+        """List and watch for ever. Run it as a task; only a bug in a handler ends it."""
         while True:
             pause = await self._step()
             if pause > 0:
                 await asyncio.sleep(pause)
 
     async def _step(self) -> float:
-        """Does what the state asks for; answers how many seconds to wait before the next step."""
+        """Do the work of the state; return the seconds to wait before the next step."""
         try:
             self._heed_set_back()
             if self.state is State.LISTED and self._is_in_doubt:
@@ -194,13 +194,13 @@ class Informer(Generic[T]):
     # --- a server that was set back -------------------------------------------------------------
 
     def _heed_set_back(self) -> None:
-        """Raises GoneError when another kind has found out."""
+        """Raise GoneError if another kind has found that the server was set back."""
         if self._is_set_back:
             self._forget_versions()
             raise GoneError(f"watch {self.kind.name}", message="the server was set back")
 
     def _found_set_back(self, message: str) -> GoneError:
-        """All kinds are to list again; answers what to raise for this one."""
+        """Make all kinds list again; return the error to raise for this one."""
         self._forget_versions()
         self._on_set_back()
         self._is_set_back = False
@@ -212,12 +212,12 @@ class Informer(Generic[T]):
         self._intake.restores.forget()
 
     async def _ask_whether_set_back(self) -> None:
-        """One small request, before a watch goes on from a version after the last broke off.
+        """Check by one small request that a new watch can continue from the present version.
 
         Raises:
             GoneError: the server is at an older version, or does not have the newest object as we
                 saw it. An object that is gone proves nothing, so only this kind lists again.
-            ApiError: it cannot be asked.
+            ApiError: the request failed.
         """
         ask, timeout = self._intake.restores.ask, self._options.list_timeout
         older = await ask(self._session, timeout, self.store, self.version)
@@ -311,10 +311,10 @@ class Informer(Generic[T]):
                     await pacer.pause()
 
     def _pass(self, version: str) -> None:
-        """The watch has got beyond a version: a new one begins there, and all is well.
+        """Note that the watch has passed a version: a new watch begins there, and all is well.
 
         Raises:
-            GoneError: the server is behind what it said before, as when it was restored.
+            GoneError: the server is behind an earlier version, as after a restore.
         """
         if not version:
             return
@@ -353,7 +353,7 @@ class Informer(Generic[T]):
         return self._failed(problem)
 
     def _asks_elsewhere(self) -> bool:
-        """Turn to the next place of the kind, as after an upgrade; False once all were asked."""
+        """Turn to the next place of the kind, as after an upgrade; False once all were tried."""
         self._places.rotate(-1)
         self._places_asked = (self._places_asked + 1) % len(self._places)
         if self._places[0] is not self.kind:
@@ -373,7 +373,7 @@ class Informer(Generic[T]):
         return ABSENT_SECONDS
 
     def _expired(self, problem: ApiError) -> float:
-        """Starts over with a list, which tells handlers only what has really changed."""
+        """Start over with a list, which notifies handlers only of real changes."""
         if self.state is State.PAGING:
             self._page_size.hurry()
         self._failures = 0

@@ -64,7 +64,7 @@ class Informers:
         return [name for name, informer in self._informers.items() if informer.is_blind(now)]
 
     def _list_all_again(self) -> None:
-        """One kind has found that the server was set back; the others may not be able to."""
+        """Make all kinds list again: one has found that the server was set back, others may not."""
         log.warning("API server was set back to an older state; listing everything again")
         for informer in self._informers.values():
             informer.list_again()

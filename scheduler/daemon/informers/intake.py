@@ -32,7 +32,7 @@ SLICE_SECONDS: Final = 0.001
 
 
 class Pacer:
-    """Tells when a slice of the loop's time is used up, and gives the loop to others then."""
+    """Slices of the event loop's time; after each one, other tasks run."""
 
     def __init__(self, clock: Clock, slice_seconds: float = SLICE_SECONDS) -> None:
         self._clock = clock
@@ -45,7 +45,7 @@ class Pacer:
         return self._clock.monotonic() >= self._ends
 
     async def pause(self) -> None:
-        """Lets everything else that is ready run once; then a new slice begins."""
+        """Let every other ready task run once; then a new slice begins."""
         await asyncio.sleep(0)
         self._ends = self._clock.monotonic() + self._slice_seconds
 
@@ -54,10 +54,10 @@ class Intake(Generic[T]):
     """Takes objects, and changes of them, into a store.
 
     Attributes:
-        restores: knows the newest objects that came.
-        pacer: keeps many objects that come together from holding up the loop.
-        taken: how many objects of lists have come.
-        malformed: reports what cannot be read.
+        restores: the newest objects received, to detect a restored server.
+        pacer: keeps many objects at once from holding up the loop.
+        taken: number of objects received in lists.
+        malformed: reports objects that cannot be decoded.
     """
 
     def __init__(self, kind: Kind[T], store: Store[T], reports: Reports, clock: Clock) -> None:
@@ -71,7 +71,7 @@ class Intake(Generic[T]):
         self.move_to(kind)
 
     def move_to(self, kind: Kind[T]) -> None:
-        """From now on objects come as this kind has them."""
+        """Decode further objects as this kind."""
         self._kind = kind
         self.restores = RestoreDetector(kind)
 
@@ -117,10 +117,10 @@ class Intake(Generic[T]):
         """Take in a line of a watch.
 
         Returns:
-            The version that the watch has got to; empty if the line does not tell.
+            The version that the watch has reached; empty if the line has none.
 
         Raises:
-            ApiError: the line says that the watch has failed, or is no event.
+            ApiError: the line reports a failure of the watch, or is no event.
         """
         kind, store = self._kind, self._store
         try:

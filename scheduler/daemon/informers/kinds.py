@@ -76,17 +76,17 @@ class MalformedObjectError(ValueError):
 
 
 class Kind(Generic[T]):
-    """A kind of object: where it is served and how its bytes become what the engine uses.
+    """A kind of object: its path on the server, and the decoder of its bytes.
 
     Attributes:
         name: the plural, for logs and metrics.
         declared: the kind as plugins name it.
         path: where all objects of the kind are listed.
-        field_selector: what the server shall leave out, quoted for a URL; empty for nothing.
-        list_kind: what a list of the kind calls itself; nothing else is taken for one.
-        places: where else the kind may be served, itself included; they are asked in this order.
+        field_selector: selects the objects that the server returns, quoted for a URL; or empty.
+        list_kind: the `kind` of a list of the kind; a list with another one is refused.
+        places: the places at which the kind may be served, itself included, in order of trial.
         may_be_absent: whether some servers do not serve the kind: then there are no objects of it.
-        is_missed: whether a server that does not serve it lacks what was asked for.
+        is_missed: whether its absence is a warning: the configuration needs the kind.
         meta_of: the metadata of a built object.
         decode_event: reads a line of a watch in one go.
     """
@@ -158,7 +158,7 @@ class Kind(Generic[T]):
             raise MalformedObjectError(_told(problem)) from problem
 
     def convert(self, raw: Mapping[str, Any]) -> T:
-        """An object from what its JSON or YAML says.
+        """Build an object from its JSON or YAML.
 
         Raises:
             ValueError: a field is missing, of the wrong type, or cannot be read.
@@ -179,7 +179,7 @@ class _DeviceKind(Kind[T]):
 
     @override
     def convert(self, raw: Mapping[str, Any]) -> T:
-        """See `Kind.convert`; parameters for drivers are kept as text, so text is what is read."""
+        """See `Kind.convert`; drivers' parameters are kept as raw JSON, so JSON is decoded here."""
         return self._build(self._decoder.decode(msgspec.json.encode(raw)))
 
 
@@ -308,7 +308,7 @@ FOREIGN_POD_GROUPS: Final[Mapping[str, Kind[PodGroup]]] = {
     )
     for api_version in (SCHEDULER_PLUGINS, VOLCANO)
 }
-"""By API group: read where `--pod-group-apis` names it, and then told of as `POD_GROUPS`."""
+"""By API group: watched if `--pod-group-apis` names it, and passed on as `POD_GROUPS`."""
 
 
 def pods_kind(group_apis: Collection[str]) -> Kind[PodInfo]:

@@ -1,4 +1,4 @@
-"""All objects of a kind, asked for once; for commands that look at a cluster and end."""
+"""All objects of a kind, listed once; for commands that look at a cluster and end."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -23,7 +23,7 @@ _TIMEOUT_SECONDS: Final = 60.0
 
 
 async def list_all(session: ApiSession, kind: Kind[T]) -> tuple[list[T], list[str]]:
-    """The objects of a kind, and what is wrong with those that cannot be read.
+    """List the objects of a kind, and describe those that cannot be decoded.
 
     There are none on a server that does not serve the kind, where it may be absent.
 

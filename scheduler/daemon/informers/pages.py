@@ -25,20 +25,20 @@ Take = Callable[[Sequence[msgspec.Raw]], Awaitable[None]]
 
 
 class PageReader:
-    """Reads one page and gives its objects as they come; what is not given yet is held.
+    """Reads one page and delivers its objects as they arrive; the rest is held in memory.
 
-    A page can be taken apart if kind and version stand before its objects, and these begin with
-    their metadata, as API servers write lists of built-in kinds. Of others, and from where
-    something cannot be read, all is held until the end.
+    A page can be split if kind and version stand before its objects, and these begin with their
+    metadata, as API servers write lists of built-in kinds. Other pages, and the rest of a page
+    after unreadable bytes, are held until the end.
 
     Args:
-        kind: what to list; what calls itself something else is not taken apart.
-        size: how many objects to ask for.
-        continue_: where the page begins, or empty.
+        kind: the kind to list; a page of another kind is not split.
+        size: the number of objects to request.
+        continue_: the continue token of the page, or empty.
 
     Attributes:
-        path: what is asked for.
-        received: bytes that have come, unpacked.
+        path: the path of the request.
+        received: number of bytes received, unpacked.
     """
 
     def __init__(self, kind: Kind[Any], size: PageSize, continue_: str) -> None:
@@ -49,10 +49,10 @@ class PageReader:
         self._head = b""
         self._held = bytearray()
         self._can_split: bool | None = None
-        """None while that cannot be seen yet."""
+        """Whether the page can be split; None while unknown."""
 
     async def read(self, session: ApiSession, timeout: float, take: Take) -> bytes:
-        """Has the objects taken, and answers the page with those that were not.
+        """Deliver the objects to `take`, and return the page with those that remain.
 
         Raises:
             TooLargeError: more would have to be held than is allowed.

@@ -6,7 +6,7 @@ FIRST: Final = 5000
 """Objects on the first page; their size is not known yet."""
 TARGET_BYTES: Final = 2**28
 """For each page a server walks over all objects that follow it, so there should be few; but a page
-must come within a minute, and one that breaks off is asked for again."""
+must come within a minute, and one that breaks off is requested again."""
 
 _LESS: Final = 8
 _MORE: Final = 4

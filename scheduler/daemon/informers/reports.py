@@ -30,7 +30,7 @@ class Reports:
         self._failing_since: float | None = None
         self._log_again = 0.0
         self._reported: dict[str, str] = {}
-        """Versions of malformed objects that were told of, by key."""
+        """Versions of malformed objects that were reported, by key."""
 
     def restart(self, reason: str) -> None:
         """A watch is over: `ended` in good order, `failed`, or `expired` (a new list follows)."""
@@ -47,7 +47,7 @@ class Reports:
             self._failing_since = None
 
     def failed(self, reason: str, pause: float) -> None:
-        """Says what is wrong once, and again when it has lasted for long."""
+        """Log a failure once, and again after it has lasted for long."""
         now = self._clock.monotonic()
         if self._failing_since is None:
             self._failing_since = now

@@ -1,8 +1,8 @@
 """Detects an API server that was restored from a backup.
 
-A server that was restored from a backup answers a watch from a version that it has not reached
-(again) with silence, and one from a version that it has reached again with another story. Versions
-and the newest object seen give both away, in one small request.
+A restored server answers a watch from a version that it has not reached again with silence, and
+one from a version that it has reached again with other events. Versions and the newest object seen
+reveal both, in one small request.
 
 Source: kubernetes.io/docs/tasks/administer-cluster/configure-upgrade-etcd (restoring), KEP-5504
 (comparable resource versions).
@@ -23,7 +23,7 @@ from scheduler.daemon.informers.store import key_of
 from scheduler.daemon.informers.wire import page_decoder
 
 _KEPT: Final = 8
-"""Some of the newest objects may be gone by the time one is asked for."""
+"""Number of objects kept: some of the newest may be gone by the time of a check."""
 
 
 class RestoreDetector:
@@ -34,7 +34,7 @@ class RestoreDetector:
         self._seen: deque[ObjectMeta] = deque(maxlen=_KEPT)
 
     def saw(self, meta: ObjectMeta) -> None:
-        """An object was told of; older ones than those that are known say nothing more."""
+        """Note an object, unless it is older than those already known."""
         seen = self._seen
         if not seen or is_older_version(seen[-1].resource_version, meta.resource_version):
             seen.append(meta)
@@ -49,17 +49,17 @@ class RestoreDetector:
         """Ask the server for its version and the newest object.
 
         Args:
-            session: how.
+            session: sends the request.
             timeout: in seconds.
-            store: what is known.
-            version: of that.
+            store: the known objects.
+            version: the version of the store.
 
         Returns:
-            What is older there than here, for people; empty if nothing is known to be.
+            A description of the state that is older there than here; empty if none is known.
 
         Raises:
             GoneError: the newest object is gone, which proves nothing.
-            ApiError: the server cannot be asked.
+            ApiError: the request failed.
         """
         known = self._newest(store)
         path = self._question(known)
@@ -82,7 +82,7 @@ class RestoreDetector:
         return f"{key_of(known)} is as it was before" if is_older and meta.uid == known.uid else ""
 
     def _newest(self, store: Mapping[str, Any]) -> ObjectMeta | None:
-        """The newest object that is still known as it was seen."""
+        """Return the newest noted object that is unchanged in the store."""
         for meta in reversed(self._seen):
             known = store.get(key_of(meta))
             if known is not None:

@@ -1,4 +1,4 @@
-"""Everything about the transitions of a list+watch is in this file, as one table.
+"""The transitions of a list+watch, as one table.
 
     EMPTY ──page──> PAGING ──page…──> PAGING ──list complete──> LISTED ──opened──> WATCHING
       ^  ──list complete (one page)────────────────────────────> ^  ^                │

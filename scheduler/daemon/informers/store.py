@@ -12,26 +12,26 @@ T_contra = TypeVar("T_contra", contravariant=True)
 
 
 class Handler(Protocol[T_contra]):
-    """Hears what changes. Handlers record, they never decide; they must be quick."""
+    """Receives changes of objects. Handlers record, they never decide; they must be quick."""
 
     def on_add(self, obj: T_contra) -> None:
         """An object is new."""
         ...
 
     def on_update(self, old: T_contra, new: T_contra) -> None:
-        """An object is not what it was."""
+        """An object has changed."""
         ...
 
     def on_delete(self, obj: T_contra) -> None:
-        """An object is gone, or no longer selected; `obj` is what was last told of it."""
+        """An object is gone, or no longer selected; `obj` is its last known state."""
         ...
 
 
 class Store(Mapping[str, T], Generic[T]):
     """The objects by `namespace/name`, or `name` where the kind has no namespaces.
 
-    Invariant: the handlers have heard of exactly what is in it: each object was added once and
-    not deleted since, and `on_update` always names the object that they know.
+    Invariant: the handlers know exactly the objects in it: each one was added once and not deleted
+    since, and `on_update` always names the object that they know.
     """
 
     def __init__(self, meta_of: Callable[[T], ObjectMeta]) -> None:
@@ -67,10 +67,10 @@ class Store(Mapping[str, T], Generic[T]):
         return key_of(self._meta_of(obj))
 
     def apply(self, obj: T) -> None:
-        """Takes an object as it is now.
+        """Store the current state of an object.
 
-        An object of another UID is another object: the old one is deleted first. The version that
-        is there already changes nothing.
+        An object of another UID is another object: the old one is deleted first. A version that
+        the store already has changes nothing.
         """
         meta = self._meta_of(obj)
         name = meta.name

@@ -1,8 +1,8 @@
-"""Pods and nodes as their owners wrote them, for extenders that are sent all of it.
+"""Pods and nodes as their owners wrote them, for extenders that receive whole objects.
 
-What the engine has of an object is what scheduling reads. The rest is kept here, and only where an
-extender is configured that wants it: waiting pods, packed; nodes, ready to be sent; and running
-pods when an extender wants to see victims as a whole.
+The engine keeps only the fields that scheduling reads. The rest is kept here, and only if an
+extender is configured that needs it: waiting pods, packed; nodes, ready to be sent; and running
+pods if an extender receives victims as whole objects.
 """
 
 import zlib
@@ -52,31 +52,31 @@ class KeptObjects:
 
     @property
     def pods_kind(self) -> Kind[PodInfo]:
-        """Pods, to be watched instead of the kind that was given."""
+        """The kind of pods to watch instead of the given one."""
         return self._pods_kind.keeping(self._keep_pod)
 
     @property
     def nodes_kind(self) -> Kind[Node]:
-        """Nodes, to be watched instead of `NODES`."""
+        """The kind of nodes to watch instead of `NODES`."""
         return NODES.keeping(self._keep_node) if self._keeps_nodes else NODES
 
     @property
     def pods_handler(self) -> Handler[PodInfo]:
-        """Hears of pods that are gone."""
+        """The handler that drops pods that are gone."""
         return _Gone(lambda pod: self._pods.pop(pod.uid, None))
 
     @property
     def nodes_handler(self) -> Handler[Node]:
-        """Hears of nodes that are gone."""
+        """The handler that drops nodes that are gone."""
         return _Gone(self._forget_node)
 
     def pod(self, uid: str) -> bytes | None:
-        """A pod, as it is sent."""
+        """Return a pod in the form that is sent."""
         packed = self._pods.get(uid)
         return None if packed is None else zlib.decompress(packed)
 
     def node(self, name: str) -> bytes | None:
-        """A node, as it is sent."""
+        """Return a node in the form that is sent."""
         written = self._nodes.pop(name, None)
         if written is not None:
             self._bodies[name] = object_body(written)
@@ -97,7 +97,7 @@ class KeptObjects:
 
 
 class _Gone(Generic[T]):
-    """Passes on what is gone, and nothing else."""
+    """A handler that passes on deleted objects only."""
 
     def __init__(self, forget: Callable[[T], object]) -> None:
         self._forget = forget

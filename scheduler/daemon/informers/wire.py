@@ -16,7 +16,7 @@ class _Envelope(msgspec.Struct, gc=False, rename="camel"):
 
 
 class ListMeta(_Envelope):
-    """metav1.ListMeta: the version of a list and where it goes on."""
+    """metav1.ListMeta: the version of a list and its continue token."""
 
     resource_version: str = ""
     continue_: str = msgspec.field(name="continue", default="")

@@ -29,11 +29,11 @@ class MainLoop:
         self._is_asked = False
 
     def tell(self, callback: Callable[[], None]) -> None:
-        """Have something called there, in the order in which it was told."""
+        """Have a callback called in the main loop; callbacks keep their order."""
         self._call_soon(callback)
 
     def silent_seconds(self) -> float:
-        """Seconds since the loop last turned, as far as it was asked; it is asked once more."""
+        """Return the seconds since the loop last answered a probe, and send the next probe."""
         if not self._is_asked:
             self._is_asked = True
             self._call_soon(self._turned)

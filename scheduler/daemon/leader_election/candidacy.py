@@ -1,12 +1,12 @@
-"""Standing for a Lease that the control plane gives: with the gate CoordinatedLeaderElection.
+"""The candidacy for a Lease that the control plane grants: with the gate CoordinatedLeaderElection.
 
-A process publishes a LeaseCandidate with its version, and says that it is there whenever the
-control plane asks (`pingTime`), which has five seconds of patience. The control plane writes the
-name of the candidate that it chose into the Lease.
+A process publishes a LeaseCandidate with its version, and renews it whenever the control plane
+asks (`pingTime`), within five seconds. The control plane writes the name of the candidate that it
+chose into the Lease.
 
 Source: k8s.io/client-go tools/leaderelection/leasecandidate.go v0.36; kubernetes
-pkg/controlplane/controller/leaderelection v1.36. Differs: a process that ends takes its candidate
-back, so that no election waits for it.
+pkg/controlplane/controller/leaderelection v1.36. Differs: a process that ends deletes its
+candidate, so that no election waits for it.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class LeaseCandidateClient(Protocol):
     name: str
 
     async def get(self, timeout: float) -> LeaseCandidate | None:
-        """The candidate as it is, or None."""
+        """Read the candidate; None if it does not exist."""
         ...
 
     async def put(

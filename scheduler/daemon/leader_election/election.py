@@ -32,8 +32,8 @@ class LeaderElectionSettings:
 
     Attributes:
         identity: of this process; no two processes may ever have the same.
-        lease_duration_seconds: how long others wait after the last renewal they saw.
-        renew_deadline_seconds: how long after its last renewal a leader may act.
+        lease_duration_seconds: time that others wait after the last renewal they saw.
+        renew_deadline_seconds: time after its last renewal in which a leader may act.
         retry_period_seconds: time between two renewals.
         is_coordinated: whether the control plane chooses the leader; see `candidacy`.
     """
@@ -75,7 +75,7 @@ class Election:
         return now < self._valid_until
 
     def observe(self, record: LeaseSpec | None, now: float) -> None:
-        """Takes note of what a read has shown, at the moment its answer was there.
+        """Note the result of a read, at the moment of its answer.
 
         A Lease that is gone changes nothing: its holder may not know.
         """

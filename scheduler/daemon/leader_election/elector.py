@@ -26,11 +26,11 @@ def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectionCallbacks:
-    """Told what happens. Called in the loop; must be quick.
+    """The callbacks of an elector. Called in the loop; must be quick.
 
     Attributes:
         on_started_leading: this process leads.
-        on_stopped_leading: it does not any more: stop writing at once.
+        on_stopped_leading: it no longer leads: stop writing at once.
         on_event: a text for an event about the Lease, as upstream words it.
     """
 
@@ -56,10 +56,10 @@ class LeaderElector:
         lock: the Lease, as the loop that this runs in reaches it.
         settings: the identity and the times of this candidate.
         clock: the time.
-        rng: spreads the looks of candidates.
-        callbacks: told what happens, in the loop that this runs in.
+        rng: spreads the reads of candidates.
+        callbacks: called in the loop that this runs in.
         campaigning: runs the campaign, maybe in a thread of its own; by default in this loop.
-        candidacy: stands for the lease meanwhile, where the control plane gives it.
+        candidacy: keeps a LeaseCandidate meanwhile, if the control plane grants the lease.
     """
 
     def __init__(  # noqa: PLR0913 - what a candidate is made of
@@ -109,7 +109,7 @@ class LeaderElector:
         return self._election.is_leading(self._clock.boot())
 
     def check_healthy(self) -> str | None:
-        """For the health endpoint: None, or what is wrong."""
+        """Return the problem for the health endpoint, or None."""
         return self._election.check_healthy(self._clock.boot())
 
     async def wait_leading(self) -> None:
@@ -146,9 +146,9 @@ class LeaderElector:
                 self._callbacks.on_stopped_leading()
 
     async def release(self) -> None:
-        """Gives the lease back, if it is ours, so that a standby need not wait for its end.
+        """Give the lease back, if it is ours, so that a standby need not wait for its end.
 
-        Fails silently: the lease then runs out.
+        Fails silently: the lease then expires.
         """
         self._election.step_down()
         if not self._has_claimed:
@@ -181,7 +181,7 @@ class LeaderElector:
         self._callbacks.on_started_leading()
 
     async def _acquire(self, lock: Lock, main: MainLoop) -> float:
-        """Waits for the lease; gives when the attempt that won it began."""
+        """Wait for the lease; return the time at which the attempt that won it began."""
         while True:
             started = self._clock.boot()
             await self._attempt_for(main, partial(self._acquire_or_renew, lock))
@@ -254,7 +254,7 @@ class LeaderElector:
         self._lease = written
 
     def _report_problem(self, reason: str) -> None:
-        """A standby that lacks a right would say so every second."""
+        """Log a new problem once: a standby that lacks a right would log it every second."""
         if reason != self._reported_problem:
             self._reported_problem = reason
             log.warning("Lease not reachable", lease=self._lock.name, reason=reason)
