@@ -46,7 +46,7 @@ MAX_STEPS: Final = 20_000
 _STEPS_PER_CALL: Final = 100_000
 _MAX_CLASSES: Final = 20_000
 _FEW: Final = 64
-"""Rows that are quicker looked at one by one."""
+"""Largest number of rows that are checked one by one."""
 _BUDGET: Final = 2_000_000
 """Cost limit of one evaluation of an expression, in units of CEL's cost."""
 
@@ -76,7 +76,7 @@ class AllocationVerdicts(NamedTuple):
 
 
 class Allocator:
-    """Answers for all claims that ask for the same; see `judge` and `allocate`."""
+    """Allocates devices to claims with equal requests; see `judge` and `allocate`."""
 
     def __init__(self, plan: AllocationPlan, judging: Judging, places: Places) -> None:
         self.plan = plan
@@ -97,10 +97,10 @@ class Allocator:
     # --- questions ------------------------------------------------------------------------------
 
     def judge(self) -> AllocationVerdicts:
-        """Say of every node whether the claims can be allocated there.
+        """Judge for every node whether the claims can be allocated there.
 
-        `TIMED_OUT` may be for this call only: what was found out is kept, and the next call goes on
-        from there.
+        `TIMED_OUT` may be for this call only: verdicts found so far are kept, and the next call
+        goes on from there.
 
         Cost: O(nodes that changed), plus one search per new class of nodes.
         """
@@ -137,12 +137,12 @@ class Allocator:
 
         Args:
             row: of the node.
-            claims: those that the allocator is for.
+            claims: the claims of the allocator.
             node_name: of the node.
             new_share_id: makes a UID for a share of a device.
 
         Returns:
-            An allocation per claim; None when there is no way.
+            An allocation per claim; None if there is none.
 
         Raises:
             AllocationError: the attempt ends; the message is upstream's.
@@ -164,7 +164,7 @@ class Allocator:
         ]
 
     def fork(self, judging: Judging, places: Places) -> "Allocator":
-        """The same for copies of what it looks at."""
+        """A copy of the allocator that reads copies of its inputs."""
         copy = Allocator(self.plan, judging, places)
         copy._classes = self._classes.copy()
         copy._class_of, copy._area_class = self._class_of.copy(), self._area_class.copy()

@@ -66,7 +66,7 @@ def shares_of(
 
 
 def fit(shares: tuple[CapacityShare, ...], consumed: Amounts, taking: Amounts) -> bool:
-    """Whether the shares fit beside what others consume and what this search takes already."""
+    """Whether the shares fit beside those of other claims and those this search has taken."""
     return all(
         consumed.get(share.name, _NOTHING) + share.amount + taking.get(share.name, _NOTHING)
         <= share.limit

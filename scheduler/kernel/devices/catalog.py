@@ -25,7 +25,7 @@ from scheduler.kernel.devices.usage import Usage
 from scheduler.kernel.snapshot import Snapshot
 
 _MAX_ALLOCATORS: Final = 64
-"""Kinds of claims remembered; those asked for longest ago go first."""
+"""Largest number of cached allocators; the least recently used is evicted first."""
 
 
 class DeviceShare(NamedTuple):
@@ -33,9 +33,9 @@ class DeviceShare(NamedTuple):
 
     Attributes:
         name: of the driver or the class.
-        is_class: which of the two it is.
-        devices: how many there are.
-        in_use: how many of them a claim has, or has a share of.
+        is_class: whether the name is of a class.
+        devices: number of devices.
+        in_use: number of them that a claim has, or has a share of.
     """
 
     name: str
@@ -45,14 +45,14 @@ class DeviceShare(NamedTuple):
 
 
 class Devices:
-    """Slices, classes and allocations come in; allocators answer.
+    """The devices of the cluster, fed with slices, classes and allocations; source of allocators.
 
     A fork shares the table of devices with its original until slices change on either side.
 
     Attributes:
-        table: what is published.
-        usage: what is allocated.
-        places: what each node sees.
+        table: the published slices.
+        usage: the allocations.
+        places: the devices visible to each node.
         classes: device classes by name.
     """
 
@@ -181,7 +181,7 @@ class Devices:
         ]
 
     def fork(self) -> "Devices":
-        """A copy that changes without this one, and this one without it."""
+        """An independent copy."""
         copy = object.__new__(Devices)
         copy.__dict__.update(self.__dict__)
         copy._owns_table = False
@@ -220,9 +220,9 @@ class Devices:
         return Judging(plan, self.usage, self._selectors, self._attributes)
 
     def _own_table(self) -> None:
-        """Stop to share the table, before it changes.
+        """Stop sharing the table, before it changes.
 
-        The forks let go of it: the original keeps what has been worked out.
+        The forks take a copy: the original keeps its cached verdicts.
         """
         if not self._owns_table:
             self.detach()

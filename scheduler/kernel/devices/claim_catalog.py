@@ -41,7 +41,7 @@ class InFlight(msgspec.Struct, frozen=True):
     """A claim whose allocation is decided and not seen in the claim yet.
 
     Attributes:
-        claim: as it is to be, reserved for the pods that are to have it and no others.
+        claim: in its intended state, reserved only for the pods that are to use it.
         group: the name of the pod group of the pods; "" for a pod without one.
     """
 
@@ -50,7 +50,7 @@ class InFlight(msgspec.Struct, frozen=True):
 
     @property
     def pods(self) -> tuple[str, ...]:
-        """By UID, the pods that are to have it, the first one first."""
+        """The UIDs of the pods that are to use it, the first one first."""
         return tuple(user.uid for user in self.claim.status.reserved_for)
 
 
@@ -97,7 +97,7 @@ class ClaimCatalog(SharedState):
         """Call a function after every event about some claims, given by key.
 
         Returns:
-            What ends it.
+            A function that ends the subscription.
         """
         keys = frozenset(claims)
         for key in keys:
@@ -116,7 +116,7 @@ class ClaimCatalog(SharedState):
         return (each.claim for each in self.in_flight.values() if pod_uid in each.pods)
 
     def as_for(self, claim: ResourceClaim, pod: PodInfo) -> ResourceClaim:
-        """A claim of a pod, as it is to be if it is being allocated for other pods of its group.
+        """The claim of a pod, in its intended state while in flight for other pods of its group.
 
         Source: dynamicresources.go (PreFilter, podGroupStateData.pendingAllocations) v1.36.3.
         Differs: it need not be in one attempt of the group.
@@ -127,11 +127,11 @@ class ClaimCatalog(SharedState):
         return replace(claim, status=known.claim.status)
 
     def may_need_devices(self, pod: PodInfo) -> bool:
-        """Whether a pod has claims, or asks for resources that a device class stands for."""
+        """Whether a pod has claims, or requests resources that a device class serves."""
         return bool(pod.spec.resource_claims) or self.may_serve_resources(pod)
 
     def may_serve_resources(self, pod: PodInfo) -> bool:
-        """Whether a device class stands for one of the resources that a pod asks for."""
+        """Whether a device class serves one of the resources that a pod requests."""
         class_of = self.class_names.class_of
         return any(class_of(name) is not None for name in resources_asked(pod))
 
@@ -148,7 +148,7 @@ class ClaimCatalog(SharedState):
         return all(rows_of(each.id) for each in allocation.devices.results)
 
     def leaving_free(self, pod: PodInfo, nominations: Nominations) -> Self:
-        """The same, where what is kept for pods that come before a pod is allocated."""
+        """A fork in which the devices kept for pods ahead of this one are allocated."""
         kept = [uid for uid in self.kept if nominations.comes_before(uid, pod)]
         if not kept:
             return self
@@ -177,9 +177,9 @@ class ClaimCatalog(SharedState):
     # --- allocations that are under way -----------------------------------------------------------
 
     def begin(self, claim: ResourceClaim, allocation: AllocationResult, pod: PodInfo) -> None:
-        """A claim is to have an allocation for a pod; from now on it counts.
+        """Begin the allocation of a claim for a pod; from now on it counts.
 
-        If it is to have it already, for others of the group, the pod is one more.
+        If the claim is in flight already, for other pods of the group, the pod is added.
         """
         uid = claim.metadata.uid
         known = self.in_flight.get(uid)
@@ -191,7 +191,7 @@ class ClaimCatalog(SharedState):
         self.devices.allocate(uid, allocation)
 
     def give_up(self, uid: str, pod_uid: str) -> None:
-        """A pod is not to have what was begun for a claim; with the last one its devices are free.
+        """Give up a pod's use of an in-flight claim; with the last pod its devices are free.
 
         Nothing happens where the claim shows the allocation.
         """
@@ -209,7 +209,7 @@ class ClaimCatalog(SharedState):
 
     @override
     def on_event(self, kind: ObjectKind, old: Any, new: Any) -> None:
-        """Take over what happened to a claim, a slice or a class."""
+        """Handle an event about a claim, a slice or a class."""
         self._takers[kind](old, new)
 
     @override

@@ -85,14 +85,14 @@ def unreserved(claim: ResourceClaim, uids: Container[str]) -> ResourceClaim:
 
 
 def deallocating(claim: ResourceClaim) -> Write:
-    """Take back what a claim was allocated; it must be as it was looked at."""
+    """Build the write that deallocates a claim; it fails if the claim has changed since."""
     status = {"allocation": None, "reservedFor": None, "devices": None}
     body = {"metadata": _unchanged(claim), "status": status}
     return Write("PATCH", path_of(claim, "/status"), body)
 
 
 def unreserving(claim: ResourceClaim, pod: PodInfo) -> Write:
-    """Take back what reserves a claim for a pod."""
+    """Build the write that removes a pod's reservation of a claim."""
     status = {"reservedFor": [{"$patch": "delete", "uid": pod.uid}]}
     body = {"metadata": {"uid": claim.metadata.uid}, "status": status}
     return Write("PATCH", path_of(claim, "/status"), body)
@@ -130,5 +130,5 @@ def seconds_of(text: str | None) -> float | None:
 
 
 def _unchanged(claim: ResourceClaim) -> Mapping[str, Any]:
-    """Metadata that makes a patch fail unless the claim is what was looked at."""
+    """Metadata that makes a patch fail if the claim has changed since it was read."""
     return {"uid": claim.metadata.uid, "resourceVersion": claim.metadata.resource_version}

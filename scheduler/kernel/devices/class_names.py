@@ -12,14 +12,14 @@ IMPLICIT_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 
 
 class ClassNames:
-    """Device classes by the extended resources that they stand for.
+    """Device classes by the extended resources that they serve.
 
     As upstream, an event about a class counts for nothing while another class, or the class itself,
-    holds the name that it gives explicitly, and is as new or newer; and the name is free once one
-    of its classes goes. So the answer depends on the order of events.
+    holds its explicit resource name, and is as new or newer; and the name is free once one of its
+    classes is deleted. So the result depends on the order of events.
 
     Attributes:
-        version: how often something changed.
+        version: number of changes so far.
     """
 
     def __init__(self) -> None:

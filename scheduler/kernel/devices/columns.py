@@ -1,7 +1,7 @@
 """One row per device, one column per property, as CEL programs and the allocator read them.
 
 Rows of devices that are gone are used again. A value keeps its code as long as its column keeps its
-list of values, so that what was worked out per value stays good.
+list of values, so that verdicts per value stay valid.
 """
 
 from collections.abc import Mapping
@@ -47,8 +47,8 @@ class Consumed(NamedTuple):
 class _GrowingColumn(Generic[T]):
     """The codes and values of one property. `True` and `1` are two values.
 
-    Once more than half of the values are those of no row any more, the others get codes anew and
-    `view` another list: what was worked out per value is good as long as the list is the same.
+    Once more than half of the values are unused, the rest get new codes and `view` a new list:
+    verdicts per value are valid as long as the list is the same.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -114,7 +114,7 @@ class _GrowingColumn(Generic[T]):
 
 
 class _NamedColumns(Generic[T]):
-    """Columns by domain and id; what no device has is no column."""
+    """Columns by domain and id; only properties that some device has are columns."""
 
     def __init__(self) -> None:
         self._columns: dict[tuple[str, str], _GrowingColumn[T]] = {}
@@ -221,7 +221,7 @@ class DeviceColumns:
     # --- changes --------------------------------------------------------------------------------
 
     def add(self, driver: str, device: Device) -> int:
-        """Give a device a row.
+        """Add a device and return its row.
 
         Raises:
             QuantityError: an amount does not parse; nothing has changed.

@@ -26,7 +26,7 @@ class NodePredicate(msgspec.Struct, frozen=True, gc=False):
     """A condition on nodes.
 
     Attributes:
-        terms: of which one must hold; None holds for every node.
+        terms: alternatives, of which at least one must hold; None holds for every node.
     """
 
     terms: "tuple[Term, ...] | None"
@@ -88,14 +88,14 @@ def condition_of(place: Device | ResourceSliceSpec) -> NodePredicate:
 
 
 def conditions_of(spec: ResourceSliceSpec) -> Iterable[NodePredicate]:
-    """The conditions that tell which nodes see a slice, and which of its devices are for them."""
+    """The node conditions of a slice, and of its devices."""
     if leaves_it_to_devices(spec):
         return map(condition_of, spec.devices)
     return (condition_of(spec),)
 
 
 def leaves_it_to_devices(spec: ResourceSliceSpec) -> bool:
-    """Whether each device says which nodes it is for; upstream looks at the slice first."""
+    """Whether each device has its own node selection; upstream checks the slice first."""
     return spec.per_device_node_selection and not (
         spec.node_name or spec.all_nodes or spec.node_selector is not None
     )

@@ -29,8 +29,8 @@ class ValueColumn(NamedTuple):
     """The values of one attribute, as numbers.
 
     Attributes:
-        numbering: numbers of one numbering are comparable with each other only.
-        numbers: by row, the number of the value, or `MISSING`. Not to be written to.
+        numbering: only numbers of the same numbering are comparable.
+        numbers: by row, the number of the value, or `MISSING`. Read-only.
     """
 
     numbering: int
@@ -68,7 +68,7 @@ class _AttributeColumn:
 
     @property
     def is_mostly_unused(self) -> bool:
-        """Whether more than half of the values must be those of no row any more."""
+        """Whether more than half of the values must be unused."""
         return len(self._values) > 2 * max(_SPARE_VALUES, len(self._numbers))
 
     def caught_up(self, table: SliceTable) -> NDArray[np.intp]:
@@ -120,7 +120,7 @@ class Constraint(Protocol):
         ...
 
     def remove(self, ask: RequestData, device: int) -> None:
-        """Give a device back that was taken."""
+        """Remove a device that was taken."""
         ...
 
 
@@ -163,8 +163,8 @@ class MatchAttribute(_Concerned):
 class DistinctAttribute(_Concerned):
     """No two devices have the same value.
 
-    Upstream remembers one value per request, the last one. So a device is not compared with the
-    ones before the last of its request; and when one goes, the earlier ones are forgotten too.
+    Upstream keeps one value per request, the last. So a device is not compared with those before
+    the last of its request; and when one is removed, the earlier ones are lost too.
     """
 
     def __init__(self, requests: tuple[str, ...], values: Callable[[int], int]) -> None:
@@ -195,11 +195,11 @@ class DistinctAttribute(_Concerned):
 def constraint_of(
     written: DeviceConstraint, values: Callable[[str], Callable[[int], int]]
 ) -> Constraint | None:
-    """The constraint that is written; None for one of a kind that this version does not know.
+    """Build the constraint of a claim; None for a kind that this version does not know.
 
     Args:
         written: in the claim.
-        values: by the name of an attribute, what gives the number of a device's value.
+        values: by the name of an attribute, the function from a device to its value's number.
     """
     if written.match_attribute is not None:
         return MatchAttribute(written.requests, values(written.match_attribute))

@@ -100,12 +100,11 @@ class _Case:
 
 
 class DeviceDecision:
-    """Answers by row; what has been asked once is kept.
+    """Verdicts on a pod's claims by row, computed on demand and kept.
 
     Attributes:
         catalog: the devices that it decides on.
-        unavailable: the places of the allocated claims that cannot be used on a node that was asked
-            about.
+        unavailable: indexes of the allocated claims that some judged node cannot use.
     """
 
     def __init__(
@@ -118,14 +117,14 @@ class DeviceDecision:
         *,
         overdue: float,
     ) -> None:
-        """Look at nothing yet.
+        """Prepare without judging any row.
 
         Args:
             catalog: the devices.
             pod: the pod.
             claims: its claims.
-            snapshot: the cluster; forks with the same nodes may be asked about as well.
-            random: chance, for the names of shares.
+            snapshot: the cluster; forks with the same nodes are valid as well.
+            random: the source of share names.
             overdue: allocations before this time, in seconds since 1970, are too old to be waited
                 for.
         """
@@ -158,7 +157,7 @@ class DeviceDecision:
         return found
 
     def scores(self, rows: Rows) -> Scores:
-        """Per given row what the chosen alternatives of prioritized lists are worth."""
+        """Per given row the score of the chosen alternatives of prioritized lists."""
         self._judge_new(rows)
         return self._scores[rows]
 
@@ -196,9 +195,9 @@ class DeviceDecision:
 
     @property
     def asked(self) -> tuple[ResourceClaim, ...]:
-        """The claims that are to be allocated on the nodes asked about.
+        """The claims to be allocated on the judged nodes.
 
-        Where nodes differ in the extended resources that devices serve: those of most claims.
+        Where nodes differ in the extended resources that devices serve: the longest list.
         """
         most = max(self._cases, key=lambda case: len(case.claims), default=None)
         return () if most is None else tuple(claim for _, claim in most.claims)
@@ -227,7 +226,7 @@ class DeviceDecision:
     # --- judging ----------------------------------------------------------------------------------
 
     def _judge_new(self, rows: Rows) -> None:
-        """Judge those of the rows that were not asked about before."""
+        """Judge the rows that have not been judged before."""
         known = self._known[rows]
         if not known.all():
             new = np.arange(len(self._known))[rows][~known]
@@ -293,7 +292,7 @@ class DeviceDecision:
         return left
 
     def _fail(self, case: _Case, row: int, code: int) -> None:
-        """Say what is wrong, in upstream's words.
+        """Raise the error of a row, in upstream's words.
 
         Raises:
             AllocationError: always.
@@ -346,7 +345,7 @@ class DeviceDecision:
     def _names(
         self, name: str, rows: NDArray[np.intp], offers: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
-        """Whether the nodes name a resource of which they have nothing; rarely asked."""
+        """Whether the nodes list a resource of which they have nothing; rarely needed."""
         found = np.zeros(len(rows), np.bool_)
         for place in np.flatnonzero(~offers).tolist():
             node = self._snapshot.info(int(rows[place])).node

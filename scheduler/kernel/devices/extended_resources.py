@@ -50,14 +50,14 @@ def may_be_devices(resource: str) -> bool:
 
 
 def resources_asked(pod: PodInfo) -> tuple[str, ...]:
-    """The resources that a pod asks for and that devices might serve."""
+    """The requested resources of a pod that devices might serve."""
     return tuple(
         name for name, amount in pod.shape.requests.items() if amount and may_be_devices(name)
     )
 
 
 def claim_in_memory(pod: PodInfo) -> ResourceClaim:
-    """The claim for a pod's extended resources before it is written; nothing is asked for yet."""
+    """The claim for a pod's extended resources before it is written, still without requests."""
     owner = OwnerReference(kind="Pod", name=pod.name, uid=pod.uid, controller=True)
     metadata = FinalizedMeta(
         name=IN_MEMORY,
@@ -122,7 +122,7 @@ def requests_and_mappings(
 
 
 def claim_of(claim: ResourceClaim, requests: tuple[DeviceRequest, ...]) -> ResourceClaim:
-    """The claim for what devices serve on a node."""
+    """The claim for the extended resources that devices serve on a node."""
     return replace(claim, spec=ResourceClaimSpec(DeviceClaim(requests)))
 
 

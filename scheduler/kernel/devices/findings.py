@@ -94,9 +94,9 @@ class PoolFinding(NamedTuple):
 
     Attributes:
         pool: `driver/pool`.
-        state: why.
-        problem: what is wrong with an invalid one.
-        nodes: on how many nodes.
+        state: the reason.
+        problem: the error in an invalid pool.
+        nodes: number of nodes on which it cannot be used.
     """
 
     pool: str
@@ -138,14 +138,14 @@ class _Looked(NamedTuple):
 
 
 class Freeing(NamedTuple):
-    """Claims that may have to be freed on a node, by UID; those of most devices first."""
+    """Claims that may have to be freed on a node, by UID; the largest holders first."""
 
     row: int
     claims: tuple[str, ...]
 
 
 class Examination:
-    """Looks at all devices of all nodes once, for all requests."""
+    """An examination of all devices of all nodes, shared by all requests."""
 
     def __init__(self, judging: Judging, places: Places, snapshot: Snapshot) -> None:
         self._judging = judging
@@ -323,7 +323,7 @@ class Examination:
 
 
 def _is_enough(one: _Looked, devices: Rows) -> Mask:
-    """By node, whether a number of devices is enough; of all that match one at least."""
+    """By node, whether a number of devices is enough; for "all", at least one."""
     enough: Mask = devices >= np.maximum(one.wanted, 1)
     return enough
 

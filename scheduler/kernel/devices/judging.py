@@ -68,7 +68,7 @@ class _AskColumns:
         return self._shares[size]
 
     def fits(self, usage: Usage, rows: Rows) -> Mask:
-        """By given row, whether the device provides what is asked for beside what is consumed."""
+        """By given row, whether the device's free capacity covers the request."""
         self._forget_old_numbers(usage)
         sizes = usage.table.columns.sizes
         known = len(self._fits)
@@ -121,13 +121,13 @@ class Judging:
         self._numberings = (0, 0)
 
     def codes(self, rows: Rows, here: Mask | None, short: Mask, budget: int | None) -> list[Codes]:
-        """By request and given row, what the request makes of the device, before any search.
+        """By request and given row, the code of the device, before any search.
 
         Args:
             rows: of devices.
             here: whether they are for the node; None for all of them.
             short: whether they lack counters.
-            budget: what one expression may cost, in units of CEL's cost.
+            budget: cost limit of one expression, in units of CEL's cost.
         """
         usage = self.usage
         in_use = usage.in_use[rows]
@@ -156,7 +156,7 @@ class Judging:
 
         Args:
             rows: of devices.
-            availabilities: by given row, the number of what is left in its pool.
+            availabilities: by given row, the number of its pool's remaining counters.
         """
         usage, columns = self.usage, self.usage.table.columns
         consumptions = columns.consumption.of(rows)
@@ -177,12 +177,12 @@ class Judging:
         return found
 
     def availabilities(self, layout: Layout) -> Rows:
-        """By place in a layout's rows, the number of what is left of the counters of its pool."""
+        """By position in a layout's rows, the number of its pool's remaining counters."""
         numbers = [self.usage.availability_of(view.pool, view.generation) for view in layout.views]
         return np.array(numbers, np.intp)[layout.pool_of]
 
     def fits(self, ask: RequestData, rows: Rows) -> Mask:
-        """By given row, whether the device has room for what a request takes."""
+        """By given row, whether the device has capacity for a request."""
         return self._asks[ask.index].fits(self.usage, rows)
 
     def tolerated(self, ask: RequestData, rows: Rows) -> Mask:
@@ -249,7 +249,7 @@ class Judging:
 
 
 def _is_short(consumption: Sequence[Consumed], available: CounterTable) -> bool:
-    """Whether a device cannot be had even by itself; every counter of its pool is looked at."""
+    """Whether a device cannot be allocated even by itself; checks every counter of its pool."""
     needed: dict[tuple[str, str], Decimal] = {}
     for consumed in consumption:
         counter = (consumed.counter_set, consumed.counter)

@@ -48,7 +48,7 @@ class DevicesOfLayouts:
             table: the devices.
             judging: judges.
             layouts: devices that some nodes see.
-            budget: what one expression may cost, in units of CEL's cost.
+            budget: cost limit of one expression, in units of CEL's cost.
         """
         self._plan, self._table, self._judging, self._layouts = plan, table, judging, layouts
         rows, owner = _joined(layouts)
@@ -70,10 +70,10 @@ class DevicesOfLayouts:
         self._consumption, self._availabilities = consumption[kept], availabilities[kept]
 
     def keys(self, areas: Sequence[Area] | None) -> list[Hashable]:
-        """By layout, what tells it from others.
+        """By layout, its key: layouts of equal keys are alike.
 
         Args:
-            areas: what each of the nodes sees beside; None when the layouts are those of areas.
+            areas: by node, its area; None when the layouts are those of areas.
         """
         flags = [
             (layout.is_incomplete and self._plan.has_all, layout.is_invalid)
@@ -111,7 +111,7 @@ class DevicesOfLayouts:
         return columns
 
     def _only_counts(self) -> bool:
-        """Whether nothing tells the devices apart, so that their number says all."""
+        """Whether the devices are interchangeable, so that only their number matters."""
         plan = self._plan
         if not plan.only_counts or (plan.asks[0].count > 1 and self._consumption.any()):
             return False
@@ -143,16 +143,16 @@ def _mask(layout: Layout) -> Mask:
 
 
 def _slots(layout: Layout, area: Area) -> Rows:
-    """By device of a layout, how many pools of an area are tried before it."""
+    """By device of a layout, the number of an area's pools that are tried before it."""
     keys = [view.key for view in area.layout.views]
     return np.array([bisect(keys, view.key) for view in layout.views], np.intp)[layout.pool_of]
 
 
 def _alike(values: Rows, owner: Rows) -> Rows:
-    """Values numbered by where each comes first among the devices of its node.
+    """Values numbered by their first position among the devices of their node.
 
-    What constraints compare is only whether values are equal: nodes whose devices have different
-    values, but equal where others' are equal, are alike.
+    Constraints compare only the equality of values: nodes with different values, but the same
+    pattern of equal ones, are alike.
     """
     if not len(values):
         return values
@@ -172,7 +172,7 @@ def _alike(values: Rows, owner: Rows) -> Rows:
 def _keys(
     columns: Mapping[str, NDArray[np.integer]], owner: Rows, flags: Sequence[Hashable]
 ) -> list[Hashable]:
-    """By layout, what tells it from others: all columns of its devices."""
+    """By layout, its key, of all columns of its devices."""
     names = tuple(columns)
     matrix = np.column_stack([column.astype(np.int32) for column in columns.values()])
     data, width = matrix.tobytes(), matrix.shape[1] * matrix.itemsize
@@ -184,5 +184,5 @@ def _keys(
 
 
 def _short(data: bytes) -> bytes:
-    """The data, or a digest: what is remembered must not depend on how much pods ask for."""
+    """The data, or a digest: the size of a key must not depend on the size of pods' requests."""
     return data if len(data) <= _MAX_KEY else blake2b(data, digest_size=_DIGEST).digest()

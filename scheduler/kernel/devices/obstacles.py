@@ -50,7 +50,7 @@ def device_obstacles(
 
 
 def constraint_text(constraint: DeviceConstraint) -> str:
-    """A constraint in one line."""
+    """The constraint as one line of text."""
     name = constraint.match_attribute or constraint.distinct_attribute
     how = "the same" if constraint.match_attribute else "a different"
     whose = ", ".join(constraint.requests) or "all requests"

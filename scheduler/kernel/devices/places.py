@@ -44,10 +44,10 @@ class Layout:
     Attributes:
         views: their pools in order.
         rows: the devices, without those of pools that cannot be used.
-        pool_of: by place in `rows`, the place of its pool in `views`.
-        here: by place in `rows`, whether the device is for the node; None for all of them.
+        pool_of: by position in `rows`, the position of its pool in `views`.
+        here: by position in `rows`, whether the device is for the node; None for all of them.
         is_incomplete: whether a pool is being updated.
-        is_invalid: whether a pool is wrong.
+        is_invalid: whether a pool is invalid.
     """
 
     __slots__ = ("here", "is_incomplete", "is_invalid", "pool_of", "rows", "views")
@@ -74,7 +74,7 @@ NOTHING: Final = Layout(())
 
 
 class Area:
-    """Nodes that see the same slices of those that leave it to conditions.
+    """Nodes that see the same of the slices with conditions.
 
     Attributes:
         seen: the slices by pool.
@@ -140,10 +140,10 @@ class Places:
     """The devices of every node of a snapshot.
 
     Attributes:
-        number: by node row, the number the table has for the node, or `NO_NUMBER`.
-        area: by node row, its place in `areas`.
-        log: rows of nodes that see something else than before.
-        area_changes: how often anything changed of what areas see.
+        number: by node row, the table's number of the node, or `NO_NUMBER`.
+        area: by node row, the index in `areas`.
+        log: rows of nodes whose visible devices changed.
+        area_changes: number of changes of what areas see.
     """
 
     def __init__(self, table: SliceTable, usage: Usage) -> None:
@@ -167,10 +167,10 @@ class Places:
         return self._areas.areas
 
     def refresh(self, snapshot: Snapshot) -> None:
-        """Catch up with the nodes of a snapshot, the slices, and what is allocated.
+        """Catch up with the nodes of a snapshot, the slices, and the allocations.
 
-        Cost: O(changes); of all nodes when one gets its first slice or loses its last, or when
-        slices change that leave it to conditions which nodes see them.
+        Cost: O(changes); O(nodes) when a node gets its first slice or loses its last, or when
+        slices with conditions change.
         """
         logs = (self._table.node_log, self._usage.node_log)
         changed = [log.since(at) for log, at in zip(logs, self._positions, strict=True)]
@@ -204,7 +204,7 @@ class Places:
         return Layout([*local.views, *area.layout.views]) if area.layout.views else local
 
     def fork(self, table: SliceTable, usage: Usage) -> "Places":
-        """The same for copies of the table and of what is allocated."""
+        """A copy that reads copies of the table and the usage."""
         copy = object.__new__(Places)
         copy.__dict__.update(self.__dict__)
         copy._table, copy._usage = table, usage
@@ -221,7 +221,7 @@ class Places:
                 yield view
 
     def _place(self, snapshot: Snapshot) -> None:
-        """Find the numbers and the areas of nodes that are new, or not what they were."""
+        """Find the numbers and the areas of new or changed nodes."""
         table, log = self._table, snapshot.node_log
         versions = (table.numberings, table.broad_changes)
         changed = None

@@ -33,17 +33,17 @@ class RequestData:
     """A request, or one alternative of a request.
 
     Attributes:
-        index: its place among all of the plan.
+        index: its position among all requests and alternatives of the plan.
         name: of the request, or of the alternative.
         parent: the name of the request whose alternative it is; empty for a request.
         class_: the device class; None when there is none of that name.
         selectors: of the class, then of the request.
-        is_all: whether it asks for all devices that match.
-        count: how many devices it asks for otherwise.
-        is_admin: whether it only looks at devices that others use.
-        tolerations: the taints it puts up with.
-        capacity: how much a device must provide.
-        problem: why nothing can be allocated for it anywhere; empty when there is no reason.
+        is_all: whether it requests all matching devices.
+        count: the number of devices requested otherwise.
+        is_admin: whether it requests admin access, which shares devices in use.
+        tolerations: the tolerated taints.
+        capacity: the capacity that a device must provide.
+        problem: the reason why nothing can be allocated for it anywhere; empty without one.
     """
 
     __slots__ = (
@@ -100,12 +100,12 @@ class RequestData:
 
 
 class RequestPlan:
-    """A request of a claim: the ways in which it can be satisfied.
+    """A request of a claim, with its alternatives.
 
     Attributes:
         name: of the request.
         has_alternatives: whether it is a prioritized list.
-        asks: the ways, in order.
+        asks: the request or its alternatives, in order.
     """
 
     __slots__ = ("asks", "has_alternatives", "name")
@@ -162,12 +162,12 @@ class AllocationPlan:
 
     @property
     def has_all(self) -> bool:
-        """Whether any request asks for all devices that match."""
+        """Whether any request is for all matching devices."""
         return any(ask.is_all for ask in self.asks)
 
     @property
     def only_counts(self) -> bool:
-        """Whether it asks for a number of devices of one kind, whichever they are."""
+        """Whether a single request needs only a number of matching devices."""
         return len(self.asks) == 1 and not self.has_all and not self.attributes
 
 
@@ -189,7 +189,7 @@ def plan_of(claims: Sequence[ResourceClaim], classes: Classes) -> AllocationPlan
 
 
 def key_of(claims: Sequence[ResourceClaim]) -> bytes:
-    """Equal for claims that ask for the same, however they are called."""
+    """A key that is equal for claims with equal requests, whatever their names."""
     return b"\n".join(
         msgspec.json.encode((claim.spec.devices.requests, claim.spec.devices.constraints))
         for claim in claims
@@ -197,7 +197,7 @@ def key_of(claims: Sequence[ResourceClaim]) -> bytes:
 
 
 def selectors_of_class(device_class: DeviceClass) -> list[SelectorExpression]:
-    """The selectors that tell which devices are of a class."""
+    """The selectors of a device class."""
     return _selectors(device_class.spec.selectors, device_class.metadata.name)
 
 

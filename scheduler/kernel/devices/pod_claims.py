@@ -45,8 +45,8 @@ class ClaimStore:
     """The claims of one pod: its own in order, then the one for its extended resources.
 
     Attributes:
-        names: by which the pod calls its own.
-        own: how many are its own.
+        names: the pod's names for its own claims.
+        own: number of its own claims.
     """
 
     __slots__ = ("_claims", "names", "own")
@@ -76,25 +76,25 @@ class ClaimStore:
 
     @property
     def extended(self) -> ResourceClaim | None:
-        """The claim for extended resources, if there is one."""
+        """The claim for extended resources, or None."""
         return self._claims[self.own] if self.own < len(self._claims) else None
 
     def to_allocate(self) -> list[int]:
-        """The places of those that are not allocated."""
+        """The indexes of the unallocated claims."""
         return [i for i, claim in enumerate(self._claims) if claim.status.allocation is None]
 
 
 def claims_of(
     pod: PodInfo, claims: Mapping[str, ResourceClaim]
 ) -> Iterator[tuple[str, ResourceClaim]]:
-    """The claims of a pod, each with the name by which the pod calls it.
+    """The claims of a pod, each with the pod's name for it.
 
     Args:
         pod: the pod.
         claims: by `namespace/name`.
 
     Raises:
-        ClaimProblem: one is missing, being deleted, or another pod's.
+        ClaimProblem: a claim is missing, being deleted, or another pod's.
     """
     for each in pod.spec.resource_claims:
         name = _name_of(pod, each)
@@ -144,7 +144,7 @@ def is_ready(claim: ResourceClaim) -> bool:  # noqa: C901 - conditions are read 
     """Whether the devices of an allocated claim are ready for a pod to be bound.
 
     Raises:
-        DeviceBindingError: one never will be.
+        DeviceBindingError: a device will never be ready.
     """
     if claim.status.allocation is None:
         return False

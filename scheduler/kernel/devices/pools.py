@@ -45,16 +45,16 @@ class PlacedSlice:
 
     Attributes:
         name: of the slice, by which slices of a pool are ordered.
-        spec: what it says.
+        spec: its spec.
         rows: by device, its row.
-        nodes: the numbers of the nodes it is meant for; None when a condition tells.
+        nodes: the numbers of the nodes that it names; None for a condition.
         here: by node number, which devices are for the node; empty when all are.
-        pool_id: the pool it is a part of.
+        pool_id: its pool.
         generation: of that pool.
         names: of its devices.
         duplicate: a name that comes twice, or empty.
         consumes: whether a device consumes counters.
-        is_bound: whether a device has binding conditions, be they none.
+        is_bound: whether a device has a list of binding conditions, even an empty one.
     """
 
     __slots__ = (

@@ -24,8 +24,8 @@ class _Known(NamedTuple):
     """The rest of a generation of a pool.
 
     Attributes:
-        pool: how often its slices had changed.
-        used: how often what is allocated of it had changed.
+        pool: the number of changes of its slices then.
+        used: the number of changes of its allocations then.
         number: of the rest.
     """
 
@@ -38,7 +38,7 @@ class CounterRests:
     """The rests of all pools.
 
     Attributes:
-        numbering: how often rests were numbered anew.
+        numbering: number of renumberings.
     """
 
     def __init__(self) -> None:
@@ -57,12 +57,12 @@ class CounterRests:
         generation: int,
         left: Callable[[Pool, int], CounterTable],
     ) -> int:
-        """The number of what is left in a generation of a pool.
+        """The number of the remaining counters of a pool's generation.
 
         Args:
             pool: the pool, which has counters.
             generation: of its slices.
-            left: works out the amounts.
+            left: computes the amounts.
         """
         key, used = (pool.id, generation), self._used.get(pool.id, 0)
         known = self._known.get(key)
@@ -81,10 +81,10 @@ class CounterRests:
         self.forget_gone(pools)
 
     def forget_gone(self, pools: Mapping[PoolId, Pool]) -> None:
-        """Forget what is out of date once that is most of what is known; number the others anew.
+        """Drop outdated entries once they are the majority, and renumber the rest.
 
         Args:
-            pools: those that there are.
+            pools: the existing pools.
         """
         if len(self) <= 2 * max(_SPARE_RESTS, len(pools)):
             return

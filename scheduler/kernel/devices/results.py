@@ -31,14 +31,14 @@ from scheduler.kernel.devices.plan import RequestData, RequestPlan
 
 
 class AllocatedDevice:
-    """A device that a claim got.
+    """A device allocated to a claim.
 
     Attributes:
-        ask: what for.
+        ask: the request that it satisfies.
         id: its name.
         device: the device.
         spec: the slice that lists it.
-        shares: what is taken of it; None when it is not shared.
+        shares: the consumed capacities; None when it is not shared.
     """
 
     __slots__ = ("ask", "device", "id", "shares", "spec")
@@ -68,7 +68,7 @@ def allocation_of(
 
     Args:
         claim: the claim.
-        requests: what it asks for, taken apart.
+        requests: its parsed requests.
         taken: its devices, in the order of its requests.
         node_name: of the node that the devices were found for.
         new_share_id: makes a UID for a share of a device.

@@ -30,11 +30,11 @@ FAILING: Final = 2
 BLOCKED: Final = 3
 """The device is one of "all", but in use, or has taints that are not tolerated."""
 UNKNOWN: Final = 4
-"""A selector has not been worked out yet."""
+"""A selector has not been evaluated yet."""
 
 _NO_AMOUNTS: Final[Amounts] = {}
 _SHORT_STEPS: Final = 512
-"""A search that takes longer is looked at as a whole once; most end before."""
+"""Steps after which a search is checked for a shortage as a whole; most end before."""
 
 
 class AllocationError(SchedulerError):
@@ -46,7 +46,7 @@ class SelectorFailedError(AllocationError):
 
     Attributes:
         ask: the request that has the selector, or whose class has it.
-        candidate: the place of the device among the candidates.
+        candidate: the index of the device among the candidates.
     """
 
     def __init__(self, ask: RequestData, candidate: int) -> None:
@@ -67,9 +67,9 @@ class Pick(NamedTuple):
     """A device for a request.
 
     Attributes:
-        claim: the place of the claim.
-        ask: what it is for.
-        candidate: the place of the device among the candidates.
+        claim: the index of the claim.
+        ask: the request that it satisfies.
+        candidate: the index of the device among the candidates.
     """
 
     claim: int
@@ -83,8 +83,8 @@ class CandidatePool(NamedTuple):
     Attributes:
         name: `driver/pool`.
         state: whether it can be used.
-        first: the place of its first candidate.
-        available: what is left of its counters.
+        first: the index of its first candidate.
+        available: the remaining amounts of its counters.
     """
 
     name: str
@@ -98,13 +98,13 @@ class CandidateDevices(NamedTuple):
 
     Attributes:
         names: by candidate, `driver/pool/device`.
-        codes: by request and candidate, what the request makes of it: `USABLE` or another.
+        codes: by request and candidate, the verdict: `USABLE` or another code.
         pools: in order.
         pool_of: by candidate, the place of its pool.
         multiple: by candidate, whether it is shared.
         consumptions: by candidate, the counters that it consumes.
-        shares: by request and candidate, what the request takes of its capacities, if it is shared.
-        consumed: by candidate, what is consumed of it; None when it is not shared by anything.
+        shares: by request and candidate, the capacities that the request consumes, if shared.
+        consumed: by candidate, the consumed amounts; None when nothing shares it.
         values: by attribute and candidate, the number of the value.
     """
 
@@ -134,11 +134,11 @@ class _Frame:
     Attributes:
         claim: the place of the claim.
         request: the place of the request in the claim; past the last one at the end of a claim.
-        ask: what a device is picked for; None where the choice is an alternative.
-        place: how many devices the request has already.
+        ask: the request that a device is picked for; None where the choice is an alternative.
+        place: number of devices that the request has already.
         next: the present alternative, or the next option for a device.
         picked: the device that is taken at present, or None.
-        undo: what taking it has changed.
+        undo: the changes made by taking it.
         only_too_many: whether every alternative so far came to too many devices.
     """
 
@@ -182,7 +182,7 @@ class Search:
         """Prepare.
 
         Args:
-            plan: what is asked for.
+            plan: the requests.
             candidates: the devices of the node.
             claims: `namespace/name` by the place of the claim, for messages.
             max_steps: devices that may be tried.
@@ -207,10 +207,10 @@ class Search:
         """Find devices for all claims.
 
         Returns:
-            The devices in the order of claims and requests; None when there is no way.
+            The devices in the order of claims and requests; None if there is no solution.
 
         Raises:
-            AllocationError: something is wrong with what is asked for, on whatever node.
+            AllocationError: the requests are faulty, whatever the node.
             OutOfStepsError: the search took too long.
         """
         self._validate()
@@ -308,7 +308,7 @@ class Search:
         place: int = 0,
         first: int = 0,
     ) -> _Result | None:
-        """Begin with a request, or with the next device of one.
+        """Begin a request, or the next device of one.
 
         Returns:
             None when the top of the stack is a device to be picked.
@@ -362,7 +362,7 @@ class Search:
         return _Result.FAILED
 
     def _look_at_all(self) -> None:
-        """Give up where no order of the devices can do, or where the search has taken too long."""
+        """Give up if no order of the devices can succeed, or the search has taken too long."""
         if self.steps > self._max_steps:
             raise OutOfStepsError(f"gave up after {self._max_steps} devices")
         self._next_look = self._max_steps
@@ -460,7 +460,7 @@ class Search:
         self._undo(frame, ask, candidate)
 
     def _undo(self, frame: _Frame, ask: RequestData, candidate: int) -> None:
-        """Give back what was taken before the device was."""
+        """Restore the state before the device was taken."""
         frame.picked = None
         for constraint in self._constraints[frame.claim][: frame.undo.constraints]:
             constraint.remove(ask, candidate)

@@ -17,10 +17,10 @@ from scheduler.kernel.devices.pools import Rows
 from scheduler.kernel.devices.table import SliceTable
 
 Codes: TypeAlias = NDArray[np.uint8]
-"""Per device `FALSE`, `TRUE`, `ERROR`, or `PENDING`: not worked out yet."""
+"""Per device `FALSE`, `TRUE`, `ERROR`, or `PENDING`: not evaluated yet."""
 
 _MAX_EXPRESSIONS: Final = 256
-"""Expressions remembered; those asked for longest ago go first."""
+"""Largest number of cached expressions; the least recently used is evicted first."""
 
 
 Compile: TypeAlias = Callable[[str], Program]
@@ -60,7 +60,7 @@ class Selectors:
     """Verdicts by expression, for one table of devices.
 
     Attributes:
-        compile_expression: what compiles.
+        compile_expression: the compiler.
     """
 
     def __init__(self, compile_expression: Compile, table: SliceTable) -> None:
@@ -73,12 +73,12 @@ class Selectors:
     ) -> Codes:
         """By given row, whether its device satisfies all selectors.
 
-        The first that does not decides: by a no, by an error, or because it is pending.
+        The first selector that is false, fails or is pending decides.
 
         Args:
-            selectors: in the order in which they are asked.
+            selectors: in the order of their evaluation.
             rows: of devices.
-            budget: what one expression may cost at most, in units of CEL's cost.
+            budget: cost limit of one expression, in units of CEL's cost.
         """
         codes = np.full(len(rows), TRUE, np.uint8)
         for selector in selectors:
@@ -87,7 +87,7 @@ class Selectors:
         return codes
 
     def verdicts(self, expression: str, budget: int | None = None) -> Codes:
-        """By row of the table, the verdict on its device. Not to be written to."""
+        """By row of the table, the verdict on its device. Read-only."""
         judged = self._judged.get(expression)
         if judged is None:
             judged = self._judged[expression] = self._compiled(expression)
@@ -103,9 +103,9 @@ class Selectors:
         """The text of the error that `select` has found on a device.
 
         Args:
-            selectors: those that were asked.
+            selectors: the evaluated ones.
             row: of the device.
-            claim: `namespace/name` of the claim that asks.
+            claim: `namespace/name` of the claim.
         """
         for selector in selectors:
             verdict = self.verdicts(selector.expression)[row]

@@ -1,7 +1,7 @@
 """Whether there are enough devices for all requests together, before a search has tried all orders.
 
-Ten requests for nine devices, each good for most of them, are millions of ways to fail. This looks
-at the requests as a whole: each needs so many devices of its own among those that are good for it.
+Ten requests for nine devices, each good for most of them, are millions of ways to fail. This check
+takes all requests together: each needs a number of devices of its own among the suitable ones.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class Need(NamedTuple):
 def is_short(needs: Sequence[Need]) -> bool:
     """Whether no assignment gives every request its number of devices, each to one request.
 
-    Found by augmenting paths: a request whose devices are taken has another one move on.
+    Found by augmenting paths: a request whose devices are taken displaces another request.
     """
     owners: dict[int, int] = {}
     return any(
@@ -34,9 +34,9 @@ def is_short(needs: Sequence[Need]) -> bool:
 
 
 def _assign(needs: Sequence[Need], number: int, owners: dict[int, int]) -> bool:
-    """Give one more device to a request; others may get another one for theirs."""
+    """Give one more device to a request; other requests may have to exchange theirs."""
     came_from: dict[int, int | None] = {}
-    """By device, the one that its new owner gives away for it."""
+    """By device, the device that its new owner gives away for it."""
     waiting: list[tuple[int, int | None]] = [(number, None)]
     while waiting:
         taker, gives = waiting.pop()

@@ -1,7 +1,7 @@
 """The devices of the cluster: slices, the pools they make, and one row per device.
 
 A changed slice costs what has changed in it: devices that are as they were keep their rows, and
-with them everything that was worked out about them.
+with them all cached verdicts.
 """
 
 from collections import Counter
@@ -23,21 +23,21 @@ _NO_ROWS: Final[tuple[int, ...]] = ()
 
 
 class SliceTable:
-    """All slices. It knows nothing of what is allocated.
+    """All slices, without any allocations.
 
     Nodes have numbers of their own here: a slice may come before its node does.
 
     Attributes:
-        columns: what devices are.
+        columns: the properties of devices.
         pools: by name.
         slices: by name, as they are placed.
         node_names: by number, the nodes that slices name; empty for a number that is free.
         placed: by row, the slice of the device.
-        device_log: rows of devices that came or went.
+        device_log: rows of devices added or removed.
         node_log: numbers of nodes that see other devices than before.
         broad: pools that matter to nodes which none of their slices names.
-        broad_changes: how often those changed.
-        numberings: how often a node got or lost its number.
+        broad_changes: number of changes of those.
+        numberings: number of times a node got or lost its number.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class SliceTable:
         """No pool that is gone had more."""
 
     def rows_of(self, device: DeviceId) -> tuple[int, ...]:
-        """The rows of a device: one, or one per generation and slice that lists it."""
+        """The rows of a device: one per generation and slice that lists it."""
         return self._rows_of.get(device, _NO_ROWS)
 
     def id_of(self, row: int) -> DeviceId:
@@ -86,10 +86,10 @@ class SliceTable:
     # --- changes --------------------------------------------------------------------------------
 
     def set_slice(self, published: ResourceSlice) -> tuple[list[int], list[int]]:
-        """Take a slice in, or another version of it.
+        """Add a slice, or replace it by another version.
 
         Returns:
-            The rows of devices that came, and of those that went.
+            The rows of added devices, and those of removed ones.
 
         Raises:
             QuantityError: an amount does not parse; nothing has changed.
@@ -199,7 +199,7 @@ class SliceTable:
             self._give_number_back(node, old)
 
     def _note_change(self, old: PlacedSlice | None, new: PlacedSlice | None) -> None:
-        """Note which nodes see something else: those of the slice, or all of its pool."""
+        """Log the nodes whose view changes: those of the slice, or of its whole pool."""
         if new is not None:
             self._note_nodes(new.nodes or ())
         pools = {placed.pool_id for placed in (old, new) if placed is not None}
@@ -217,7 +217,7 @@ class SliceTable:
                 self._note_nodes(pool.local)
 
     def _matters_to_others(self, pool_id: PoolId) -> bool:
-        """Whether one slice of a pool changes what nodes see that see others."""
+        """Whether one slice of a pool affects nodes that see other slices of it."""
         pool = self.pools[pool_id]
         return bool(pool.counting) or bool(pool.broad)
 
@@ -276,7 +276,7 @@ def _count_alike(one: PlacedSlice, other: PlacedSlice) -> bool:
 
 
 def _nodes_named(spec: ResourceSliceSpec) -> list[str] | None:
-    """The nodes a slice is for, if it says so by name; upstream looks at counters first."""
+    """The nodes that a slice names, if it names any; upstream checks counters first."""
     if spec.shared_counters:
         return None
     if spec.node_name:

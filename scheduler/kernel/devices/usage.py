@@ -26,7 +26,7 @@ UNTOUCHED: Final = 0
 
 
 class Usage:
-    """Allocations by claim, and what they make of the devices.
+    """Allocations by claim, and their effect on the devices.
 
     A device may be allocated before a slice lists it, and after.
 
@@ -34,10 +34,10 @@ class Usage:
         allocations: by the claim's UID.
         in_use: by row, whether a claim has the device for itself.
         allocated: by row, whether a claim has the device or a share of it.
-        state: by row, what is consumed of a shared device, as a list of names and amounts.
-        rests: what is left of the counters of pools.
+        state: by row, the consumed amounts of a shared device, with their names.
+        rests: the remaining counters of pools.
         node_log: numbers of nodes on which something was allocated or freed.
-        broad_changes: how often that happened to devices that many nodes may see.
+        broad_changes: number of such changes of devices that many nodes may see.
     """
 
     def __init__(self, table: SliceTable) -> None:
@@ -76,7 +76,7 @@ class Usage:
         return bool(self.state.value_of(row))
 
     def availability_of(self, pool: Pool, generation: int) -> int:
-        """The number of what is left of the counters of a pool; see `availability`."""
+        """The number of a pool's remaining counters; see `availability`."""
         if not pool.counting:
             return NO_COUNTERS
         return self.rests.number(pool, generation, self._left)
@@ -88,7 +88,7 @@ class Usage:
     # --- changes --------------------------------------------------------------------------------
 
     def allocate(self, uid: str, allocation: AllocationResult) -> None:
-        """A claim has what the allocation says; a claim that has one already keeps it."""
+        """Record the allocation of a claim; a claim that has one already keeps it."""
         if uid in self.allocations:
             return
         self.allocations[uid] = allocation
