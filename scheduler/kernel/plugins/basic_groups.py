@@ -1,10 +1,9 @@
 """GangScheduling where GenericWorkload is on without it: all pod groups are basic, gangs as well.
 
 Members are placed together, in the order of their priorities, and each that fits is bound. None is
-held before that, and no `minCount` is looked at. The plugin stands in for `gang_scheduling` in each
-profile.
+held before that, and `minCount` is ignored. The plugin replaces `gang_scheduling` in each profile.
 
-Extension points: none that rejects anything.
+Extension points: none that rejects pods.
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go v1.36, which no Permit plugin holds then.
 """
 

@@ -3,8 +3,8 @@
 Source: pkg/scheduler/framework/plugins/dynamicresources dynamicresources.go (PreBind, bindClaim,
 isPodReadyForBinding), extendeddynamicresources.go (createExtendedResourceClaim) v1.36.3.
 Differs: pods that share a claim write one after the other, and reservations do not conflict. A
-change of a claim ends the wait, in place of a look every five seconds. A claim that was made here
-is not waited for in the watch.
+change of a claim ends the wait, instead of polling every five seconds. PreBind does not wait until
+the watch shows a claim that was made here.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -35,7 +35,7 @@ CONFLICT: Final = 409
 _TRIES: Final = 5
 _TURN_SECONDS: Final = 60.0
 _PAUSE_SECONDS: Final = 0.01
-"""Between tries of a write that met another one. Source: client-go util/retry DefaultRetry."""
+"""Pause between tries of a write after a conflict. Source: client-go util/retry DefaultRetry."""
 
 
 class ClaimWriteError(SchedulerError):
@@ -43,12 +43,12 @@ class ClaimWriteError(SchedulerError):
 
 
 class TakenClaims:
-    """The claims of a pod, and what it is to have.
+    """The claims of a pod, and the allocations reserved for it.
 
     Attributes:
-        claims: its claims; those that were written in their new version.
-        allocations: what Reserve took, by place among the claims.
-        mappings: which container gets what for its extended resources.
+        claims: its claims; the written ones in their new version.
+        allocations: the allocations made by Reserve, by index of the claim.
+        mappings: the requests that serve each container's extended resources.
     """
 
     __slots__ = ("allocations", "claims", "mappings")
@@ -115,7 +115,7 @@ class ClaimBinding:
 
     Args:
         handle: the plugin's.
-        timeout_seconds: how long devices may take to get ready, from their allocation.
+        timeout_seconds: the time for devices to get ready, from their allocation.
     """
 
     def __init__(self, handle: Handle, timeout_seconds: float) -> None:
@@ -125,7 +125,7 @@ class ClaimBinding:
         self._turns = _Turns(handle)
 
     async def bind(self, taken: TakenClaims, pod: PodInfo, node_name: str) -> Status:
-        """Write what was taken, and wait until the devices are ready."""
+        """Write the allocations, and wait until the devices are ready."""
         try:
             for place, claim in enumerate(taken.claims):
                 if not is_reserved_for(claim, pod):
@@ -232,7 +232,7 @@ class ClaimBinding:
             raise ClaimWriteError(f"{told}: {problem}") from problem
 
     def _claim_in(self, answer: Any) -> ResourceClaim:
-        """The claim that was answered; mostly the engine was told of it with the answer."""
+        """The claim in a response; usually the engine has received it with the response."""
         written = answer["metadata"]
         claim = self._catalog.claims.get(f"{written['namespace']}/{written['name']}")
         version = written.get("uid"), written.get("resourceVersion")
@@ -243,10 +243,10 @@ class ClaimBinding:
     # --- waiting ----------------------------------------------------------------------------------
 
     async def _wait(self, taken: TakenClaims, pod: PodInfo, node_name: str) -> None:
-        """Wait until drivers have made all devices ready, and count how it ended.
+        """Wait until drivers have made all devices ready, and count the outcome.
 
         Raises:
-            DeviceBindingError: one never will be, or time is over.
+            DeviceBindingError: a device will never be ready, or time is over.
         """
         told = f"waiting for binding conditions for device on node {node_name}"
         self._handle.tell(pod, "Normal", "BindingConditionsPending", told)
@@ -302,9 +302,9 @@ class ClaimBinding:
 
 
 def _same_claim(claim: ResourceClaim, now: ResourceClaim | None) -> ResourceClaim:
-    """A claim as it is by now; one of its name that was made since is another one.
+    """The current version of a claim; a new claim of the same name does not count.
 
-    Differs: upstream would give that one the devices.
+    Differs: upstream would allocate the devices to the new claim.
     """
     if now is None or now.metadata.uid != claim.metadata.uid:
         raise ClaimWriteError(f"claim {claim.key} got deleted in the meantime")
@@ -321,7 +321,7 @@ def _check_as_decided(claim: ResourceClaim, allocation: AllocationResult | None)
 
 
 def _check_still_allocated(claim: ResourceClaim, written: ResourceClaim) -> None:
-    """From now on the reservation keeps the allocation; before it may have been another one."""
+    """Check that the reserved claim has the same allocation, which the reservation now keeps."""
     decided, now = claim.status.allocation, written.status.allocation
     if decided is None or now is None or decided.devices.results != now.devices.results:
         raise ClaimWriteError(f"claim {claim.key} got allocated elsewhere in the meantime")

@@ -40,11 +40,11 @@ class Judged(Generic[V, N]):
     __slots__ = ("_answers", "_judge", "_known", "_values")
 
     def __init__(self, judge: Callable[[V], Any], dtype: type[N]) -> None:
-        """Remember how to judge.
+        """Store the function to apply.
 
         Args:
-            judge: the answer for one value; must always be the same.
-            dtype: what the answers are.
+            judge: computes the answer for one value; must be a pure function.
+            dtype: of the answers.
         """
         self._judge = judge
         self._answers: NDArray[N] = np.zeros(0, dtype)
@@ -61,7 +61,7 @@ class Judged(Generic[V, N]):
         return answers
 
     def _learn(self, values: list[V]) -> None:
-        """Judge the values that are new; those of one interner never change or go."""
+        """Judge the new values; values of one interner never change or go."""
         if len(values) > len(self._answers):
             grown = np.zeros(2 * len(values) + _ROOM_TO_GROW, self._answers.dtype)
             grown[: self._known] = self._answers[: self._known]

@@ -1,7 +1,7 @@
-"""DefaultBinder: tells the API server which node a pod runs on.
+"""DefaultBinder: binds a pod to its node through the API server.
 
 Extension points: Bind.
-Events: none; it rejects nothing.
+Events: none; it rejects no pod.
 Source: pkg/scheduler/framework/plugins/defaultbinder/default_binder.go (v1.36).
 """
 

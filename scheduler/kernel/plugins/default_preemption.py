@@ -4,8 +4,8 @@ The plugin decides; the engine evicts the victims and nominates the pod. While
 evictions are under way the pod is held back, so that it does not preempt again.
 
 Extension points: PreEnqueue, PostFilter.
-Events: none. The preemption executor says when a pod is no longer held; the plugins that
-rejected it decide what wakes it then.
+Events: none. The preemption executor releases a held pod; after that, the events of the plugins
+that rejected it wake it.
 Source: kubernetes pkg/scheduler/framework/plugins/defaultpreemption (v1.36).
 """
 
@@ -100,7 +100,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, EnqueueExtensions):
         return result, Status(status.code, (f"{MESSAGE_PREFIX}{status.message}",))
 
     def _whole(self) -> WholeGroups | None:
-        """The pod groups that leave whole; None where pods leave one by one."""
+        """The pod groups that are evicted whole; None where pods are evicted one by one."""
         return None
 
 

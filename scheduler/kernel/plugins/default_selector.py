@@ -41,14 +41,14 @@ _Owner: TypeAlias = tuple[ObjectKind, str]
 
 
 class _Services:
-    """The Services of one namespace, filed under one label each of them demands."""
+    """The Services of one namespace, indexed by one label of each selector."""
 
     def __init__(self) -> None:
         self._selectors: dict[str, dict[str, str]] = {}
         self._by_label: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
 
     def set(self, name: str, selector: dict[str, str]) -> bool:
-        """Note a selector; an empty one says nothing about pods. Returns whether it is news."""
+        """Store a selector; an empty one selects no pods. Returns whether anything changed."""
         if self._selectors.get(name, {}) == selector:
             return False
         self.remove(name)
@@ -210,7 +210,7 @@ def _controller_of(kind: PodKind) -> _Owner | None:
 
 
 def _selector_of(workload: Service | Workload) -> Selector:
-    """The selector of a controller; one that is missing or cannot be read selects nothing."""
+    """The selector of a controller; a missing or unreadable one selects nothing."""
     if isinstance(workload, Service):
         return selector_from_labels(workload.spec.selector)
     try:

@@ -1,8 +1,8 @@
 """DynamicResources: the pod's claims have, or can get, devices that its node reaches.
 
-Allocated claims keep the pod to nodes on which their devices can be used. The others get devices
-with the decision: Reserve takes them, PreBind writes them into the claims, and waits until drivers
-have made them ready. Extended resources that a device class stands for get a claim of their own.
+Allocated claims restrict the pod to nodes on which their devices can be used. Other claims get
+devices with the decision: Reserve takes them, PreBind writes them into the claims, and waits until
+drivers have made them ready. Extended resources that a device class serves get their own claim.
 
 Extension points: PreEnqueue, PreFilter, Filter, PostFilter, Score, Reserve, PreBind.
 Events: claims, slices and classes change; a node is added or its labels or allocatable change; the
@@ -312,7 +312,7 @@ class DynamicResources(
 
     @override
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Sequence[Write] | None:
-        """Give the devices back; what was written stays, but for the reservation for the pod."""
+        """Release the devices; written allocations stay, without the pod's reservation."""
         attempt = state.get(_ATTEMPT)
         if attempt is None:
             return None
@@ -347,7 +347,7 @@ class DynamicResources(
 
     @override
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Write what was taken, and wait until the devices are ready."""
+        """Write the allocations, and wait until the devices are ready."""
         return await self._binding.bind(state.read(_ATTEMPT), pod, node_name)
 
 
@@ -370,7 +370,7 @@ def _prepared(state: CycleState) -> _Attempt:
 
 
 def _claim_of_extended_resources(pod: PodInfo, catalog: ClaimCatalog) -> ResourceClaim | None:
-    """The claim for the pod's extended resources, if a class stands for one of them."""
+    """The claim for the pod's extended resources, if a class serves one of them."""
     if not catalog.may_serve_resources(pod):
         return None
     return catalog.claim_of_extended_resources(pod.uid) or claim_in_memory(pod)

@@ -26,7 +26,7 @@ _NODE: Final = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE
 
 
 def events(catalog: Callable[[], ClaimCatalog]) -> tuple[ClusterEventWithHint, ...]:
-    """The events; `catalog` gives the claims as they are when one comes."""
+    """The events with their hints; `catalog` returns the claims at the time of an event."""
 
     def after_claim_change(
         pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim
@@ -71,7 +71,7 @@ def events(catalog: Callable[[], ClaimCatalog]) -> tuple[ClusterEventWithHint, .
 def _after_claim_change(
     pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim, catalog: ClaimCatalog
 ) -> QueueingHint:
-    """The pod's claims are there, and one of them, or what any claim took, has changed."""
+    """Queue if the pod's claims exist, and one of them, or any allocation, has changed."""
     claims = _claims(pod, catalog)
     if claims is None:
         return QueueingHint.SKIP
@@ -84,7 +84,7 @@ def _after_claim_change(
 
 
 def _claims(pod: PodInfo, catalog: ClaimCatalog) -> list[ResourceClaim] | None:
-    """The claims of a pod; None while it cannot use one of them."""
+    """The claims of a pod; None while one of them is unusable."""
     try:
         return [claim for _, claim in claims_of(pod, catalog.claims)]
     except ClaimProblem:

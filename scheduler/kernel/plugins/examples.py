@@ -12,7 +12,7 @@ from scheduler.kernel.snapshot import Rows, Snapshot
 from scheduler.kernel.snapshot.label_columns import ABSENT
 
 _ROWS_LOOKED_AT: Final = 8
-"""The pods of so many nodes are looked at for examples."""
+"""Number of nodes whose pods are searched for examples."""
 
 
 def pods_on(
@@ -42,5 +42,5 @@ def values_of(snapshot: Snapshot, key: str) -> tuple[int, tuple[ValueCount, ...]
 
 
 def count_in(mask: NDArray[np.bool_], rows: Rows) -> int:
-    """On how many of some rows a mask over all rows is set."""
+    """Number of the given rows on which a mask over all rows is set."""
     return int(np.count_nonzero(mask[rows]))

@@ -39,7 +39,7 @@ class HeldGroups(PreFilterPlugin, PostFilterPlugin, EnqueueExtensions, SignPlugi
 
     NAME: ClassVar[str] = "GangScheduling"
     READS: ClassVar[Reads] = Reads.NODE
-    """Nothing, in fact: what it signs decides."""
+    """Reads nothing, in fact: its signature decides."""
 
     @override
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:

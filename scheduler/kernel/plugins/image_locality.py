@@ -5,8 +5,8 @@ not draw all pods to the few nodes that have it.
 
 Extension points: Score.
 Source: pkg/scheduler/framework/plugins/imagelocality/image_locality.go (v1.36).
-Differs: upstream remembers on how many nodes an image lay when the node last changed; here it is
-how many it lies on now.
+Differs: upstream uses the number of nodes with the image when the node last changed; here it is
+the present number.
 
 Units: bytes.
 """

@@ -1,7 +1,7 @@
 """InterPodAffinity: places pods near to, or away from, other pods.
 
-Required terms reject nodes, preferred ones score domains. Running pods have a say as well: their
-required anti-affinity keeps an incoming pod away, their other terms attract or repel it.
+Required terms reject nodes, preferred ones score domains. The terms of running pods count as well:
+their required anti-affinity keeps an incoming pod away, their other terms attract or repel it.
 
 Extension points: PreFilter, Filter (counting), PreScore, Score, NormalizeScore.
 Events: placed pods that start or stop to match; nodes that join or change a domain.
@@ -210,7 +210,7 @@ class InterPodAffinity(
         return SUCCESS if state.read(_PREFERRED) else SKIP
 
     def _preferred(self, pod: PodInfo, snapshot: Snapshot) -> Sums:
-        """By key and domain, what preferences of the pod and of running pods come to."""
+        """By key and domain, the sum of the preferences of the pod and of running pods."""
         own = self._own_terms.terms_of(pod, snapshot)
         scores: Sums = {}
         if self._ignores_existing and not own.preferred:

@@ -64,8 +64,8 @@ def is_schedulable_after_namespace_change(
 ) -> QueueingHint:
     """Whether other labels of a namespace may help.
 
-    They may when the pod selects namespaces, or when it is in this one, which the anti-affinity of
-    running pods may then no longer select.
+    They may when the pod selects namespaces, or when it is in this namespace, which the
+    anti-affinity of running pods may then no longer select.
 
     Differs: upstream is not woken by namespaces.
     """

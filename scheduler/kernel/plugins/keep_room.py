@@ -56,7 +56,7 @@ NODES_TRIED: Final = 256
 
 
 class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
-    """Keeps room for what has waited longest."""
+    """Keeps room for the pod or group that has waited longest."""
 
     NAME: ClassVar[str] = "KeepRoom"
     ARGS: ClassVar[type] = KeepRoomArgs
@@ -154,7 +154,7 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
         return members[0].kind if group is None else self._turns.group(group)
 
     def _has_turn(self, waiter: Waiter, first: PodInfo, pods: Sequence[PodInfo]) -> bool:
-        """Take note that something was rejected; says whether room is, or is to be, kept for it."""
+        """Record a rejected waiter; returns whether room is, or is to be, kept for it."""
         turns, now = self._turns, self._handle.now()
         turns.note(waiter, first, now)
         if turns.kept_for(waiter, first.uid) is not None:

@@ -19,7 +19,7 @@ NODE_AFFINITY: Final = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnor
 ADDED_AFFINITY: Final = "addedAffinity.requiredDuringSchedulingIgnoredDuringExecution"
 
 _TERMS: Final = 16
-"""Terms that are told of; a pod may have any number."""
+"""Largest number of terms reported; a pod may have any number."""
 _IN: Final = "In"
 
 
@@ -48,7 +48,7 @@ def of_terms(
 
 
 def satisfied(term: NodeSelectorTerm, snapshot: Snapshot) -> Mask:
-    """Per row whether its node satisfies a term; one that cannot be read is satisfied nowhere."""
+    """Per row whether its node satisfies a term; an unreadable term is satisfied nowhere."""
     table = snapshot.table
     try:
         return node_term(term).matches(snapshot, table.all_rows)

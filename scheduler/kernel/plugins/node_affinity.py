@@ -1,7 +1,7 @@
-"""NodeAffinity: the pod's node selector and node affinity, and what the profile adds to them.
+"""NodeAffinity: the pod's node selector and node affinity, and the profile's added affinity.
 
 Required terms reject nodes; preferred terms that match earn their weight. Where every required term
-names its nodes (as for the pods of a daemon set), only those nodes are looked at.
+names its nodes (as for the pods of a daemon set), only those nodes are filtered.
 
 Extension points: PreFilter, Filter, PreScore, Score, NormalizeScore.
 Events: a node is added or its labels change.
@@ -207,10 +207,9 @@ class NodeAffinity(
     def is_schedulable_after_node_change(
         self, pod: PodInfo, old: Node | None, new: Node
     ) -> QueueingHint:
-        """The node matches what the pod and the profile demand, and did not before.
+        """Queue if the node satisfies the pod and the profile, and did not before.
 
-        Whether it matched before is a question about the pod's own demands only, as upstream has
-        it.
+        The old node is checked against the pod's own demands only, as upstream does.
         """
         if self._added_required is not None and not any(
             term.matches_node(new) for term in self._added_required

@@ -1,10 +1,10 @@
-"""NodeDeclaredFeatures: what a pod needs of the kubelet, its node must have declared.
+"""NodeDeclaredFeatures: a node must declare the kubelet features that a pod needs.
 
 Extension points: PreFilter, Filter.
 Events: a node is added or declares other features; the pod itself is updated.
 Source: pkg/scheduler/framework/plugins/nodedeclaredfeatures/nodedeclaredfeatures.go (v1.36);
 k8s.io/component-helpers nodedeclaredfeatures/features (v0.36): the two features there that matter
-when a pod is scheduled; the others concern updates of running pods.
+for scheduling; the rest concern updates of running pods.
 """
 
 from collections.abc import Hashable, Sequence

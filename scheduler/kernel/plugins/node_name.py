@@ -1,6 +1,6 @@
 """NodeName: a pod that names its node fits that node only.
 
-Such a pod normally never meets a scheduler; it does when `explain` asks about a running pod.
+Such a pod normally never reaches a scheduler; it does when `explain` judges a running pod.
 
 Extension points: Filter.
 Events: a node is added.
@@ -33,7 +33,7 @@ REASONS: Final = (
 
 
 class NodeName(FilterPlugin, EnqueueExtensions, SignPlugin):
-    """Rejects every node but the one the pod names."""
+    """Rejects every node except the one that the pod names."""
 
     NAME: ClassVar[str] = "NodeName"
     READS: ClassVar[Reads] = Reads.NODE

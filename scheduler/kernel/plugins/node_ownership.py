@@ -60,7 +60,7 @@ class ForeignBindings(SharedState):
     So are pods of DaemonSets, which have one node each wherever they run.
 
     Attributes:
-        count: how many there were.
+        count: number of them so far.
         own_names: the profiles that have placed pods here.
     """
 
@@ -96,7 +96,7 @@ class ForeignBindings(SharedState):
         self._assumed.discard(pod.uid)
 
     def after(self, number: int) -> Iterator[PodInfo]:
-        """The pods of the bindings after a number, those of our own profiles left out."""
+        """The pods of the bindings after a number, without those of our own profiles."""
         for each, pod in self._last:
             if each > number and pod.spec.scheduler_name not in self.own_names:
                 yield pod
@@ -110,7 +110,7 @@ class ForeignBindings(SharedState):
 
 
 class NodeOwnership(FilterPlugin, ReservePlugin, EnqueueExtensions, SignPlugin):
-    """Rejects nodes of others, and tells of pods that others bind to ours."""
+    """Rejects nodes of other schedulers, and reports pods that these bind to ours."""
 
     NAME: ClassVar[str] = "NodeOwnership"
     ARGS: ClassVar[type] = NodeOwnershipArgs
@@ -125,7 +125,7 @@ class NodeOwnership(FilterPlugin, ReservePlugin, EnqueueExtensions, SignPlugin):
             for key, value in args.node_selector.items()
         )
         self._told: int | None = None
-        """The number of the last binding that was told of; None until a pod is placed here."""
+        """The number of the last reported binding; None until a pod is placed here."""
         self._bindings = handle.metrics.counter(
             "stowage_foreign_bindings_total",
             "Pods that other schedulers bound to nodes of a profile with NodeOwnership.",
@@ -157,7 +157,7 @@ class NodeOwnership(FilterPlugin, ReservePlugin, EnqueueExtensions, SignPlugin):
 
     @override
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Tell of bindings of others since the last pod that was placed here; never rejects."""
+        """Report foreign bindings since the last pod that was placed here; never rejects."""
         bindings = self._handle.shared(ForeignBindings)
         if self._told is None:
             self._told = bindings.count

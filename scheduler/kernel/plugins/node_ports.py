@@ -59,7 +59,7 @@ class _Held(Counting):
     ) -> None:
         holders = _holders(wanted, snapshot)
         self._free_after = np.zeros(len(rows)) if holders is None else -holders[rows]
-        """By how much the number of holders must change, at least."""
+        """The minimum change of the number of holders."""
         held = [sum(conflict(w, h) for w in wanted for h in o.shape.host_ports) for o in others]
         self.weights = np.array([held], np.float64)
 
@@ -122,8 +122,8 @@ class NodePorts(PreFilterPlugin, CountingFilterPlugin, EnqueueExtensions, SignPl
     ) -> Counting:
         """See `CountingFilterPlugin.counting`.
 
-        Differs: upstream keeps a set of ports per node, so that of two pods with one port either
-        frees it; here the last one does. Two such pods cannot be placed on one node.
+        Differs: upstream keeps a set of ports per node, so that either of two pods with the same
+        port frees it; here the last one does. Two such pods cannot be placed on one node.
         """
         return _Held(state.read(_WANTED), snapshot, rows, others)
 

@@ -68,8 +68,8 @@ class RequiredNodeAffinity(msgspec.Struct, frozen=True, gc=False):
     """The node selector and the required node affinity of a pod.
 
     Attributes:
-        labels: what `spec.nodeSelector` demands.
-        terms: required affinity, of which one term must hold; None when there is none.
+        labels: the requirements of `spec.nodeSelector`.
+        terms: required affinity, of which one term must hold; None without one.
     """
 
     labels: tuple[Requirement, ...]
@@ -89,7 +89,7 @@ class RequiredNodeAffinity(msgspec.Struct, frozen=True, gc=False):
         return affinity if mask is None else mask & affinity
 
     def matches_node(self, node: Node) -> bool:
-        """Whether one node object will do."""
+        """Whether one node object satisfies both."""
         return labels_match_node(self.labels, node) and (
             self.terms is None or any(term.matches_node(node) for term in self.terms)
         )
@@ -156,10 +156,10 @@ def preferred_node_terms(terms: Iterable[PreferredSchedulingTerm]) -> PreferredN
 
 
 def node_term(term: NodeSelectorTerm) -> NodeTerm:
-    """The parsed term; one without any requirement matches nothing.
+    """The parsed term; a term without requirements matches nothing.
 
     Raises:
-        SelectorError: a requirement cannot be read.
+        SelectorError: a requirement cannot be parsed.
     """
     labels = tuple(map(node_requirement, term.match_expressions))
     fields = tuple(map(_field_requirement, term.match_fields))

@@ -61,7 +61,7 @@ _STATE: Final[StateKey[BalanceState]] = StateKey("NodeResourcesBalancedAllocatio
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, SignPlugin):
-    """Scores what the pod does to the balance of a node."""
+    """Scores the change that the pod makes to the balance of a node."""
 
     NAME: ClassVar[str] = "NodeResourcesBalancedAllocation"
     ARGS: ClassVar[type] = NodeResourcesBalancedAllocationArgs
@@ -89,7 +89,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, SignPlugin):
 
     @override
     def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:
-        """Skip pods that ask for none of the resources: they would all go to one node."""
+        """Skip pods that request none of the resources: they would all go to one node."""
         if not self._concerns(pod):
             return SKIP
         self._prepare(state, pod, snapshot)
@@ -153,7 +153,7 @@ def _deviation_of_pair(
 
 
 def _deviation(used: NDArray[np.float64], allocatable: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The standard deviation of the used shares of what a node has: shape (2, rows).
+    """The standard deviation of a node's utilization over resources: shape (2, rows).
 
     Resources are added up one by one, in order: the result must be right to the last bit.
     """

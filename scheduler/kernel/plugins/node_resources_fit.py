@@ -179,7 +179,7 @@ class NodeResourcesFit(
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
-        """Find the columns of what is requested; never skips, as pods are counted as well."""
+        """Find the columns of the requested resources; never skips, as pods are counted as well."""
         requests = pod.shape.requests
         names = [name for name in _in_order(requests) if requests[name] > 0 and self._checks(name)]
         of_devices = self._of_devices.of(pod).intersection(names)
@@ -388,6 +388,6 @@ def _obstacle(
 
 
 def _in_order(requests: Requests) -> Iterable[str]:
-    """The requested resources in the order in which their reasons are told."""
+    """The requested resources in the order of their reasons."""
     core = (name for name in (CPU, MEMORY, EPHEMERAL_STORAGE) if name in requests)
     return (*core, *scalar_names(requests))

@@ -15,7 +15,7 @@ from scheduler.kernel.plugins.resource_columns import is_counted
 
 
 def is_schedulable_after_pod_event(pod: PodInfo, old: PodInfo, new: PodInfo | None) -> QueueingHint:
-    """A pod with a node is gone or takes less of what the pod asks for; or the pod itself does."""
+    """Queue if a placed pod is gone or frees requested resources, or if the pod itself shrinks."""
     if new is None:
         held_room = old.node_name or old.pod.status.nominated_node_name
         return QueueingHint.QUEUE if held_room else QueueingHint.SKIP
@@ -35,7 +35,7 @@ def is_schedulable_after_pod_event(pod: PodInfo, old: PodInfo, new: PodInfo | No
 def is_schedulable_after_class_change(
     pod: PodInfo, old: DeviceClass | None, new: DeviceClass
 ) -> QueueingHint:
-    """The class is new, or stands for another resource, and the pod asks for it."""
+    """Queue if the class is new, or serves another resource, and the pod requests it."""
     names = set(names_of(new))
     if old is not None:
         names.difference_update(names_of(old))
@@ -46,9 +46,9 @@ def is_schedulable_after_class_change(
 def is_schedulable_after_node_change(
     pod: PodInfo, old: Node | None, new: Node, of_devices: Collection[str] = ()
 ) -> QueueingHint:
-    """The pod fits the node while that is empty, and the node is new or has more to give.
+    """Queue if the pod fits the empty node, and the node is new or offers more.
 
-    Of the resources that devices may serve, a node need offer none.
+    A node need not offer the resources that devices may serve.
     """
     requests = {name: a for name, a in pod.shape.requests.items() if a and is_counted(name)}
     now = whole_units(new.status.allocatable)

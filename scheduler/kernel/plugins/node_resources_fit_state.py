@@ -20,7 +20,7 @@ from scheduler.kernel.snapshot.pod_kinds import OtherPods
 
 TOO_MANY_PODS: Final = Reason("Too many pods")
 HOPELESS: Final = Reason("", Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
-"""Goes with the others where a request exceeds all that the node has: no preemption can help."""
+"""Added to the reasons where a request exceeds the node's allocatable: no preemption can help."""
 
 MAX_BITS: Final = 64
 """The most reasons that an answer has a bit of its own for."""
@@ -92,13 +92,13 @@ def prepare_fit(
     names: tuple[str, ...],
     of_devices: frozenset[str],
 ) -> FitState:
-    """Find the columns of what is asked for, and write down what the filter compares.
+    """Find the columns of the requests, and store the input of the filter.
 
     Args:
         state: of the attempt.
         pod: the pod.
         snapshot: the cluster.
-        names: the resources that are looked at.
+        names: the resources that are checked.
         of_devices: those of them that devices may serve.
     """
     known = state.get(FIT)
@@ -112,9 +112,9 @@ def prepare_fit(
 
 
 class FitCounting(Counting):
-    """Counts pods and what they take of the resources that are asked for.
+    """Counts pods and their use of the requested resources.
 
-    How much more a row could hold beside the pod is found once: places, then resources.
+    The room that a row has left beside the pod is computed once: places, then resources.
     """
 
     def __init__(

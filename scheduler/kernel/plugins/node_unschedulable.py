@@ -58,7 +58,7 @@ class NodeUnschedulable(FilterPlugin, EnqueueExtensions, SignPlugin):
 
     @override
     def sign(self, pod: PodInfo) -> Hashable:
-        """Whether the pod goes to cordoned nodes."""
+        """Whether the pod tolerates cordoned nodes."""
         return tolerates_cordon(pod)
 
     @override

@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: a node holds as many volumes of a CSI driver as the driver says it can.
+"""NodeVolumeLimits: a node holds at most as many volumes of a CSI driver as the driver allows.
 
 Extension points: PreFilter, Filter.
 Events: a CSI node is added or its limits grow; a pod with volumes is deleted; a claim of the pod is
@@ -54,16 +54,16 @@ _OVER: Final = np.uint64(1)
 _MISSING: Final = np.uint64(2)
 _FIRST_DRIVER: Final = 2
 _MOST_DRIVERS: Final = 32
-"""A pod that needs more drivers than this is told one of the last for all the others."""
+"""Largest number of drivers with a reason of their own; further drivers share one."""
 
 
 class _Wanted:
     """The volumes a pod brings to a node.
 
     Attributes:
-        volumes: as their drivers know them.
+        volumes: by driver.
         required: drivers that must be installed, and whether also on nodes without a CSINode.
-        missing: what is said of a claim that does not exist, or empty.
+        missing: the message about a claim that does not exist, or empty.
     """
 
     __slots__ = ("missing", "required", "volumes")
@@ -214,7 +214,7 @@ def after_claim_added(
     old: None,  # noqa: ARG001 - hints share a signature
     new: PersistentVolumeClaim,
 ) -> QueueingHint:
-    """The claim is one of the pod's."""
+    """Queue if the claim is the pod's."""
     return queue_if(uses_claim(pod, new))
 
 
@@ -223,7 +223,7 @@ def after_volume_detached(
     old: VolumeAttachment,
     new: None,  # noqa: ARG001 - hints share a signature
 ) -> QueueingHint:
-    """The pod has a claim, or a volume of the driver that has just detached one."""
+    """Queue if the pod has a claim, or a volume of the driver that has just detached one."""
     for volume in pod.pod.volumes:
         plugin = plugin_of(volume)
         if volume.persistent_volume_claim is not None or (

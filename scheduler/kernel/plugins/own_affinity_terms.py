@@ -22,7 +22,7 @@ from scheduler.kernel.snapshot.pod_selectors import NamespaceLabels, PodSelector
 
 
 class OwnTerm(msgspec.Struct, frozen=True, gc=False):
-    """One term: the pods it speaks of, within which domain, and what a preferred one is worth."""
+    """One term: the pods that it selects, its topology key, and the weight of a preferred term."""
 
     topology_key: str
     pods: PodSelector
@@ -75,7 +75,7 @@ class OwnTermsCache:
 
 
 def speaks_of(pods: PodSelector, pod: PodInfo | PodKind, namespaces: NamespaceLabels) -> bool:
-    """Whether a pod, or each of a kind, is among the selected ones."""
+    """Whether a pod, or each pod of a kind, is selected."""
     return pods.matches_namespace(pod.namespace, namespaces) and pods.selector.matches(pod.labels)
 
 

@@ -1,4 +1,4 @@
-"""PodGroupPodsCount: of placements that can hold a group, those are better that hold more of it.
+"""PodGroupPodsCount: prefers the placements that hold more members of a group.
 
 Members that run already count, so that one more makes little difference in a large group.
 

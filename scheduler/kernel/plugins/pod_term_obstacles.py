@@ -24,7 +24,7 @@ POD_ANTI_AFFINITY: Final = (
 )
 
 _TERMS: Final = 16
-"""Terms of running pods that are told of; any number may speak of a pod."""
+"""Largest number of running pods' terms reported; any number may select a pod."""
 
 
 def of_affinity(
@@ -123,5 +123,5 @@ def _held(counts: RowCounts, topology_key: str, snapshot: Snapshot, rows: NDArra
 
 
 def _namespaces(pods: PodSelector) -> tuple[str, ...]:
-    """The namespaces meant, by name; those that a selector of namespaces means are not told."""
+    """The namespaces listed by name, without those that a namespace selector selects."""
     return tuple(sorted(pods.namespaces))

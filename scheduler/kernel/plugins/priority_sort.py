@@ -1,7 +1,7 @@
-"""PrioritySort: the more important pod goes first, among equals the one that waits longer.
+"""PrioritySort: the pod of higher priority goes first, among equals the longest waiting.
 
 Extension points: QueueSort.
-Events: none; it rejects nothing.
+Events: none; it rejects no pod.
 Source: pkg/scheduler/framework/plugins/queuesort/priority_sort.go (v1.36).
 """
 

@@ -1,4 +1,4 @@
-"""The in-tree plugins. Adding one is a line here.
+"""The in-tree plugins. To add a plugin, add a line here.
 
 Source: kubernetes pkg/scheduler/framework/plugins/registry.go v1.36.
 """

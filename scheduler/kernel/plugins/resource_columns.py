@@ -22,7 +22,7 @@ _NON_ZERO: Final = (CPU_COLUMN, MEMORY_COLUMN)
 
 
 def is_counted(name: str) -> bool:
-    """Whether nodes have a column for the resource; pods have one of their own."""
+    """Whether nodes have a column for the resource; the number of pods has its own column."""
     return name in _CORE or is_scalar_resource(name)
 
 
@@ -36,8 +36,8 @@ class ResourceColumns:
 
     Attributes:
         names: the resources that some node offers.
-        amounts: what the pod asks of each, shape (resources, 1).
-        layout: the layout of the table for which this holds.
+        amounts: the pod's request of each, shape (resources, 1).
+        layout: the layout of the table for which the columns are valid.
     """
 
     __slots__ = ("_defaulted", "_lines", "_numbers", "amounts", "layout", "names")
@@ -46,9 +46,9 @@ class ResourceColumns:
         """Find the columns.
 
         Args:
-            table: where they are.
+            table: the node table.
             names: the resources, all of them counted ones.
-            asked: what the pod asks for.
+            asked: the requests of the pod.
         """
         self.layout = table.sums.layout
         found = [(name, table.resources.get(name)) for name in names]
@@ -69,7 +69,7 @@ class ResourceColumns:
         return self._pick(table.sums.requested, rows)
 
     def non_zero_requested(self, table: NodeTable, rows: Rows) -> Amounts:
-        """The same, where cpu and memory have defaults. Not to be written to."""
+        """The requested amounts, with defaults for cpu and memory. Read-only."""
         non_zero = table.non_zero_requested
         if len(self._defaulted) == len(self._numbers) and isinstance(self._lines, slice):
             return non_zero[self._lines, rows]
@@ -79,10 +79,10 @@ class ResourceColumns:
         return requested
 
     def spread(self, names: Sequence[str], matrix: Amounts) -> Amounts:
-        """A matrix with a line for each of more resources, in their order; new lines are 0.
+        """Expand a matrix to a line for each of more resources, in their order; new lines are 0.
 
         Args:
-            names: the resources; those of the columns are among them in the same order.
+            names: the resources, which include those of the columns in the same order.
             matrix: a line for each column.
         """
         if len(names) == len(self.names):

@@ -48,11 +48,11 @@ class ResourceScorer(Protocol):
     """Scores nodes by how full they would be with the pod."""
 
     def score(self, requested: Amounts, allocatable: Amounts, weights: Weights) -> Scores:
-        """0 to 100 per row.
+        """Score each row from 0 to 100.
 
         Args:
-            requested: what would be taken, the pod included; shape (resources, rows).
-            allocatable: what there is; a resource that a node has nothing of does not count there.
+            requested: the use of the node, the pod included; shape (resources, rows).
+            allocatable: the capacity; a resource that a node lacks does not count there.
             weights: by resource.
         """
         ...
@@ -100,7 +100,7 @@ class RequestedToCapacityRatio(ResourceScorer):
 
 
 def strategy_of(strategy: ScoringStrategy) -> ResourceScorer:
-    """The strategy a profile asks for."""
+    """The scorer of a profile's strategy."""
     match strategy.type:
         case ScoringStrategyType.LEAST_ALLOCATED:
             return LeastAllocated()

@@ -44,10 +44,10 @@ class SpreadConstraint(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         topology_key: the node label whose values are the domains.
-        max_skew: how far a domain may be ahead of the emptiest one.
+        max_skew: largest lead of a domain over the emptiest one.
         min_domains: with fewer domains than this the emptiest one counts as empty.
-        selector: which pods count.
-        counted: the pods that count on nodes; None when they count as none at all.
+        selector: selects the pods that count.
+        counted: the pods counted on nodes; None when none count.
     """
 
     topology_key: str
@@ -78,14 +78,14 @@ _Key: TypeAlias = tuple[PodShape, str, Selector | tuple[str | None, ...]]
 
 
 class SpreadPlans:
-    """Finds the plan of a pod, and remembers it with the pod's kind.
+    """The plans of pods, cached by the pod's kind.
 
     Args:
         defaults: constraints of pods that have none of their own.
         requires_all_keys: whether default soft constraints ignore nodes that lack a topology key,
             as constraints of the pod itself always do.
-        selector_of: what selects the pods that belong together with one; these the default
-            constraints count.
+        selector_of: the selector of the pods that belong together with a pod, for default
+            constraints.
         compares: for `Tolerations`.
     """
 

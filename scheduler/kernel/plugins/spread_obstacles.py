@@ -13,7 +13,7 @@ from scheduler.kernel.snapshot import Snapshot
 from scheduler.kernel.snapshot.label_columns import ABSENT
 
 _DOMAINS: Final = 20
-"""As many domains are told of: the emptiest and the fullest."""
+"""Largest number of domains reported: the emptiest and the fullest."""
 
 
 def obstacle(  # noqa: PLR0913 - what the state of an attempt knows of one constraint

@@ -1,4 +1,4 @@
-"""TaintToleration: pods keep away from taints that they do not tolerate.
+"""TaintToleration: keeps pods away from nodes with taints that they do not tolerate.
 
 Rejects nodes with an untolerated NoSchedule or NoExecute taint; prefers nodes with few untolerated
 PreferNoSchedule taints. Taints are judged once per distinct list of taints.
@@ -183,7 +183,7 @@ def count_disliked(taints: _Taints, tolerations: Tolerations) -> int:
 def is_schedulable_after_node_change(
     pod: PodInfo, old: Node | None, new: Node, *, compares: bool = False
 ) -> QueueingHint:
-    """The node now has no taint that keeps the pod away, and had one, or is new."""
+    """Queue if the node has no taint that keeps the pod away, and had one, or is new."""
     tolerations = Tolerations(pod.spec.tolerations, compares=compares)
     was_rejected = old is None or has_untolerated_taint(old.spec.taints, tolerations)
     if was_rejected and not has_untolerated_taint(new.spec.taints, tolerations):

@@ -1,11 +1,11 @@
-"""TopologyPlacementGenerator: all members of a group run where nodes have one value of a label.
+"""TopologyPlacementGenerator: all members of a group run on nodes with the same value of a label.
 
-Each value of the label that the group names is a placement. Members that run already, or are
-assumed, leave only theirs.
+Each value of the label that the group names is a placement. Running or assumed members restrict
+the group to their value.
 
 Extension points: PlacementGenerate.
-Events: a node comes with the label, or gets another value of it; a member of the group is deleted,
-as it may have been the one that ties the group to a domain.
+Events: a node with the label is added, or its value changes; a member of the group is deleted, as
+it may have tied the group to a domain.
 Source: pkg/scheduler/framework/plugins/topologyaware/topology_placement.go (v1.36).
 Differs: upstream registers no events.
 """
@@ -103,7 +103,7 @@ def _after_pod_deletion(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
 
 
 def _domain_of(pods: Iterable[PodInfo], key: str, snapshot: Snapshot) -> str | Status:
-    """The domain in which members are, or why that cannot be said."""
+    """The domain of the members, or a status if it is unknown."""
     domain: str | None = None
     for pod in pods:
         row = snapshot.table.row_of.get(pod.node_name)

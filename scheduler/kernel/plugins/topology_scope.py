@@ -27,7 +27,7 @@ NO_PODS: Final = RowCounts()
 
 
 class ScopeKey(msgspec.Struct, frozen=True, gc=False):
-    """A topology key, and what else a node must fulfil for its pods to count."""
+    """A topology key, and the further conditions on nodes whose pods count."""
 
     topology_key: str
     honors_affinity: bool
@@ -41,12 +41,12 @@ class Domains:
 
     Attributes:
         ids: the domain of each row; ABSENT where the node lacks the key.
-        count: how many ids there are.
+        count: number of ids.
         eligible: rows whose pods count.
         present: the ids of the domains that eligible rows form.
-        present_count: how many those are.
+        present_count: number of those.
         is_complete: whether every node has the key.
-        everywhere: how many domains all rows form together.
+        everywhere: number of domains that all rows form together.
     """
 
     __slots__ = (

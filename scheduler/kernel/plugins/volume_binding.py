@@ -1,14 +1,14 @@
 """VolumeBinding: the pod's claims have, or can get, volumes that its node reaches.
 
-Bound claims keep the pod to nodes that reach their volumes. Claims that wait for their first
-consumer get one with the decision: a volume that is free, or one that is made for the node.
+Bound claims restrict the pod to nodes that reach their volumes. Claims that wait for their first
+consumer get a volume with the decision: a free one, or one provisioned for the node.
 Reserve assumes it, PreBind writes it and waits for the binding controller.
 
 Extension points: PreFilter, Filter, PreScore, Score, Reserve, PreBind.
 Events: claims of the pod, volumes, classes, capacities, CSI nodes and drivers change; a node is
 added or its labels change.
 Source: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go (v1.36).
-Differs: PreBind is woken by changes of claims and volumes instead of looking once a second.
+Differs: PreBind is woken by changes of claims and volumes instead of polling once a second.
 """
 
 from collections.abc import Hashable, Sequence
@@ -175,7 +175,7 @@ class VolumeBinding(
 
     @override
     def skips_score(self, pod: PodInfo, snapshot: Snapshot) -> bool:
-        """See `Shortcuts.skips_score`; scores that are all 0 need not be asked for."""
+        """See `Shortcuts.skips_score`; scores that are all 0 are skipped."""
         return self._scores is None or not pod.pod.volumes
 
     @override
@@ -206,9 +206,9 @@ class VolumeBinding(
 
     @override
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Give back what was assumed; what was written stays written.
+        """Revert the assumed volumes; written objects stay as they are.
 
-        Nothing is forgotten: it may be given back on a fork first.
+        The state keeps them: this may run on a fork first.
         """
         attempt = state.get(_ATTEMPT)
         if attempt is not None and attempt.assumed is not None:
@@ -222,7 +222,7 @@ class VolumeBinding(
 
     @override
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Write what was assumed, and wait until the binding controller has made it true."""
+        """Write the assumed objects, and wait until the binding controller has bound them."""
         attempt = state.read(_ATTEMPT)
         try:
             if not await self._write_and_wait(attempt, node_name):
@@ -253,7 +253,7 @@ class VolumeBinding(
         )
 
     async def _write(self, attempt: _Attempt) -> PodVolumes:
-        """Volumes first, then claims; what has been answered is kept in its new version."""
+        """Write volumes first, then claims; written objects are kept in their new version."""
         catalog = self._handle.shared(VolumeCatalog)
         written = attempt.assumed or PodVolumes()
         for i, one in enumerate(written.bindings):

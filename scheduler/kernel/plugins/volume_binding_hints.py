@@ -41,7 +41,7 @@ def after_claim_change(
     old: PersistentVolumeClaim | None,  # noqa: ARG001 - hints share a signature
     new: PersistentVolumeClaim,
 ) -> QueueingHint:
-    """The claim is one of the pod's."""
+    """Queue if the claim is the pod's."""
     return queue_if(uses_claim(pod, new))
 
 
@@ -64,7 +64,7 @@ def after_csi_node_change(
 
 
 def after_driver_change(pod: PodInfo, old: CSIDriver, new: CSIDriver) -> QueueingHint:
-    """The driver of one of the pod's own volumes tells its capacity no longer."""
+    """Queue if the driver of one of the pod's own volumes no longer publishes its capacity."""
     is_used = any(
         volume.csi is not None and volume.csi.driver == new.metadata.name
         for volume in pod.pod.volumes

@@ -1,4 +1,4 @@
-"""VolumeRestrictions: disks that only one pod of a node, and claims that only one pod, may have.
+"""VolumeRestrictions: disks for one pod per node only, and claims for one pod only.
 
 Extension points: PreFilter (with AddPod, RemovePod), Filter.
 Events: a pod with such a disk or claim is deleted; a node is added; a claim of the pod is added.

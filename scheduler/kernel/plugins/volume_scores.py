@@ -22,10 +22,10 @@ class VolumeScores:
         self._by_utilization = np.array(by_utilization, np.float64)
 
     def score(self, decision: VolumeDecision) -> Scores:
-        """Per row 0 to 100.
+        """Score each row from 0 to 100.
 
-        Where volumes were found for any of the claims, only those count; else those that would be
-        made, as far as drivers tell their room.
+        Where existing volumes match any of the claims, only those count; else the volumes to
+        provision, as far as drivers publish their capacity.
         """
         size = len(decision.bits)
         static, dynamic = _Use(size), _Use(size)
@@ -56,7 +56,7 @@ class _Use:
         where: NDArray[np.bool_],
         capacity: NDArray[np.float64] | None,
     ) -> None:
-        """Count one claim in on the rows given."""
+        """Add one claim on the given rows."""
         if class_name not in self._requested:
             self._requested[class_name] = np.zeros(self._size)
             self._where[class_name] = np.zeros(self._size, np.bool_)

@@ -110,7 +110,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin, S
     def filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
     ) -> Bits | None:
-        """See `FilterPlugin.filter`. Without PreFilter, what it would say rejects every node."""
+        """See `FilterPlugin.filter`. Without PreFilter, its status rejects every node."""
         topologies = state.get(_TOPOLOGIES) or self._topologies(pod)
         if isinstance(topologies, Status):
             return np.full(len(snapshot.table.alive[rows]), 2, np.uint64)
