@@ -1,8 +1,8 @@
 """The cluster once some running pods have ended, for questions about one pod or one pod group.
 
-A copy of the snapshot changes by itself, so a question may take many steps while the engine goes
-on. The engine's own algorithm decides on the copy, with the plugins of the profile. So all that
-plugins look at counts, and members of a group are placed one after the other, as in an attempt.
+The copy of the snapshot is independent, so a question may take many steps while the engine goes
+on. The engine's own algorithm decides on the copy, with the plugins of the profile. So all rules of
+plugins apply, and members of a group are placed one after the other, as in an attempt.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -28,16 +28,16 @@ Indices: TypeAlias = NDArray[np.intp]
 _Placed: TypeAlias = tuple[PodInfo, CycleState]
 
 MOST_AT_ONCE: Final = 128
-"""So many pods come or go within one step."""
+"""Largest number of pods added or removed within one step."""
 
 
 class Ahead:
-    """Asks whether enough pods find a node if certain running pods are gone.
+    """Checks whether enough pods find a node if certain running pods are gone.
 
     Attributes:
-        places: the nodes of the pods that were placed when the answer was yes last.
-        looks: how often a node was looked for.
-        running: of the pods on nodes those that may be gone; to be filled in before any question.
+        places: the nodes of the pods placed by the last successful check.
+        looks: number of searches for a node.
+        running: the pods on nodes that may be gone; to be set before any check.
     """
 
     def __init__(
@@ -51,15 +51,15 @@ class Ahead:
         """Copy the cluster as it is now.
 
         Args:
-            engine: knows it; its snapshot must be up to date.
+            engine: the engine with the cluster; its snapshot must be up to date.
             framework: the profile that decides.
-            pods: those that wait, in the order in which they are placed.
-            needed: for how many of them there must be a place.
-            domains: the rows of each part of the cluster of which one must have all places; None
+            pods: the waiting pods, in the order in which they are placed.
+            needed: the number of them that must have a place.
+            domains: the rows of each part of the cluster, one of which must have all places; None
                 for all nodes.
 
         Raises:
-            PluginError: what plugins know cannot be forked.
+            PluginError: a plugin's shared state cannot be forked.
         """
         core = engine.core
         self.places: frozenset[str] = frozenset()
@@ -120,7 +120,7 @@ class Ahead:
         self._gone = wanted
 
     def _place(self, placed: list[_Placed], rows: Indices | None) -> Steps[bool]:
-        """Place one pod after the other on these rows, until there are enough or cannot be."""
+        """Place one pod after the other on these rows, until enough are placed or cannot be."""
         failed: PodKind | None = None
         for number, pod in enumerate(self._pods):
             if len(placed) + len(self._pods) - number < self._needed:
@@ -163,7 +163,7 @@ class Ahead:
 
 
 def _of_own_kind(pod: PodInfo, kinds: dict[PodKind, PodKind]) -> PodInfo:
-    """The pod, of a kind that the engine does not know: what is kept of kinds is kept apart."""
+    """The pod with a kind unknown to the engine, which keeps cached values apart."""
     kind, own = pod.kind, kinds.get(pod.kind)
     if own is None:
         own = kinds[kind] = PodKind(kind.shape, kind.namespace, kind.labels, kind.owners)

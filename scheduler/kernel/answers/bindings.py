@@ -57,7 +57,7 @@ class Look(msgspec.Struct, frozen=True):
 def look_at(
     framework: Framework, pod: PodInfo, node: str, snapshot: Snapshot, nominated: NominatedPods
 ) -> Look:
-    """Whether a node is among those that we would choose from, in columns.
+    """Judge whether a node is among those that we would choose from, in columns.
 
     The pod is given as it waited, the cluster without it.
 

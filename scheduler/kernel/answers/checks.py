@@ -21,7 +21,7 @@ from scheduler.kernel.framework.runtime.verdicts import FEASIBLE, Verdicts
 from scheduler.kernel.snapshot import Snapshot
 
 NEAREST: Final = 5
-"""As many nodes are told of."""
+"""Largest number of near misses reported."""
 
 
 class EveryCheck(msgspec.Struct, frozen=True, eq=False):
@@ -30,14 +30,14 @@ class EveryCheck(msgspec.Struct, frozen=True, eq=False):
     Attributes:
         pod: the pod.
         snapshot: the cluster.
-        found: what filtering found once those that reject the pod as a whole are left out.
+        found: the filter result without the plugins that reject the pod as a whole.
         outright: by plugin, the rejection of the pod as a whole.
-        names: of the plugins that reject anything, in the order in which they are asked.
-        rejects: which of them reject which rows; False for rows that are no nodes.
-        verdicts: what each filter said, by name; without those that only PreFilter speaks for.
-        fits_without: by plugin, how many nodes would fit if it alone were gone.
-        world: the cluster with the pods nominated before this one: what numbers are about.
-        attempt: the filters, as PreFilter prepares them for that.
+        names: of the plugins that reject anything, in their order.
+        rejects: by plugin and row, whether it rejects the row; False for rows that are no nodes.
+        verdicts: the verdicts of each filter, by name; without plugins that reject in PreFilter.
+        fits_without: by plugin, the number of nodes that would fit if it alone were gone.
+        world: the cluster with the pods nominated before this one, which the counts refer to.
+        attempt: the filters, as PreFilter prepares them for `world`.
     """
 
     pod: PodInfo
@@ -89,9 +89,9 @@ def every_check(
     nominated: NominatedPods | None = None,
     found: Feasibility | None = None,
 ) -> EveryCheck:
-    """Ask every filter about every node.
+    """Run every filter on every node.
 
-    `found` is what filtering found, where that is known already.
+    `found` is the filter result, if it is known already.
 
     Raises:
         PluginError: a plugin failed.
@@ -170,7 +170,7 @@ def _rejections_by_row(
 def _is_told_outright(
     said: Verdicts, alive: NDArray[np.bool_], outright: Mapping[str, PluginRejection]
 ) -> bool:
-    """Whether a filter rejects nodes for what another plugin rejects the pod for as a whole."""
+    """Whether a filter rejects nodes for the reason of another plugin's rejection of the pod."""
     rejected = np.flatnonzero(alive & (said.first != FEASIBLE))
     if not outright or not len(rejected):
         return False
@@ -180,7 +180,7 @@ def _is_told_outright(
 def _is_told(rejection: PluginRejection, others: Iterable[PluginRejection]) -> bool:
     """Whether another plugin has rejected the pod for the same reason: a claim that is missing.
 
-    Plugins may say before it what they were doing.
+    Plugins may put their context in front of the reason.
     """
     return any(
         len(rejection.reasons) == len(other.reasons)
@@ -206,7 +206,7 @@ def checks_of(every: EveryCheck) -> tuple[Check, ...]:
 
 
 def nearest_nodes(every: EveryCheck) -> tuple[NearNode, ...]:
-    """The nodes that fail fewest checks; of equals those that lack least, then by name.
+    """The nodes that fail the fewest checks; of equals the smallest shortage, then by name.
 
     Raises:
         PluginError: a plugin failed.
@@ -222,7 +222,7 @@ def nearest_nodes(every: EveryCheck) -> tuple[NearNode, ...]:
 
 
 def shortage(every: EveryCheck, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """By row, the largest share of what the pod asks for that the node does not have free."""
+    """By row, the largest share of a requested amount that the node does not have free."""
     table = every.world.table
     shares = np.zeros(len(rows))
     for name, amount in every.pod.shape.requests.items():
@@ -258,7 +258,7 @@ def _said(found: Feasibility, every: list[Verdicts]) -> Iterator[tuple[str, Verd
 
 
 def _rejections(every: EveryCheck, row: int) -> Iterator[PluginRejection]:
-    """Everything that speaks against one node."""
+    """All rejections of one node."""
     for name, rejects in zip(every.names, every.rejects, strict=True):
         if not rejects[row]:
             continue

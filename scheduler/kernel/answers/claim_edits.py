@@ -74,7 +74,7 @@ def _tolerations(written: Written, obstacle: DeviceObstacle) -> Iterator[Tolerat
 
 
 def selectors_loosened(written: Written, columns: DeviceColumns) -> Iterator[list[LoosenSelector]]:
-    """For each selector, what could be written instead, what asks for most first."""
+    """For each selector, the possible replacements, the strictest first."""
     for claim in written.claims:
         for drop in _drops(written, claim):
             if drop.request:

@@ -55,7 +55,7 @@ def uncordon(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | No
 
 
 def set_labels(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
-    """The fewest labels that a node lacks to be what the pod wants."""
+    """The fewest labels that a node lacks to satisfy the pod."""
     rows = every.rejected_by_none_but(NodeAffinity.NAME)
     for row, edits in fewest_labels(trials.pod, every.snapshot, rows, _NODES_TRIED):
         node = every.snapshot.node(row)
@@ -110,7 +110,7 @@ def evict(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]
 
 
 def add_nodes(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
-    """A node like the smallest one that would do if it were empty."""
+    """A copy of the smallest node that would be feasible if empty."""
     rows = _clearable(every, every.snapshot.table.live_rows())
     rows = np.intersect1d(rows, rows_if_free(every, trials))
     for row in _different(every.snapshot, rows)[:_NODES_TRIED].tolist():
@@ -148,7 +148,7 @@ def nodes_for_all(trials: Trials, like: str, pods: int) -> int | None:
 
 
 def _numbered(pod: PodInfo, number: int) -> PodInfo:
-    """A pod like another one."""
+    """A copy of a pod with a name and UID of its own."""
     metadata = pod.pod.metadata
     told = replace(metadata, name=f"{metadata.name}-{number}", uid=f"{metadata.uid}-{number}")
     other = Pod(told, pod.pod.spec, pod.pod.status, pod.node_name, pod.pod.volumes)

@@ -1,4 +1,4 @@
-"""The smallest changes that would get a pod its devices: of its claims, and of those of others."""
+"""The smallest changes that get a pod its devices: of its own claims, and of other claims."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -26,7 +26,7 @@ from scheduler.kernel.plugins.node_resources_fit import NodeResourcesFit
 from scheduler.kernel.snapshot import Snapshot
 
 MOST_TRIALS: Final = 16
-"""So often claims are tried as they might be for one kind of change: each looks at all devices."""
+"""Largest number of trials for one kind of change: each examines all devices."""
 _NODES_FREED: Final = 4
 _MOST_FREED: Final = 8
 """Claims that are to be freed on a node at most."""
@@ -78,7 +78,7 @@ def lower_extended_resources(every: EveryCheck, trials: Trials) -> Iterator[Sugg
 
 
 def loosen_selectors(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
-    """A selector with a value that devices have, of each the one that asks for most."""
+    """Selectors with values that devices have; of each selector the strictest that helps."""
     written = _written(every, trials)
     if written is None or trials.supposed is None:
         return
@@ -106,7 +106,7 @@ def change_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange
 
 
 def free_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
-    """The fewest claims of others to free on one node, with the pods that use them."""
+    """The fewest other claims to free on one node, with the pods that use them."""
     supposed = trials.supposed
     decision = _decision(every)
     if supposed is None or decision is None:

@@ -19,7 +19,7 @@ EXTENDED_RESOURCES: Final = "<extended-resources>"
 def devices_taken(
     framework: Framework, found: Feasibility, snapshot: Snapshot, rows: NDArray[np.intp]
 ) -> Sequence[dict[str, tuple[DeviceTaken, ...]]]:
-    """By row what each claim of the pod would get there, or has; empty for pods without claims.
+    """By row the devices that each claim would get there, or has; empty for pods without claims.
 
     Cost: a search per row.
     """

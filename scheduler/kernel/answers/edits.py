@@ -32,13 +32,13 @@ class AddToleration(_Wire, frozen=True, tag="addToleration"):
 
 
 class DropRule(_Wire, frozen=True, tag="dropRule"):
-    """Take out a requirement, a term, a constraint or a host port of the pod.
+    """Remove a requirement, a term, a constraint or a host port of the pod.
 
-    Where the last requirement of a term of node affinity goes, the required terms go altogether.
+    With the last requirement of a node affinity term, all required terms are removed.
 
     Attributes:
-        path: where it is written.
-        text: what it says.
+        path: its field path.
+        text: its text.
     """
 
     path: str
@@ -46,7 +46,7 @@ class DropRule(_Wire, frozen=True, tag="dropRule"):
 
 
 class SetLabel(_Wire, frozen=True, tag="setLabel"):
-    """Give a node a label; a value of None takes it away."""
+    """Set a label of a node; a value of None removes it."""
 
     node: str
     key: str
@@ -68,7 +68,7 @@ class EvictPod(_Wire, frozen=True, tag="evictPod"):
 
 
 class AddNodes(_Wire, frozen=True, tag="addNodes"):
-    """Add nodes that are empty and otherwise like one that is there."""
+    """Add nodes that are empty and otherwise like an existing one."""
 
     like: str
     count: int
@@ -91,18 +91,18 @@ class _OfClaim(_Wire, frozen=True):
 
 
 class LowerCount(_OfClaim, frozen=True, tag="lowerCount"):
-    """Ask for `at_most` devices in place of `count`."""
+    """Request `at_most` devices instead of `count`."""
 
     count: int
     at_most: int
 
 
 class DropDeviceRule(_OfClaim, frozen=True, tag="dropDeviceRule"):
-    """Take out a selector of a request, or a constraint of the claim.
+    """Remove a selector of a request, or a constraint of the claim.
 
     Attributes:
-        path: where it is written, below `spec.devices`.
-        text: what it says.
+        path: its field path, below `spec.devices`.
+        text: its text.
     """
 
     path: str
@@ -110,12 +110,12 @@ class DropDeviceRule(_OfClaim, frozen=True, tag="dropDeviceRule"):
 
 
 class LoosenSelector(_OfClaim, frozen=True, tag="loosenSelector"):
-    """Write a selector otherwise, so that more devices satisfy it.
+    """Rewrite a selector so that more devices satisfy it.
 
     Attributes:
-        path: where it is written, below `spec.devices`.
-        text: what it says.
-        instead: what it is to say.
+        path: its field path, below `spec.devices`.
+        text: its text.
+        instead: the new text.
     """
 
     path: str
@@ -132,13 +132,13 @@ class TolerateDevices(_OfClaim, frozen=True, tag="tolerateDevices"):
 
 
 class FreeClaim(_Wire, frozen=True, tag="freeClaim"):
-    """Let the devices of another claim be free.
+    """Free the devices of another claim.
 
     Attributes:
         claim: `namespace/name`.
-        pods: the pods that use it and would have to go; without any it is to be deleted.
-        node: where that makes room.
-        devices: how many it has.
+        pods: the pods that use it, which are to be deleted; without any, the claim itself is.
+        node: the node on which that makes room.
+        devices: number of its devices.
     """
 
     claim: str

@@ -28,9 +28,9 @@ from scheduler.kernel.framework.status import Status
 from scheduler.kernel.framework.steps import Steps
 
 MOST_LOOKS: Final = 8192
-"""So often a node is looked for at most before what is known must do."""
+"""Largest number of searches for a node before the bisection stops early."""
 MOST_TRIALS: Final = 32
-"""So many sets of pods are tried, to find those that matter."""
+"""Largest number of sets of pods tried to find those that matter."""
 _MOST_TRIED: Final = 1024
 """With more pods than this, all of them are kept as relevant."""
 _NODES_AT_ONCE: Final = 64
@@ -120,7 +120,7 @@ def estimate(
 
 
 def _is_extended(engine: Engine, wanted: _Wanted) -> bool:
-    """Whether extenders may refuse a node; by scores they decide what a group leaves of nodes."""
+    """Whether extenders may reject nodes or, for a group, shift its places by scores."""
     verbs = (Verb.FILTER, Verb.PRIORITIZE) if wanted.group[1] else (Verb.FILTER,)
     return any(engine.core.extenders.asked(pod, *verbs) for pod in wanted.pods)
 
@@ -193,14 +193,14 @@ def may_be_estimated(judged: PodVerdict, framework: Framework, pod: PodInfo) -> 
 
 
 def with_end(judged: PodVerdict, end: PodEnd | None) -> PodVerdict:
-    """A judgement that says when the pod ends, if that is known."""
+    """The verdict with the pod's expected end, if known."""
     if end is None or isinstance(judged.summary.error, str):
         return judged
     return replace(judged, summary=replace(judged.summary, expected_end=end))
 
 
 def with_estimate(judged: PodVerdict, found: Estimate) -> PodVerdict:
-    """A judgement that says when the pod fits."""
+    """The verdict with the estimate of when the pod fits."""
     return replace(judged, summary=replace(judged.summary, estimate=found))
 
 
@@ -232,7 +232,7 @@ def _wanted(engine: Engine, framework: Framework, pod: PodInfo) -> _Wanted | Non
 def _domains(
     engine: Engine, framework: Framework, pods: Sequence[PodInfo]
 ) -> tuple[Placements, Status]:
-    """The domains in one of which all members have to be."""
+    """The candidate domains for all members together."""
     with framework.calls.unmeasured():
         return framework.run_placement_generate_plugins(pods, engine.core.snapshot)
 
@@ -240,7 +240,7 @@ def _domains(
 def _ending(
     engine: Engine, ahead: Ahead, wanted: _Wanted, now: float
 ) -> Steps[tuple[list[_Ending], int]]:
-    """The running pods whose ends are known, the first first; how many others end some time."""
+    """The running pods with known ends, the earliest first, and the number of other finite ones."""
     found: list[_Ending] = []
     unknown, durations = 0, engine.core.durations
     for number, pods in enumerate(ahead.pods_by_node()):
@@ -272,7 +272,7 @@ def _never_text(subject: str, known: int, unknown: int) -> str:
 
 
 def _text(subject: str, ends: Sequence[_Ending], time: float, now: float, *, is_first: bool) -> str:
-    """The estimate in a sentence, with what it rests on."""
+    """The estimate as a sentence, with its basis."""
     when = "about" if is_first else "at the latest about"
     at = "any moment now" if time <= now else f"{when} {_moment(time, now)}"
     if_these = "this pod ends" if len(ends) == 1 else f"these {len(ends)} pods end"
@@ -281,7 +281,7 @@ def _text(subject: str, ends: Sequence[_Ending], time: float, now: float, *, is_
 
 
 def _moment(time: float, now: float) -> str:
-    """A time of day in UTC, with the day if it is another one."""
+    """A time of day in UTC, with the date if it is not today."""
     try:
         then, today = (datetime.fromtimestamp(each, UTC) for each in (time, now))
     except (OverflowError, ValueError, OSError):
@@ -291,7 +291,7 @@ def _moment(time: float, now: float) -> str:
 
 
 def _named(ends: Sequence[_Ending]) -> str:
-    """The controllers of pods that end, the last one first, and by what each end is known."""
+    """The controllers of pods that end, the last one first, and the source of each end."""
     about: dict[str, list[_Ending]] = {}
     for each in reversed(ends):
         owner = controller_of(each.pod.pod.metadata)

@@ -60,7 +60,7 @@ from scheduler.kernel.volumes.catalog import VolumeCatalog
 from scheduler.kernel.volumes.obstacles import claim_obstacles
 
 _TRIALS_FOR_ALL: Final = 1024
-"""Pods that are alike are placed one by one; of more than some hundreds it is not told."""
+"""Trials for equal pods, placed one by one; beyond some hundreds there is no answer."""
 
 _ESTIMATES_KEPT: Final = 256
 """Estimates for pods that are alike."""
@@ -75,7 +75,7 @@ class _Asked(msgspec.Struct, frozen=True):
 
 
 class Explainer:
-    """Judges pods, changing nothing: waiting ones, and those with a node as if they had none."""
+    """Judges pods without any change: waiting pods, and pods with a node as if they had none."""
 
     def __init__(  # noqa: PLR0913 - what differs between a daemon and a command
         self,
@@ -90,19 +90,19 @@ class Explainer:
         unserved: Callable[[PodInfo], Unserved | None] = lambda _: None,
         wall: Callable[[], float] | None = None,
     ) -> None:
-        """Take what is to be judged.
+        """Configure the explanations.
 
         Args:
-            engine: what knows the cluster; its snapshot must be up to date.
+            engine: the engine with the cluster; its snapshot must be up to date.
             framework_of: the profile that decides about a pod.
-            all_reasons: ask every plugin about every node, beyond the first that rejects it.
+            all_reasons: run every filter on every node, beyond the first that rejects it.
             preempts: name the pods to evict for pods that fit nowhere. This uses the engine's
                 random numbers, which a running scheduler must not share.
-            asker: asks extenders; None leaves them out.
-            asks_permit: say what Permit plugins would do. They may let held pods go, which a
-                running scheduler must not be made to do by a question.
+            asker: calls extenders; None leaves them out.
+            asks_permit: run Permit plugins. They may let held pods go, which a question must not
+                cause in a running scheduler.
             tells_devices: name the devices that claims would get, node by node.
-            unserved: says for pods of other schedulers that none is known to serve them.
+            unserved: reports pods of other schedulers that no known scheduler serves.
             wall: the time of day, in seconds since 1970, to estimate when pods fit; None for no
                 estimates.
         """
@@ -126,7 +126,7 @@ class Explainer:
         return self.judge(pod, depth).answer()
 
     def judge(self, pod: PodInfo, depth: Depth = Depth.VERDICTS) -> PodVerdict:
-        """The same, in a form in which equal nodes are one."""
+        """The verdict on one pod, with equal nodes grouped."""
         framework = self._framework_of(pod)
         self._asked = None
         with framework.calls.unmeasured():
@@ -176,7 +176,7 @@ class Explainer:
         return None if count is None else AddNodes(likes[0], count)
 
     def forget(self) -> None:
-        """Let go of what `reasons` are about: it ends when the cluster changes."""
+        """Drop the input of `reasons`, which is invalid once the cluster changes."""
         self._asked = None
 
     @property
@@ -372,7 +372,7 @@ def _placed(judgement: PodVerdict, node_name: str) -> CurrentPlacement:
 
 
 def _lead(own: FeasibleNode, other: FeasibleNode) -> dict[str, int]:
-    """By plugin, how far one node is ahead of another."""
+    """By plugin, the lead of one node over another."""
     return {
         name: score.weighted - other.scores[name].weighted for name, score in own.scores.items()
     }

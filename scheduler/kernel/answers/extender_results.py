@@ -22,7 +22,7 @@ _SILENT: Final = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (), EXTENDER)
 
 
 class BlockingExtenders(Protocol):
-    """Asks extenders, and waits for what they say."""
+    """Calls extenders, and waits for their answers."""
 
     @property
     def extenders(self) -> Extenders:
@@ -48,7 +48,7 @@ class ExtenderResults:
     """The advice of extenders about one pod, or none.
 
     Attributes:
-        refused: by node, what they have against it.
+        refused: by node, the reason of its rejection.
     """
 
     def __init__(self, advice: Advice | None, extenders: Sequence[KnownExtender]) -> None:
@@ -69,7 +69,7 @@ class ExtenderResults:
         return [(status, np.array(rows, np.intp)) for status, rows in rows_of.items()]
 
     def scored(self, scored: Scored, snapshot: Snapshot) -> Scored:
-        """Scores with theirs beside those of plugins: up to 100, as those."""
+        """Scores with those of extenders beside those of plugins, both up to 100."""
         advice = self._advice
         if advice is None or not len(scored.rows):
             return scored

@@ -22,8 +22,8 @@ def foreign_pods(
 ) -> tuple[ForeignPods, ...]:
     """By scheduler, the pods without which a pod that fits nowhere would find room.
 
-    Nothing for a profile without NodeOwnership. Looked at are nodes that only NodeResourcesFit
-    rejects; those count on which all pods of other schedulers together hold what is missing.
+    Nothing for a profile without NodeOwnership. Candidates are nodes that only NodeResourcesFit
+    rejects; a node counts if pods of other schedulers together hold the missing amount.
 
     Args:
         framework: the profile.
@@ -65,7 +65,7 @@ def _sum(pods: Iterable[PodInfo]) -> Counter[str]:
 
 
 def _would_do(pod: PodInfo, snapshot: Snapshot, row: int, more: Counter[str]) -> bool:
-    """Whether a node with so much more room has all that a pod asks for."""
+    """Whether a node with that much more room satisfies all requests of a pod."""
     table = snapshot.table
     if table.max_pods[row] - table.pod_count[row] + more[PODS] < 1:
         return False
@@ -80,7 +80,7 @@ def _would_do(pod: PodInfo, snapshot: Snapshot, row: int, more: Counter[str]) ->
 
 
 def _told(name: str, pods: list[PodInfo], wanted: Collection[str]) -> ForeignPods:
-    """One scheduler's share; of resources those that the waiting pod asks for."""
+    """One scheduler's pods, with the resources that the waiting pod requests."""
     total = _sum(pods)
     return ForeignPods(
         name,

@@ -43,13 +43,13 @@ def _no_rows() -> NDArray[np.intp]:
 
 
 class NodeNames(msgspec.Struct, frozen=True):
-    """The nodes of a cluster in the order in which they are told of.
+    """The nodes of a cluster in output order.
 
     Attributes:
         names: sorted.
-        heads: how the JSON about each begins.
+        heads: the beginning of each node's JSON.
         rows: of the snapshot.
-        places: by row, where it is among the names.
+        places: by row, the index among the names.
     """
 
     names: Sequence[str] = ()
@@ -68,7 +68,7 @@ class NodeNames(msgspec.Struct, frozen=True):
         return cls(names, [b'{"node":' + _encode(name) for name in names], rows, places)
 
     def are_of(self, snapshot: Snapshot) -> bool:
-        """Whether they are those of a snapshot."""
+        """Whether they are the names of this snapshot."""
         return self.places is snapshot.table.name_ranks()
 
     def place_of(self, name: str) -> int | None:
@@ -91,7 +91,7 @@ class Scored(msgspec.Struct, frozen=True):
         rows: of the nodes.
         columns: name, weight and normalised scores of every plugin that takes part.
         totals: the weighted sums.
-        devices: what the claims of the pod would get there; empty where that was not asked.
+        devices: the devices that the pod's claims would get there; empty if not requested.
     """
 
     rows: NDArray[np.intp] = msgspec.field(default_factory=_no_rows)
@@ -238,20 +238,20 @@ def judgement_of(  # noqa: PLR0913, PLR0917 - what one cycle has found
     every: Sequence[Verdicts] | None = None,
     refused: Sequence[tuple[Status, NDArray[np.intp]]] = (),
 ) -> PodVerdict:
-    """Put together what filters and scores said.
+    """Combine the verdicts of filters and the scores.
 
-    The verdicts of `found` must not be None. `every` is what each filter says by itself, where that
-    was asked for, `refused` what extenders say about rows that filters let pass.
+    The verdicts of `found` must not be None. `every` has each filter's own verdicts, if they were
+    requested, `refused` the extenders' rejections of rows that passed the filters.
 
     Raises:
-        PluginError: a plugin that rejects nodes cannot say why.
+        PluginError: a plugin failed to give the reason of a rejection.
     """
     rejected = tuple(_rejections(found, snapshot, every, refused))
     return PodVerdict(summary, nodes, rejected, scored)
 
 
 def rejection_of(status: Status) -> PluginRejection:
-    """A status for people and programs."""
+    """Convert a status to its output form."""
     return PluginRejection(status.plugin, status.code.upstream_name, status.reasons)
 
 
@@ -288,7 +288,7 @@ def _with_every_rejection(
     known: Sequence[Status],
     every: Sequence[Verdicts],
 ) -> Iterator[tuple[RejectedNode, NDArray[np.intp]]]:
-    """One rejection split by what the other filters say about its rows."""
+    """One rejection, split by the other filters' verdicts on its rows."""
     bits = np.array([np.where(v.first[rows] == FEASIBLE, 0, v.bits[rows]) for v in every])
     _, firsts, of_row = np.unique(bits, axis=1, return_index=True, return_inverse=True)
     for group, first in enumerate(firsts.tolist()):

@@ -20,9 +20,9 @@ def kept_for(
     nominated: NominatedPods | None,
     devices: SupposedDevices | None = None,
 ) -> tuple[KeptFor, ...]:
-    """For which pods and pod groups room is kept that a pod would have otherwise, most nodes first.
+    """The pods and groups for which room is kept that this pod would have, most nodes first.
 
-    Cost: one look at the cluster where pods are nominated that matter, and O(these).
+    Cost: one filter run if relevant pods are nominated, and O(these pods).
 
     Raises:
         PluginError: a plugin failed.

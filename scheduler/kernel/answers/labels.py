@@ -22,7 +22,7 @@ _IN: Final = "In"
 def fewest_labels(
     pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp], most: int
 ) -> Iterator[tuple[int, list[SetLabel]]]:
-    """At most `most` rows and the labels they lack, those that lack fewest first."""
+    """At most `most` rows and the labels they lack, the fewest first."""
     demanded = [
         NodeSelectorRequirement(key, _IN, (value,)) for key, value in pod.spec.node_selector.items()
     ]
@@ -51,7 +51,7 @@ def fewest_labels(
 def _lacking(
     choice: list[NodeSelectorRequirement], snapshot: Snapshot, rows: NDArray[np.intp]
 ) -> NDArray[np.intp]:
-    """By row, how many requirements the node does not satisfy."""
+    """By row, the number of requirements that the node does not satisfy."""
     count = np.zeros(len(rows), np.intp)
     for each in choice:
         fails = ~satisfied(NodeSelectorTerm((each,)), snapshot)[rows]
@@ -79,6 +79,6 @@ def _wanted(requirement: NodeSelectorRequirement) -> tuple[str, str | None]:
 
 
 def _terms(pod: PodInfo) -> tuple[NodeSelectorTerm, ...]:
-    """The required terms that name no node: those that labels can satisfy."""
+    """The required terms that name no node, which labels can satisfy."""
     terms = required_terms(pod.spec)
     return tuple(term for term in terms if term.match_expressions and not term.match_fields)

@@ -40,7 +40,7 @@ class PluginScore(Wire, frozen=True):
 
 
 class DeviceTaken(Wire, frozen=True, omit_defaults=True):
-    """A device that a claim would get; `consumedCapacity` of one that is shared."""
+    """A device that a claim would get; with `consumedCapacity` if it is shared."""
 
     request: str
     driver: str
@@ -53,7 +53,7 @@ class DeviceTaken(Wire, frozen=True, omit_defaults=True):
 class FeasibleNode(Wire, frozen=True):
     """A node that can take the pod, with the scores of every plugin that takes part.
 
-    `devices` is there for pods that need devices: what each claim would get, by its name in the
+    `devices` is present for pods that need devices: the devices of each claim, by its name in the
     pod.
     """
 
@@ -65,9 +65,9 @@ class FeasibleNode(Wire, frozen=True):
 
 
 class RejectedNode(Wire, frozen=True):
-    """A node that cannot take the pod, and the first plugin that says so.
+    """A node that cannot take the pod, and the first plugin that rejects it.
 
-    `rejections` is there with `--all-reasons` only: every plugin that rejects the node.
+    `rejections` is present with `--all-reasons` only: every plugin that rejects the node.
     """
 
     node: str
@@ -87,9 +87,9 @@ class CandidateNode(Wire, frozen=True):
 
 
 class Preempting(Wire, frozen=True):
-    """The pods to evict, and their node, so that a pod fits that fits nowhere.
+    """The pods to evict, and their node, for a pod that fits nowhere.
 
-    If no pod would be evicted, the message says why, and the node is empty.
+    If no pod would be evicted, the message has the reason, and the node is empty.
     """
 
     nominated_node: str
@@ -113,7 +113,7 @@ class CurrentPlacement(Wire, frozen=True):
         fits: whether it would fit there (again).
         rank: 1 where no other node has a higher total; 0 where it does not fit.
         total: of its node.
-        ahead: its total minus that of the next node; negative where that one is better.
+        ahead: its total minus that of the next node; negative where the next node is better.
         next: the best of the other nodes that fit, or None.
         scores: by plugin, the weighted lead of its node over the next.
     """
@@ -173,9 +173,9 @@ class ForeignPods(Wire, frozen=True):
 
     Attributes:
         scheduler_name: the other scheduler.
-        pods: how many of its pods there are, and on how many nodes.
-        nodes: of the profile's own.
-        requests: what they take of what the pod asks for, by resource. Units: those of
+        pods: number of its pods there.
+        nodes: number of the profile's own nodes with these pods.
+        requests: their requests of the resources that the pod requests. Units: those of
             `scheduler.api.resources`.
         examples: some of them.
     """
@@ -188,14 +188,14 @@ class ForeignPods(Wire, frozen=True):
 
 
 class KeptFor(Wire, frozen=True, omit_defaults=True):
-    """Room that is kept for others, where the pod would fit otherwise.
+    """Room kept for another pod or group, where the pod would fit otherwise.
 
     Attributes:
-        waiter: for which pod or pod group.
-        pods: how many pods are nominated there, and to how many nodes.
-        nodes: among those on which the pod would fit.
-        until: when they need it, in RFC 3339; pods that end before may use it. Empty where that is
-            not known.
+        waiter: the pod or pod group that the room is kept for.
+        pods: number of pods nominated there.
+        nodes: number of their nodes, among those on which the pod would fit.
+        until: the time they need it, in RFC 3339; pods that end before may use it. Empty if
+            unknown.
     """
 
     waiter: str
@@ -205,7 +205,7 @@ class KeptFor(Wire, frozen=True, omit_defaults=True):
 
 
 class NearNode(Wire, frozen=True):
-    """A node that fails few checks: how many, and what each says."""
+    """A node that fails few checks: their number, and each rejection."""
 
     node: str
     fails: int
@@ -213,12 +213,12 @@ class NearNode(Wire, frozen=True):
 
 
 class SuggestedChange(Wire, frozen=True):
-    """Something that would make the pod fit; the engine has tried it.
+    """A change that would make the pod fit; the engine has tried it.
 
     Attributes:
         kind: of all its edits; `several` where they are of several kinds.
-        edits: what to do, all of it.
-        nodes: on how many nodes the pod would fit then.
+        edits: all edits to make.
+        nodes: number of nodes on which the pod would fit then.
         node: one of these.
     """
 
@@ -229,14 +229,14 @@ class SuggestedChange(Wire, frozen=True):
 
 
 class Guess(Wire, frozen=True):
-    """A word that nothing in the cluster has, one letter from one that is there.
+    """A word that nothing in the cluster has, one letter from a known word.
 
     Attributes:
-        path: where it is written.
+        path: its field path.
         written: the word.
-        meant: the word that is there.
-        nodes: how many nodes have that.
-        fits: on how many nodes the pod would fit if it were written so.
+        meant: the known word.
+        nodes: number of nodes that have the known word.
+        fits: number of nodes on which the pod would fit with the known word.
     """
 
     path: str
@@ -247,10 +247,10 @@ class Guess(Wire, frozen=True):
 
 
 class RejectedNodes(Wire, frozen=True):
-    """Nodes of which the same plugin says the same.
+    """Nodes that the same plugin rejects for the same reasons.
 
     Attributes:
-        nodes: how many they are.
+        nodes: number of these nodes.
         plugin: the first that rejects them; see `PluginRejection`.
         code: its code.
         reasons: its reasons.
@@ -283,17 +283,17 @@ class NodeCounts(Wire, frozen=True):
 class PodAnswer(Wire, frozen=True):
     """Everything about one pod.
 
-    `counts` is there only when a daemon answers that was not asked for nodes; `nodes` is not, then.
-    `estimate` is there only where it was asked for, for pods that wait for room, and `expectedEnd`
-    for pods that have a node.
-    `unserved` is there only where no scheduler is known to serve the pod. `placed` is there only
-    for pods that have a node. `claims` is there only when claims are in the way: which keeps the
-    pod from which nodes. `permit` is there only where a Permit plugin would not let the pod go.
-    `preemption` is there with `--preempt` only, for pods that fit nowhere. `schedulingState` is
-    there only when a daemon answers, `assumed` when it has other pods on their way to nodes.
-    `foreign` is there only where pods of other schedulers took the room on nodes of its own, and
-    `kept` only where room is kept for others that the pod would have otherwise.
-    `error` is there only when a plugin failed.
+    Each of these fields is present only under its condition:
+    `counts` when a daemon answers without nodes (`nodes` is absent then);
+    `estimate` on request, for pods that wait for room; `expectedEnd` for pods that have a node;
+    `unserved` if no known scheduler serves the pod; `placed` for pods that have a node;
+    `claims` when claims exclude nodes, with the nodes that each excludes;
+    `permit` if a Permit plugin would not let the pod go;
+    `preemption` with `--preempt`, for pods that fit nowhere;
+    `schedulingState` when a daemon answers, `assumed` if it has other pods on their way to nodes;
+    `foreign` if pods of other schedulers took the room on the profile's own nodes;
+    `kept` if room is kept for others that the pod would have otherwise;
+    `error` when a plugin failed.
     """
 
     pod: str

@@ -2,8 +2,8 @@
 
 A scheduler counts a pod when it decides. A watch reports the pod when it is bound. For each pod we
 know the two moments between which it was decided. Pods with times that do not overlap came in the
-order of these times. For the others we ask whether the binding is right in some order. The orders
-are that in which they appeared, and that of the queue, with the binding moved to and fro in it.
+order of these times. For the rest we check whether the binding is right in some order. The orders
+are the order of appearance and that of the queue, with the binding moved to and fro in it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,21 +19,21 @@ from scheduler.kernel.snapshot import Snapshot
 AROUND_SECONDS: Final = 5.0
 """The longest time of a binding, from the decision until the watch reports it."""
 _MOVES: Final = (*range(1, 22), 34, 55, 89, 144, 233)
-"""By how many other changes a binding is moved: few changes overtake most bindings."""
+"""Distances by which a binding is moved, in changes: few changes overtake most bindings."""
 
 
 class PodChange(msgspec.Struct, frozen=True):
-    """A pod that came to its node, is being deleted, or went.
+    """A pod that was placed, is being deleted, or is gone.
 
     Attributes:
-        number: grows from one change to the next; the number of the promise if there was one.
-        pod: which pod, on its node.
-        before: the pod before the change; None for a pod that came.
-        after: the pod after the change; None for a pod that went.
-        since: the change was not decided before, in seconds of the events' clock.
-        until: the change was not decided after; for a pod that leaves, when a scheduler may have
-            heard of it.
-        turn: what orders the queue, and when it came there; None for a pod that did not wait.
+        number: grows from one change to the next; the number of the nomination if there was one.
+        pod: the pod, on its node.
+        before: the pod before the change; None for a placed pod.
+        after: the pod after the change; None for a pod that is gone.
+        since: the earliest time of the decision, in seconds of the events' clock.
+        until: the latest time of the decision; for a pod that leaves, the time at which a
+            scheduler may have seen it.
+        turn: its sort key in the queue, and its arrival there; None for a pod that did not wait.
     """
 
     number: int
@@ -113,17 +113,17 @@ def state(  # noqa: C901 - each pod as it was, beside what it is
     cache: Cache,
     snapshot: Snapshot,
 ) -> tuple[Snapshot, Mapping[str, PodInfo]]:
-    """The cluster as it was if some of the changes had happened, without the pod itself.
+    """The cluster with only some of the changes applied, without the pod itself.
 
     Args:
-        binding: the pod that came to its node.
-        changes: all that happened to pods since it, and shortly before, in order.
-        counted: the numbers of those that had happened.
+        binding: the pod that was placed.
+        changes: all changes of pods since then, and shortly before, in order.
+        counted: the numbers of the applied changes.
         cache: the cluster as it is now.
         snapshot: the same in columns.
 
     Returns:
-        The cluster, and the pods that are on their nodes in it and are not yet in the cache.
+        The cluster, and the pods that are placed in it and are not yet in the cache.
     """
     pods: dict[str, PodInfo | None] = {binding.pod.uid: None}
     for change in changes:
@@ -151,7 +151,7 @@ def state(  # noqa: C901 - each pod as it was, beside what it is
 
 
 def without(nominated: NominatedPods, placed: Mapping[str, PodInfo]) -> NominatedPods:
-    """Nominated pods but those that count as placed already."""
+    """Nominated pods without those that count as placed already."""
     if not any(nominated.node_of(uid) for uid in placed):
         return nominated
     left = NominatedPods()

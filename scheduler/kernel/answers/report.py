@@ -37,7 +37,7 @@ class Miss(msgspec.Struct, frozen=True):
 
 
 class TaintCount(msgspec.Struct, frozen=True):
-    """A taint that keeps the pod away, as kubectl writes it, and how many nodes have it."""
+    """A taint that keeps the pod away, as kubectl writes it, and the number of nodes with it."""
 
     taint: str
     nodes: int
@@ -49,8 +49,8 @@ class Group(msgspec.Struct, frozen=True):
     Attributes:
         rejections: the plugins and their reasons.
         nodes: names, sorted.
-        misses: what is missing there, by resource.
-        taints: which taints they have, the most frequent first.
+        misses: the missing amounts, by resource.
+        taints: their taints, the most frequent first.
     """
 
     rejections: tuple[PluginRejection, ...]
@@ -92,10 +92,10 @@ def best_nodes(answer: PodAnswer) -> list[FeasibleNode]:
 
 
 def amount_for_people(resource: str, amount: float, *, rounds_down: bool = False) -> str:
-    """An amount as it would be written in a pod, where it is long to a tenth.
+    """Format an amount as in a pod, a long one rounded to a tenth.
 
-    Rounded up: what is asked for must not look as if it were there. Rounded down, what fits does
-    not look like more than it is.
+    Rounded up, so that a request never looks satisfiable when it is not. `rounds_down` is for
+    amounts that fit, so that they never look larger than they are.
     """
     if resource == CPU:
         return f"{amount / 1000:g}" if amount % 1000 == 0 else f"{amount:.0f}m"

@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One demand of a pod: the plugin that judges it, and the edit that takes it out."""
+    """One demand of a pod: the plugin that judges it, and the edit that removes it."""
 
     plugin: str
     drop: DropRule
@@ -55,7 +55,7 @@ def rules_of(pod: PodInfo) -> tuple[Rule, ...]:
 def requirements_of(spec: PodSpec) -> dict[str, tuple[int | None, NodeSelectorTerm]]:
     """By path, each requirement on nodes as a term of its own, and the number of its term.
 
-    What `spec.nodeSelector` asks for belongs to no term.
+    The requirements of `spec.nodeSelector` belong to no term.
     """
     found: dict[str, tuple[int | None, NodeSelectorTerm]] = {}
     for key, value in spec.node_selector.items():

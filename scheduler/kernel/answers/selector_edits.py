@@ -1,7 +1,7 @@
-"""Selectors that ask for a little less: simple comparisons with values that devices have.
+"""Slightly looser selectors: simple comparisons with values that devices have.
 
-Comparisons are found in the text of an expression. What comes of another value is for a trial to
-say, so that a comparison which is overlooked, or means something else here, does no harm.
+Comparisons are found in the text of an expression. A trial decides about each new value, so a
+comparison that is overlooked, or means something else here, does no harm.
 """
 
 import re
@@ -28,7 +28,7 @@ _VALUES_TRIED: Final = 3
 
 
 def loosened(expression: str, columns: DeviceColumns) -> Iterator[str]:
-    """An expression with one comparison that more devices satisfy; the nearest values first."""
+    """Variants of an expression, each with one looser comparison; the nearest values first."""
     for found in _COMPARED.finditer(expression):
         for instead in _instead(found, _values(found, columns)):
             yield f"{expression[: found.start()]}{instead}{expression[found.end() :]}"

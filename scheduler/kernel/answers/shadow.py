@@ -2,9 +2,9 @@
 
 A binding is judged on the cluster as it was before it. The other scheduler may have seen a slightly
 different cluster. It counts a pod when it decides, we count it when the watch reports it. Each kind
-of object also has a watch of its own. So a binding that does not look right gets a second look when
-all that happened around it is known. The second look counts the pods that came and went meanwhile
-in several ways (`answers/orders.py`). We disagree only if none of these makes it right.
+of object also has a watch of its own. So a binding that seems wrong gets a second look when all
+changes around it are known. The second look orders the pods that came and went meanwhile in several
+ways (`answers/orders.py`). We disagree only if none of these makes it right.
 """
 
 from collections import deque
@@ -40,16 +40,16 @@ from scheduler.kernel.snapshot import Snapshot
 from scheduler.observability.shadow_metrics import ShadowMetrics
 
 MAX_CHANGES: Final = 16384
-"""Recent changes of pods that are remembered."""
+"""Largest number of recent pod changes kept."""
 MAX_OPEN: Final = 256
-"""Bindings that may wait for their second look; beyond that the oldest goes without."""
+"""Largest number of bindings that wait for a second look; beyond it the oldest goes without."""
 
 _When: TypeAlias = Callable[[float], str]
 """A time of the engine's clock as RFC 3339."""
 
 
 class _Open(msgspec.Struct, frozen=True):
-    """A binding that is to be looked at again: the pod as it waited, what it looked like so far."""
+    """A binding that waits for its second look: the pod as it waited, and the verdict so far."""
 
     time: float
     binding: PodChange
@@ -61,8 +61,8 @@ class _Open(msgspec.Struct, frozen=True):
 class Shadow:
     """Judges the bindings of the schedulers that an engine has profiles for.
 
-    Tell it of each event before the engine is told. The engine must decide nothing itself; its
-    snapshot is brought up to date here.
+    Pass each event to it before the engine. The engine must decide nothing itself; its snapshot
+    is brought up to date here.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Shadow:
         self._promises: dict[str, tuple[PodChange, PodInfo]] = {}
         """Waiting pods that have a place already, each with the pod as it was before."""
         self._ways: Iterator[frozenset[int]] | None = None
-        """In which the oldest that is open has not been looked at; None before the first."""
+        """The untried orders for the oldest open binding; None before the first."""
         self._open: deque[_Open] = deque()
         self._places = dict.fromkeys(DISAGREEMENT, examples)
         self._max_examples = examples
@@ -96,7 +96,7 @@ class Shadow:
     # --- what happens ---------------------------------------------------------------------------
 
     def begin(self, now: float) -> None:
-        """The engine knows the whole cluster: what comes now is new."""
+        """Begin to judge: the engine knows the whole cluster, and later events are new."""
         self._began = now
 
     def note(self, event: Event, now: float) -> None:
@@ -110,10 +110,10 @@ class Shadow:
             self._hear(pod, now)
 
     def look_again(self, now: float) -> bool:
-        """Look once more at a binding around which all is known.
+        """Continue the second look at a binding around which all changes are known.
 
         Returns:
-            Whether there is more to be looked at.
+            Whether there is more to judge.
         """
         if not (self._open and self._open[0].time + AROUND_SECONDS <= now):
             since = self._open[0].time if self._open else now
@@ -124,17 +124,17 @@ class Shadow:
         return True
 
     def look_at_last(self) -> bool:
-        """Look once more at a binding though changes around it may be unknown: none will come.
+        """Continue a second look though changes around the binding are missing: none will come.
 
         Returns:
-            Whether there is more to be looked at; what is left counts as open.
+            Whether there is more to judge; the rest counts as open.
         """
         if self._open:
             self._look_on()
         return bool(self._open)
 
     def _look_on(self) -> None:
-        """Look at the oldest in one more way."""
+        """Judge the oldest binding in one more order."""
         core, oldest = self._core, self._open[0]
         changes = self._known_changes()
         if self._ways is None:
@@ -173,7 +173,7 @@ class Shadow:
         self._remember(PodChange(self._next_number(), before, before, after, since, until))
 
     def _decided(self, pod: PodInfo, queued: QueuedPodInfo | None, now: float) -> PodChange:
-        """A pod has a place, or is promised one."""
+        """Record that a pod has a node, or is nominated to one."""
         turn, since = None, now
         if queued is not None:
             framework = self._core.frameworks[pod.spec.scheduler_name]
@@ -182,9 +182,9 @@ class Shadow:
         return self._remember(PodChange(self._next_number(), pod, None, pod, since, now, turn))
 
     def _hear_of_waiting(self, pod: PodInfo, now: float) -> None:
-        """A pod that waits may say where it will be: its place is counted from then on.
+        """Handle a waiting pod's nomination: its place counts from then on.
 
-        Where the same change says that it cannot be placed, others have to go first: no place yet.
+        If the same change reports it unschedulable, victims have to go first: no place yet.
         """
         node = pod.pod.status.nominated_node_name
         promised = self._promises.get(pod.uid)
@@ -207,7 +207,7 @@ class Shadow:
     # --- judging --------------------------------------------------------------------------------
 
     def _hear(self, pod: PodInfo, now: float) -> None:  # noqa: PLR0912 - one branch per change of a pod
-        """A pod is new or has changed; what matters is that it has a node for the first time."""
+        """Handle a new or changed pod; the event of interest is its first node."""
         core, scheduler = self._core, pod.spec.scheduler_name
         known = core.cache.pods.get(pod.uid)
         if known is not None:
@@ -299,7 +299,7 @@ class Shadow:
         )
 
     def forget_examples(self) -> None:
-        """They have been told; others have their places."""
+        """Drop the examples once they are reported, to collect new ones."""
         self._examples = []
         self._places = dict.fromkeys(DISAGREEMENT, self._max_examples)
 

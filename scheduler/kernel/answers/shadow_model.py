@@ -10,13 +10,13 @@ class Disagreement(Wire, frozen=True):
     Attributes:
         pod: `namespace/name`.
         scheduler: the scheduler that made it.
-        time: when the binding appeared (RFC 3339).
+        time: the time at which the binding appeared (RFC 3339).
         result: `unfit` or `lower`.
-        fitting: on how many nodes the pod fits.
-        nominated_node: where it was nominated; if that fits, no other node is looked at.
-        rejection: what speaks against the node, or against the pod as a whole; None where it fits,
-            or where no such node is known.
-        placed: how the node does among the others, as it was before the binding.
+        fitting: number of nodes on which the pod fits.
+        nominated_node: the node it was nominated to; if that fits, no other node is judged.
+        rejection: the rejection of the node, or of the pod as a whole; None where it fits, or
+            where no such node is known.
+        placed: the node compared with the others, as it was before the binding.
     """
 
     pod: str

@@ -30,7 +30,7 @@ from scheduler.kernel.plugins.pod_topology_spread import PodTopologySpread
 from scheduler.kernel.plugins.taint_toleration import TaintToleration, untolerated
 
 RULED: Final = (NodeAffinity.NAME, InterPodAffinity.NAME, PodTopologySpread.NAME, NodePorts.NAME)
-"""The plugins that judge what `rules_of` lists."""
+"""The plugins that judge the demands of `rules_of`."""
 ADJUSTABLE: Final = (NodeResourcesFit.NAME, TaintToleration.NAME, *RULED)
 """The plugins that other demands of the pod would satisfy."""
 _MOST_RULES: Final = 32
@@ -40,7 +40,7 @@ _NODES_TRIED: Final = 4
 
 
 def lower_requests(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
-    """Less of one resource; where none will do alone, less of several."""
+    """Less of one resource; if no single resource helps, less of several."""
     rows = _with_place(every, every.rejected_by_none_but(NodeResourcesFit.NAME))
     if not len(rows):
         return
@@ -92,7 +92,7 @@ def drop_rules(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | 
 def several(
     every: EveryCheck, trials: Trials, plugins: Sequence[str] = ADJUSTABLE
 ) -> Iterator[SuggestedChange]:
-    """All that one node demands at which only some plugins reject the pod, but no more."""
+    """The edits that one node needs, at which only some plugins reject the pod, and no more."""
     spec = trials.pod.spec
 
     def try_edits(some: Sequence[Edit]) -> Rows:
@@ -114,7 +114,7 @@ def several(
 
 
 def applied(spec: PodSpec, edits: Sequence[Edit]) -> PodSpec:
-    """The specification after edits; those of nodes and of other pods change nothing of it."""
+    """The specification after edits; edits of nodes and of other pods do not change it."""
     for edit in edits:
         if isinstance(edit, LowerRequest):
             spec = with_request(spec, edit.resource, amount_of(edit))
@@ -133,7 +133,7 @@ def applied(spec: PodSpec, edits: Sequence[Edit]) -> PodSpec:
 
 
 def _lower_one(every: EveryCheck, trials: Trials, resource: str) -> SuggestedChange | None:
-    """The most of one resource that fits, where something does."""
+    """The largest amount of one resource that fits, if any does."""
     spec = trials.pod.spec
     rows = trials.rows(with_request(spec, resource, least(spec, resource)))
     if not len(rows):

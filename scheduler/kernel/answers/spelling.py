@@ -34,13 +34,13 @@ _SHORTEST: Final = 3
 
 
 class _Word(msgspec.Struct, frozen=True):
-    """A word that nothing has: where it is written, and what there is instead by number of nodes.
+    """An unknown word: its field, and the known words with their number of nodes.
 
     Attributes:
-        path: where.
+        path: the field path.
         written: the word.
-        known: the words there are.
-        field: which of the respelled fields it is; see `_respelled`.
+        known: the known words, with the number of nodes that have each.
+        field: the respelled field; see `_respelled`.
         of_key: the label key, for a value.
     """
 
@@ -64,13 +64,13 @@ def guesses(trials: Trials) -> Iterator[Guess]:
 
 
 def nearest_word(written: str, known: Mapping[str, int]) -> str | None:
-    """The most frequent word that is at most one edit away, capital letters aside."""
+    """The most frequent word that is at most one edit away, ignoring case."""
     close = [word for word in known if word != written and is_close(written, word)]
     return max(close, key=lambda word: (known[word], word), default=None)
 
 
 def is_close(one: str, other: str) -> bool:
-    """Whether one edit makes the words equal: a letter more, less, other, or two exchanged."""
+    """Whether one edit makes the words equal: a letter inserted, deleted, replaced or swapped."""
     one, other = one.casefold(), other.casefold()
     if one == other:
         return True
@@ -148,7 +148,7 @@ def _resources(spec: PodSpec) -> Iterator[tuple[str, str]]:
 
 
 def _values(snapshot: Snapshot, key: str) -> dict[str, int]:
-    """The values of a label, and how many nodes have each."""
+    """The values of a label, with the number of nodes that have each."""
     table, column = snapshot.table, snapshot.label_column(key)
     counts = np.bincount(column.ids(table.size)[table.alive], minlength=column.domain_count())
     named = zip(column.values.values, counts.tolist(), strict=True)
@@ -156,7 +156,7 @@ def _values(snapshot: Snapshot, key: str) -> dict[str, int]:
 
 
 def _offered(snapshot: Snapshot) -> dict[str, int]:
-    """The resources that nodes offer, and how many nodes offer each."""
+    """The resources that nodes offer, with the number of nodes that offer each."""
     table = snapshot.table
     counts = (table.allocatable > 0).sum(axis=1).tolist()
     return {name: n for name, n in zip(table.resources.values, counts, strict=True) if n}

@@ -28,10 +28,10 @@ def supposed_devices(
 
 
 class SupposedDevices:
-    """Devices and claims, of which a question may suppose that they are others.
+    """Devices and claims, which a question may replace during a trial.
 
     Attributes:
-        catalog: what there is. Not to be changed.
+        catalog: the actual devices and claims. Read-only.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class SupposedDevices:
 
     @contextmanager
     def devices_of(self, node: str, like: str, snapshot: Snapshot) -> Iterator[None]:
-        """Within this, a node that is new has devices as another one has, and others have none.
+        """Within this, a new node has the devices of an existing one; other nodes have none.
 
         Raises:
             PluginError: the catalog cannot be forked.

@@ -27,23 +27,23 @@ _T = TypeVar("_T")
 SEVERAL: Final = "several"
 """The kind of a change with edits of several kinds."""
 _SETS_TOLD: Final = 3
-"""As many ways of one kind are told of."""
+"""Largest number of sets of one kind reported."""
 
 
 class TrialsSpentError(SchedulerError):
-    """There has been enough trying of one kind of change; what is half found is not told of."""
+    """The trials for one kind of change are spent; unfinished results are dropped."""
 
 
 class Trials:
-    """Tries what might be, a limited number of times for each kind of change.
+    """Tries changes, a limited number of times for each kind of change.
 
     Attributes:
         pod: as it is.
         snapshot: the cluster as it is.
         nominated: pods that wait for a node to be cleared for them.
-        supposed: what devices and claims could be; None where no plugin reads them.
-        checks: what filters have against the pod as it is, where that is known.
-        left: how many trials may still be made for the present kind.
+        supposed: replaces devices and claims for a trial; None where no plugin reads them.
+        checks: the filters' rejections of the pod as it is, if known.
+        left: number of trials left for the present kind.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Trials:
     def rows(self, spec: PodSpec | None = None, snapshot: Snapshot | None = None) -> Rows:
         """The rows on which the pod would fit; none where a plugin fails.
 
-        None stands for what the pod does demand, and for the cluster that is.
+        None stands for the actual pod, and for the actual cluster.
 
         Raises:
             TrialsSpentError: no more trials may be made.
@@ -83,9 +83,9 @@ class Trials:
             return np.zeros(0, np.intp)
 
     def nodes_with(self, node: Node, like: str = "") -> list[str]:
-        """The nodes on which the pod would fit, were there a new node, or one other than it is.
+        """The nodes on which the pod would fit if a node were added or changed.
 
-        A new node has devices as the one that it is `like`.
+        A new node has the devices of the node `like`.
         """
         world = self._world
         if world is None:
@@ -118,12 +118,12 @@ class Trials:
         try_set: Callable[[Sequence[_T]], Rows],
         likely: Callable[[], Iterable[Sequence[_T]]],
     ) -> Iterator[tuple[Sequence[_T], Rows] | None]:
-        """The sets of as few atoms as possible after which there are rows; None between two tries.
+        """The smallest sets of atoms that make rows feasible; None between two tries.
 
-        All sets of a size are tried while there are trials left for that; then likely ones only, in
-        the order given, each without what is not needed.
+        All sets of a size are tried while the trials suffice for that; then only likely ones, in
+        the given order, each reduced to the necessary atoms.
 
-        `try_set` says where the pod fits after a set.
+        `try_set` returns the rows on which the pod fits after a set.
         """
         for size in range(1, len(atoms) + 1):
             if comb(len(atoms), size) > self.left // 2:

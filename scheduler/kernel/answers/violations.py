@@ -14,8 +14,8 @@ from scheduler.kernel.plugins.label_obstacles import satisfied
 def likely_sets(rules: Sequence[Rule], trials: Trials) -> Iterator[tuple[DropRule, ...]]:
     """The sets of demands that a node violates, the smallest sets first.
 
-    Each demand is judged by itself. So these are the smallest sets there are, where demands do not
-    depend on each other; whether one will do has still to be tried.
+    Each demand is judged by itself. So these are the smallest sets if demands do not depend on
+    each other; each set has still to be tried.
 
     Cost: a trial for each demand on other pods.
     """

@@ -21,7 +21,7 @@ class Hold(Wire, frozen=True):
 
 
 class StoryEntry(Wire, frozen=True):
-    """One thing that happened to a pod: when (RFC 3339), in which attempt, what."""
+    """One event in a pod's history: its time (RFC 3339), attempt and text."""
 
     time: str
     attempt: int
@@ -137,12 +137,12 @@ class Estimate(Wire, frozen=True, omit_defaults=True):
 
 
 class Assumed(Wire, frozen=True):
-    """Room on a node that is taken by pods of which the API server does not know it yet.
+    """Room on a node taken by pods whose placement the API server does not know yet.
 
     Attributes:
-        node: which node.
-        pods: those that are bound to it just now, or held on it.
-        requests: what they take, by resource.
+        node: the node.
+        pods: the pods that are being bound to it, or held on it.
+        requests: their requests, by resource.
     """
 
     node: str

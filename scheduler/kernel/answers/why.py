@@ -41,12 +41,12 @@ from scheduler.kernel.framework.steps import Steps, finished
 from scheduler.kernel.snapshot import PodRemoved, Snapshot
 
 MOST_TRIALS: Final = 128
-"""So often the pod is judged as it might be for one kind of change, whatever it is made of."""
+"""Largest number of trials of the pod for one kind of change, whatever its size."""
 _MOST_KNOWN: Final = 256
 """Answers kept for pods that are alike."""
 
 _Kind: TypeAlias = Callable[[EveryCheck, Trials], Iterator[SuggestedChange | None]]
-"""Changes of one kind; None where others may run before the search goes on."""
+"""Changes of one kind; None where other work may run before the search goes on."""
 _OF_THE_POD: Final[tuple[_Kind, ...]] = (lower_requests, add_tolerations, drop_rules)
 _OF_CLAIMS: Final[tuple[_Kind, ...]] = (
     lower_counts,
@@ -77,11 +77,11 @@ class Whys:
         supposed: Callable[[], SupposedDevices | None] = lambda: None,
         own_names: Callable[[], Collection[str]] = lambda: (),
     ) -> None:
-        """Know nothing yet.
+        """Begin with an empty cache.
 
         Args:
-            supposed: gives what a trial may suppose of devices.
-            own_names: gives the names of the profiles of this scheduler.
+            supposed: returns the means to replace devices in trials.
+            own_names: returns the names of the profiles of this scheduler.
         """
         self._supposed = supposed
         self._own_names = own_names
@@ -98,10 +98,10 @@ class Whys:
         snapshot: Snapshot,
         nominated: NominatedPods,
     ) -> PodAnswer:
-        """The answer about a pod that fits nowhere, with all that the depth asks for.
+        """The answer about a pod that fits nowhere, extended to the requested depth.
 
-        A plugin that fails adds nothing. If that matters to the verdict, the caller that asks for
-        the verdict is told.
+        A plugin that fails adds nothing. If that affects the verdict, the call for the verdict
+        reports it.
         """
         if depth is Depth.VERDICTS:
             return answer
@@ -213,10 +213,10 @@ def _with_changes(answer: PodAnswer, every: EveryCheck, trials: Trials) -> Steps
 
 
 def smallest_changes(every: EveryCheck, trials: Trials) -> Steps[list[SuggestedChange]]:
-    """Give changes kind by kind; mixed changes of the pod only if no single kind would do.
+    """Find changes kind by kind; mixed changes of the pod only if no single kind helps.
 
-    A pod that needs a resource rarely does without it. So such a change is the pod's last one, and
-    mixed ones are looked for beside it.
+    A pod that needs a resource rarely does without it. So such a change comes last, and mixed
+    changes are searched beside it.
     """
     of_the_pod = yield from _of_kinds(_OF_THE_POD, every, trials)
     if all(map(_gives_up_a_resource, of_the_pod)):
@@ -258,7 +258,7 @@ def _guesses(trials: Trials) -> Iterator[Guess]:
 def _likeness(pod: PodInfo, framework: Framework, depth: Depth, nominated: NominatedPods) -> object:
     """A key that is equal for pods with the same answer; None for a pod with its own answer.
 
-    What pods with volumes or devices are told also depends on objects that no epoch counts.
+    Answers for pods with volumes or devices also depend on objects without an epoch.
     """
     if pod.needs or nominated.node_of(pod.uid) is not None:
         return None

@@ -155,13 +155,13 @@ def nodes_text(count: int) -> str:
 
 
 def lead_text(scores: Mapping[str, int]) -> str:
-    """By which plugins one node is ahead of another, the greatest difference first."""
+    """The plugins by which one node leads another, the greatest difference first."""
     leads = sorted(scores.items(), key=lambda item: (-abs(item[1]), item[0]))
     return ", ".join(f"{plugin} {lead:+d}" for plugin, lead in leads if lead)
 
 
 def short_path(path: str) -> str:
-    """A path without what is the same in all paths."""
+    """A path without the parts common to all paths."""
     for part, instead in _PATHS:
         path = path.replace(part, instead)
     return path
