@@ -57,13 +57,13 @@ class Store(Mapping[str, T], Generic[T]):
         return sum(map(len, self._objects.values()))
 
     def add_handler(self, handler: Handler[T]) -> None:
-        """Adds a handler; it hears at once of what is there already."""
+        """Add a handler; it receives the objects in the store at once."""
         self._handlers.append(handler)
         for obj in [*self.values()]:
             handler.on_add(obj)
 
     def key_of(self, obj: T) -> str:
-        """The key of an object."""
+        """Return the key of an object."""
         return key_of(self._meta_of(obj))
 
     def apply(self, obj: T) -> None:

@@ -29,14 +29,14 @@ class BlockWriter(Generic[Block]):
         self._thread.start()
 
     def put(self, block: Block | None, seconds: float = 0.0) -> bool:
-        """Have a block written; None is the last one.
+        """Queue a block for writing; None ends the thread.
 
         Args:
-            block: what to write.
-            seconds: how long to wait for room.
+            block: the block to write.
+            seconds: time to wait for room.
 
         Returns:
-            False when there is no room.
+            False if there is no room.
         """
         try:
             self._blocks.put(block, block=seconds > 0, timeout=seconds)
@@ -46,11 +46,11 @@ class BlockWriter(Generic[Block]):
 
     @property
     def has_room(self) -> bool:
-        """False while as many blocks wait as may wait: the thread is stuck or slow."""
+        """False while the queue is full: the thread is stuck or slow."""
         return not self._blocks.full()
 
     def close(self, seconds: float) -> bool:
-        """Wait until everything is written, about so many seconds; gives whether it is."""
+        """Wait about so many seconds until everything is written; return whether it is."""
         if self.put(None, seconds):
             self._thread.join(seconds)
         return not self._thread.is_alive() and not self.problem

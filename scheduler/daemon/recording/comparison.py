@@ -39,11 +39,11 @@ from scheduler.kernel.engine.events import (
 from scheduler.kernel.engine.instructions import Bind, Evict, Instruction, RunPreBind
 
 SPARE_DECISIONS: Final = 100
-"""At each tick, for what this engine wants to try and the other one did not."""
+"""Further decisions per tick, for attempts of this engine that the recorded one did not make."""
 
 
 class Elsewhere(msgspec.Struct, frozen=True):
-    """A pod that comes to another node, or to one only once; None is no node."""
+    """A pod that is placed on another node, or only by one of the engines; None is no node."""
 
     pod: str
     recorded: str | None
@@ -75,10 +75,10 @@ def compare(
     """Place the recorded pods with another engine.
 
     Args:
-        records: from the beginning.
-        engine: a fresh one, of the other configuration.
-        reference: another fresh one, told where pods really were; it decides nothing.
-        looked: shown both sides after each tick, with the time of the events' clock.
+        records: all records from the beginning.
+        engine: a fresh engine with the other configuration.
+        reference: another fresh engine, which gets the recorded placements; it decides nothing.
+        looked: called with both sides after each tick, and the time of the events' clock.
 
     Raises:
         RecordingError: a file is damaged.
@@ -138,12 +138,12 @@ def place_anew(records: Iterable[Record], engine: Engine) -> ReplayPlacements:
 
 
 class Side(ABC):
-    """One of the two.
+    """One side of the comparison.
 
     Attributes:
-        pods: by UID, of pods that were seen waiting.
+        pods: by UID, the pods that were seen waiting.
         victims: by UID.
-        meter: how full nodes are.
+        meter: the use of nodes.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -219,7 +219,7 @@ class _Recorded(Side):
 
 
 class _Other(Side):
-    """Another engine, and a cluster that does as it says."""
+    """Another engine, and a cluster that follows its instructions."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)

@@ -29,13 +29,13 @@ Write = Callable[[bytes], None]
 
 
 class DecisionLog:
-    """Takes outcomes; a thread of its own writes them.
+    """Takes outcomes; a separate thread writes them.
 
     Args:
-        write: where to.
-        rows: makes the lines.
-        on_lost: told how many rows are lost, each time some are.
-        on_end: told why nothing more is written.
+        write: writes the lines.
+        rows: formats the lines.
+        on_lost: called with the number of lost rows, each time some are lost.
+        on_end: called with the reason when writing ends early.
         waiting_blocks: see `WAITING_BLOCKS`.
     """
 
@@ -64,13 +64,13 @@ class DecisionLog:
             self._flush()
 
     def note(self, event: Event, now: float, instructions: Sequence[Instruction]) -> None:
-        """Each second what there is goes out; see `scheduler.daemon.driver.driver.EventLog`."""
+        """Flush the lines each second; see `scheduler.daemon.driver.driver.EventLog`."""
         del now, instructions
         if type(event) is Tick and self._count:
             self._flush()
 
     def close(self) -> None:
-        """Wait a little for what is left to be written."""
+        """Write the remaining lines, and wait a little for them."""
         self._flush()
         if self._count:
             self._put(CLOSE_SECONDS)
@@ -103,15 +103,15 @@ class DecisionLog:
 
 
 class RotatedFile:
-    """Appends to a file, and puts it aside when it has become large: FILE.1 is the newest of these.
+    """Appends to a file, and renames it once it is large: FILE.1 is the newest renamed file.
 
     Args:
-        path: of the file; what is there stays.
+        path: of the file; its present content stays.
         file_bytes: see `FILE_BYTES`.
         kept_files: see `KEPT_FILES`.
 
     Raises:
-        OSError: it cannot be written to.
+        OSError: the file cannot be written.
     """
 
     def __init__(

@@ -21,10 +21,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Rows:
-    """Makes rows of outcomes.
+    """Formats outcomes as rows.
 
     Args:
-        header: says which time of day it was when the clock of events showed what.
+        header: relates the clock of events to the time of day.
     """
 
     def __init__(self, header: Header) -> None:
@@ -55,9 +55,9 @@ class RowFile:
     """A file of rows, written while the caller waits; `close` raises the first error.
 
     Args:
-        path: where it is.
-        write: takes one more; raises OSError.
-        finish: writes what is left; raises OSError.
+        path: of the file.
+        write: writes a row; raises OSError.
+        finish: writes the remaining rows; raises OSError.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class RowFile:
         self._problem: OSError | None = None
 
     def take(self, outcome: AttemptOutcome) -> None:
-        """Write one more; see `scheduler.kernel.engine.outcome.TakeOutcome`."""
+        """Write a row; see `scheduler.kernel.engine.outcome.TakeOutcome`."""
         if self._problem is None:
             try:
                 self._write(outcome)
@@ -77,10 +77,10 @@ class RowFile:
                 self._problem = problem
 
     def close(self) -> None:
-        """Write what is left.
+        """Write the remaining rows.
 
         Raises:
-            RecordingError: something could not be written.
+            RecordingError: a row could not be written.
         """
         try:
             self._finish()
@@ -91,10 +91,10 @@ class RowFile:
 
 
 def row_file(path: Path, header: Header) -> RowFile:
-    """Begin a file: Parquet where its name ends so, else lines of JSON.
+    """Begin a file: Parquet if its name ends so, else lines of JSON.
 
     Raises:
-        RecordingError: it cannot be written, or what writes it is not installed.
+        RecordingError: it cannot be written, or the package for Parquet is not installed.
     """
     rows = Rows(header)
     try:

@@ -1,4 +1,4 @@
-"""Everything that an engine is told from its start, in files that rotate."""
+"""All events of an engine from its start, in files that rotate."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -30,12 +30,12 @@ _Written: TypeAlias = tuple[Path, bytes, bytes | bytearray]
 
 
 class DirectoryRecorder:
-    """Writes a recording into a directory; compressing and writing are a thread's.
+    """Writes a recording into a directory; a thread compresses and writes.
 
     Args:
         directory: must exist.
         header: of the first part.
-        on_end: told why no more is recorded, and how much was.
+        on_end: called with the reason when recording ends early, and the bytes written.
         file_bytes: see `FILE_BYTES`.
         total_bytes: see `TOTAL_BYTES`.
     """
@@ -72,7 +72,7 @@ class DirectoryRecorder:
             self._flush()
 
     def close(self) -> None:
-        """Write what is left, and wait for the disk, but not for ever."""
+        """Write the remaining lines, and wait for the disk, but not for ever."""
         if self._is_open:
             self._flush()
         # A recording that has ended is written as well, unless its end was a disk that hangs.

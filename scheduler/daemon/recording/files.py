@@ -1,6 +1,6 @@
 """Lines in compressed, checked blocks; files of one recording, in their order.
 
-A file is a line that says what it is, and blocks: length and checksum (four bytes each, little
+A file is a line that identifies it, and blocks: length and checksum (four bytes each, little
 endian) of the zlib-compressed lines that follow.
 """
 
@@ -55,7 +55,7 @@ class Recording:
     Attributes:
         paths: the files in their order.
         header: of the first part.
-        share: how much of it was read by the last reader, 0 to 1.
+        share: the share that the last reader has read, 0 to 1.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
@@ -103,13 +103,13 @@ def part_name(header: Header) -> str:
 
 
 def recordings_in(directory: Path) -> list[Recording]:
-    """The recordings that a directory holds, in the order in which they began.
+    """Return the recordings in a directory, in the order in which they began.
 
-    What a crash has left is one by itself, though it is of the same process as files beside it. A
-    file that nothing had been written into when its process ended is none.
+    The file of a crash is a recording by itself, even beside files of the same process. A file that
+    was still empty when its process ended is none.
 
     Raises:
-        RecordingError: a file is none, a part is missing, or the directory cannot be read.
+        RecordingError: a file is no recording, a part is missing, or the directory is unreadable.
     """
     parts: dict[str, list[Path]] = {}
     try:

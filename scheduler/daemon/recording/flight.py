@@ -32,7 +32,7 @@ _SHARE_AT_ONCE: Final = 64
 """One part in so many of the records is dropped at once when there are too many."""
 
 _Key: TypeAlias = str | tuple[str, str, str]
-"""Tells objects apart."""
+"""The key of an object."""
 
 
 class _Entry(msgspec.Struct, frozen=True, gc=False):
@@ -49,12 +49,12 @@ class _Entry(msgspec.Struct, frozen=True, gc=False):
 
 
 class FlightRecorder:
-    """Keeps what happened last.
+    """Keeps the latest events.
 
     Args:
         header: of the recording from its start.
-        kept_seconds: for how long.
-        kept_bytes: how much at most, by estimate.
+        kept_seconds: time for which records are kept.
+        kept_bytes: most bytes to keep, by estimate.
     """
 
     def __init__(

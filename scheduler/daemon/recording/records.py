@@ -1,12 +1,12 @@
 """One event with its time and its answer, as a line of JSON, and back.
 
-A line is an array that says first what it is: `at` an event, `pod` a pod that is new or changed,
-`spec` what many pods share.
+A line is an array that begins with its type: `at` an event, `pod` a pod that is new or changed,
+`spec` a specification that many pods share.
 
-Objects are written as the engine has them, which is only what scheduling reads: no environment, no
-data of Secrets, and of the annotations of pods those that say when they end. Annotations of nodes
-become a digest, because a change of them may wake pods. A specification that many pods share is
-written once per file.
+Objects are written in the engine's form, with only the fields that scheduling reads: no
+environment, no data of Secrets, and of pods' annotations those about their ends. Annotations of
+nodes become a digest, because a change of them may wake pods. A specification that many pods share
+is written once per file.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -91,7 +91,7 @@ class Record(msgspec.Struct, frozen=True):
 
     Attributes:
         time: seconds of the events' clock.
-        event: what happened.
+        event: the event.
         answer: the instructions, encoded.
     """
 
@@ -106,7 +106,7 @@ AnswerT = TypeVar("AnswerT")
 class _PodLine(msgspec.Struct, Generic[AnswerT], frozen=True, gc=False, array_like=True, tag="pod"):
     """`ObjectSet` or, of an attempt, `PodRead`; `spec` is the number of a line before.
 
-    What pods of one specification do not share stands here.
+    It holds the values that pods of one specification do not share.
     """
 
     time: float
@@ -253,7 +253,7 @@ def _csi_node(node: CSINode) -> CSINode:
 
 
 def _reduced(kind: str, obj: Mapping[str, Any]) -> dict[str, Any]:
-    """An object of a kind that only plugins read, without what no plugin should decide by."""
+    """Drop the fields of an object that no plugin should decide by; only plugins read its kind."""
     metadata = {k: v for k, v in (obj.get("metadata") or {}).items() if k not in _UNTOLD}
     if kind == "secrets":
         return {"metadata": metadata}

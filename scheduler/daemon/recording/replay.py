@@ -34,16 +34,16 @@ class Replayed(msgspec.Struct, frozen=True):
 def replay(
     records: Iterable[Record], engine: Engine, seen: Callable[[Record], None] = lambda _: None
 ) -> Replayed:
-    """Tell a fresh engine everything, up to the first answer that differs.
+    """Pass all events to a fresh engine, up to the first answer that differs.
 
     Args:
-        records: from the beginning of a recording.
-        engine: of the recording's configuration and seed.
-        seen: shown each record before the engine is told.
+        records: all records from the beginning of a recording.
+        engine: an engine with the recording's configuration and seed.
+        seen: called with each record before the engine gets its event.
 
     Raises:
         RecordingError: a file is damaged, for example after its process was killed. The message
-            also says how many events before that were answered alike.
+            also gives the number of events before that with equal answers.
     """
     number = 0
     try:
@@ -58,7 +58,7 @@ def replay(
 
 
 def restore(records: Iterable[Record], engine: Engine) -> None:
-    """Tell an engine of the cluster only, where a recording does not begin at the start.
+    """Pass only the cluster's objects to an engine, if a recording does not begin at the start.
 
     Raises:
         RecordingError: a file is damaged.

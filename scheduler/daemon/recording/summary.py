@@ -78,10 +78,10 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 class Meter:
-    """Measures how full nodes are; each look counts for the time since the one before.
+    """Measures the use of nodes; each look counts for the time since the one before.
 
     Attributes:
-        shares: by resource, what the last look has found in use.
+        shares: by resource, the share in use at the last look.
     """
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class Meter:
         self._most_nodes = 0.0
 
     def look(self, snapshot: Snapshot, seconds: float) -> None:
-        """Take note of how things are, and have been for so long."""
+        """Note the present use, which has lasted for so long."""
         table = snapshot.table
         rows = table.live_rows()
         has = [*table.allocatable[:, rows].sum(axis=1).tolist(), table.max_pods[rows].sum().item()]
@@ -140,7 +140,7 @@ def workload_of(pod: PodInfo) -> str:
 
 
 def summary_of(pods: Iterable[PodSummary], victims: Mapping[str, Victim], meter: Meter) -> Summary:
-    """Sum up what one engine did."""
+    """Sum up the decisions of one engine."""
     waited = [summary.waited for summary in pods]
     placed = sorted(seconds for seconds in waited if seconds is not None)
     return Summary(

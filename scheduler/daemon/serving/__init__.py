@@ -5,7 +5,7 @@
     endpoints.py        /metrics /configz /statusz /flagz /debug/...
     authentication.py   identifies the user
     authorization.py    decides what the user may read
-    connections.py      how many may be connected, and for how long
+    connections.py      limits on the number and the duration of connections
     limits.py           limits the reviews and the log entries that strangers cause
     certificates.py     the server's certificate and the authorities of clients
     tls.py              TLS contexts that follow their files

@@ -1,4 +1,4 @@
-"""The forms of answers, as kube-scheduler gives them."""
+"""The forms of answers, as in kube-scheduler."""
 
 from http import HTTPStatus
 from typing import Any, Final

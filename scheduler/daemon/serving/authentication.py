@@ -40,7 +40,7 @@ class Reviews(Protocol):
 
 
 class Authorities(msgspec.Struct, frozen=True):
-    """The authorities that sign client certificates, by what their signature means."""
+    """The authorities that sign client certificates, by the meaning of their signature."""
 
     clients: tuple[x509.Certificate, ...] = ()
     """--client-ca-file: the certificate names the user."""

@@ -1,4 +1,4 @@
-"""Limits on the connections to the secure port: how many, and for how long.
+"""Limits on the connections to the secure port: their number and their duration.
 
 The port shares file descriptors and the loop with binds. A client that can reach the port must not
 be able to use up either.
@@ -39,7 +39,7 @@ class Connections:
     So a client cannot keep other clients out by holding connections open.
 
     Args:
-        make: makes what speaks HTTP over a connection.
+        make: builds the HTTP protocol of a connection.
         context: for the handshakes.
         limit: most connections at a time, handshakes included.
     """

@@ -220,7 +220,7 @@ def _download(take: Callable[[], Callable[[], bytes]]) -> Any:
 
 
 async def _level(request: web.Request) -> web.Response:
-    """Show or change how much is logged."""
+    """Show or change the log level."""
     if request.method == "GET":
         return plain(f"{verbose.level}\n")
     if request.method != "PUT":

@@ -11,9 +11,10 @@ V = TypeVar("V")
 
 
 class ExpiringAnswers(Generic[K, V]):
-    """Asks once per question and time, however many want to know.
+    """Asks once per question and time, however many callers ask.
 
-    Invariant: at most `max_size` answers are kept; the oldest goes first. Failures are not kept.
+    Invariant: at most `max_size` answers are kept; the oldest is dropped first. Failures are not
+    kept.
     """
 
     def __init__(self, clock: Clock, seconds_for: Callable[[V], float], max_size: int) -> None:

@@ -9,10 +9,10 @@ Stamp: TypeAlias = tuple[int, int, int] | None
 
 
 class FollowedFiles:
-    """Says whether some files have been replaced since it was last asked.
+    """Files that are checked for replacement.
 
     Args:
-        paths: which; they need not exist.
+        paths: the files; they need not exist.
     """
 
     def __init__(self, paths: Iterable[Path]) -> None:
@@ -20,7 +20,7 @@ class FollowedFiles:
         self._seen = self._stamps()
 
     def have_changed(self) -> bool:
-        """Whether a file is another one now, has come, or is gone."""
+        """Whether a file was replaced, has appeared, or is gone since the last call."""
         before, self._seen = self._seen, self._stamps()
         return before != self._seen
 

@@ -14,7 +14,7 @@ from scheduler.observability.instruments import Instruments
 from scheduler.observability.logs import get_logger, verbose
 
 Check = Callable[[], str | None]
-"""None when all is well, else what is not."""
+"""Returns None if all is well, else the problem."""
 
 _PING: Final[Mapping[str, Check]] = {"ping": lambda: None}
 
@@ -117,14 +117,14 @@ def scheduler_checks(
     blind_kinds: Callable[[], Sequence[str]] = list,
     port: Check | None = None,
 ) -> dict[str, dict[str, Check]]:
-    """Give the checks of kube-scheduler by path.
+    """Return the checks of kube-scheduler by path.
 
     Args:
-        leader_election: what the watchdog says; None without leader election.
+        leader_election: the check of the watchdog; None without leader election.
         is_shutting_down: whether the process was asked to end.
         is_synced: whether every event handler has seen the whole cluster once.
         blind_kinds: kinds that have been without a watch for too long.
-        port: whether what serves the port goes on; a restart helps if it does not.
+        port: whether the server of the port still runs; a restart helps if it does not.
     """
     watchdog = {} if leader_election is None else {"leaderElection": leader_election}
     return {

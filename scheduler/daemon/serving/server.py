@@ -91,7 +91,7 @@ class Server:
         _log.info("HTTPS port open", address=address, port=port)
 
     async def stop(self) -> None:
-        """Stop listening, and end what is being answered after some seconds."""
+        """Stop listening, and end unfinished answers after some seconds."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -58,8 +58,8 @@ class ServingTls:
     """The context to listen with, and the authorities that go with it.
 
     Attributes:
-        context: give this one to the listener; it hands each handshake on to the newest context.
-        authorities: the authorities that sign client certificates, as they are now.
+        context: the context for the listener; it hands each handshake on to the newest context.
+        authorities: the current authorities that sign client certificates.
 
     Raises:
         ServingError: a file cannot be used, a cipher suite is unknown.
@@ -83,7 +83,7 @@ class ServingTls:
         )
 
     def reload_if_changed(self) -> bool:
-        """Take changed files over; what cannot be used is reported and the old stays in use."""
+        """Load changed files; unusable ones are reported, and the old ones stay in use."""
         if not self._followed.have_changed():
             return False
         try:
@@ -142,10 +142,10 @@ def _load_pair(context: ssl.SSLContext, files: PairFiles) -> None:
 
 
 def trust(context: ssl.SSLContext, authorities: Sequence[x509.Certificate]) -> None:
-    """Ask clients for certificates of these authorities.
+    """Request certificates of these authorities from clients.
 
     Raises:
-        ServingError: one is readable, but not what TLS accepts.
+        ServingError: an authority is readable, but TLS does not accept it.
     """
     pem = b"".join(certificate.public_bytes(Encoding.PEM) for certificate in authorities)
     try:
