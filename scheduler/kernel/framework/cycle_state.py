@@ -1,4 +1,4 @@
-"""What plugins remember between the extension points of one attempt.
+"""Values that plugins pass between the extension points of one attempt.
 
 Source: k8s.io/kube-scheduler framework/cycle_state.go (v0.36). Differs: keys carry their type, so
 that reading needs no cast.
@@ -21,7 +21,7 @@ class StateKey(Generic[T]):
 class CycleState:
     """Typed values of one attempt to schedule one pod.
 
-    A state may have a parent: what plugins found out about the pod's class is read through it, and
+    A state may have a parent, with the values of the pod's class: they are read through it, and
     never written.
     """
 
@@ -32,11 +32,11 @@ class CycleState:
         self._values: dict[object, Any] = {}
 
     def write(self, key: StateKey[T], value: T) -> None:
-        """Remember a value."""
+        """Write a value."""
         self._values[key] = value
 
     def read(self, key: StateKey[T]) -> T:
-        """The remembered value.
+        """Return the value under a key.
 
         Raises:
             KeyError: nothing was written under the key.
@@ -47,7 +47,7 @@ class CycleState:
         return found
 
     def get(self, key: StateKey[T]) -> T | None:
-        """The remembered value, or None."""
+        """Return the value under a key, or None."""
         found: T | None = self._values.get(key)
         if found is None and self._parent is not None:
             return self._parent.get(key)

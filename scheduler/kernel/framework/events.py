@@ -1,4 +1,4 @@
-"""What happens in the cluster, in the words by which plugins ask to be woken.
+"""Cluster events, in the terms in which plugins register to be woken.
 
 Source: k8s.io/kube-scheduler framework/types.go ActionType, EventResource, ClusterEvent,
 QueueingHint (v0.36); kubernetes pkg/scheduler/framework/events.go (v1.36).
@@ -14,7 +14,7 @@ from msgspec.structs import force_setattr
 
 
 class ActionType(Flag):
-    """What happened to an object; values combine."""
+    """The kinds of change to an object; values combine."""
 
     ADD = auto()
     DELETE = auto()
@@ -47,7 +47,7 @@ class ActionType(Flag):
 
 
 class EventResource(Enum):
-    """Of what kind the object is; registering POD asks for both kinds of pod events."""
+    """The kind of the object; a registration for POD covers both kinds of pod events."""
 
     POD = "Pod"
     ASSIGNED_POD = "AssignedPod"
@@ -86,7 +86,7 @@ class ObjectKind(msgspec.Struct, frozen=True):
 
     @property
     def event_resource(self) -> "EventResource | ObjectKind":
-        """What an event about such an object is about."""
+        """The resource of events about objects of this kind."""
         group = self.api_version.rpartition("/")[0]
         try:
             return EventResource(f"{group}/{self.kind}" if group else self.kind)
@@ -104,7 +104,7 @@ _PODS: Final = frozenset({EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_
 
 
 class ClusterEvent(msgspec.Struct, frozen=True, cache_hash=True):
-    """A change in the cluster, or a set of changes a plugin asks for."""
+    """A change in the cluster, or a set of changes that a plugin registers for."""
 
     resource: EventResource | ObjectKind
     action: ActionType
@@ -113,7 +113,7 @@ class ClusterEvent(msgspec.Struct, frozen=True, cache_hash=True):
     """The name of the event in metrics and logs; it follows from the others."""
 
     def __post_init__(self) -> None:
-        # Worked out once: each change of a pod is counted under one.
+        # Computed once: each change of a pod is counted under a label.
         resource = self.resource
         name = resource.value if isinstance(resource, EventResource) else resource.kind
         force_setattr(self, "label", self.custom_label or name + action_name(self.action))
@@ -124,10 +124,10 @@ class ClusterEvent(msgspec.Struct, frozen=True, cache_hash=True):
         return self.resource is EventResource.WILDCARD and self.action == ActionType.ALL
 
     def covers(self, incoming: "ClusterEvent") -> bool:
-        """Whether a registration for this event asks for the incoming one.
+        """Whether a registration for this event covers the incoming one.
 
         The registration must name every action of the event. An update without details (`UPDATE`)
-        reaches only the plugins that registered for every update. A wildcard with a label asks for
+        reaches only the plugins that registered for every update. A wildcard with a label covers
         the event of that label only.
         """
         if self.is_wildcard:
@@ -191,11 +191,11 @@ class ClusterEventWithHint(msgspec.Struct, frozen=True):
     event: ClusterEvent
     queueing_hint: QueueingHintFn | None = None
     reads_pod_shape_only: bool = True
-    """Whether the hint depends on nothing of the waiting pod but its shape, labels, namespace, and
-    whether it is itself the object of the event (same UID).
+    """Whether the hint reads nothing of the waiting pod but its shape, labels and namespace. It may
+    also test whether the pod is itself the object of the event (same UID).
 
-    The queue asks such a hint once for all waiting pods that are equal in these. A hint that reads
-    more of the pod, its name or status for instance, must say False and is asked for each pod.
+    The queue calls such a hint once for all waiting pods that are equal in these. A hint that reads
+    more of the pod, such as its name or status, must set False and is called for each pod.
     """
 
 
@@ -205,4 +205,4 @@ ALL_EVENTS: Final = tuple(
     if resource
     not in (EventResource.WILDCARD, EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD)
 )
-"""What is registered for plugins that do not say what they wait for: everything."""
+"""The registrations of plugins without `events_to_register`: all events."""

@@ -1,8 +1,8 @@
-"""What a plugin is built with: the rest of the scheduler, as far as plugins may see it.
+"""The handle of a plugin: the parts of the scheduler that plugins may use.
 
-Every plugin is made as `(args, handle)`. A handle is narrow on purpose. What it gives access to
-(`PluginServices`) is filled in after the plugins are built. So a plugin declares in its constructor
-what it wants (`lister`, `shared`, `metrics`), and uses the rest later.
+Every plugin is made as `(args, handle)`. A handle is narrow on purpose. The services behind it
+(`PluginServices`) are filled in after the plugins are built. So a plugin declares in its
+constructor what it wants (`lister`, `shared`, `metrics`), and uses the rest later.
 
 Source: k8s.io/kube-scheduler framework/interface.go (Handle, WaitingPod, PodNominator) v0.36.
 """
@@ -20,15 +20,15 @@ from scheduler.kernel.snapshot import Snapshot
 from scheduler.observability.instruments import Instruments
 
 Wake: TypeAlias = Callable[[], None]
-"""Something to be called, without a question and an answer."""
+"""A function without arguments or result."""
 
 
 class HandleError(SchedulerError):
-    """A plugin asked for something that it did not declare, or that is not there."""
+    """A plugin asked for an object kind that it did not declare, or a missing service."""
 
 
 class Nominations(Protocol):
-    """Which pods are nominated to which nodes."""
+    """The nominated pods, by node."""
 
     def __iter__(self) -> Iterator[str]:
         """The names of the nodes that pods are nominated to."""
@@ -39,7 +39,7 @@ class Nominations(Protocol):
         ...
 
     def comes_before(self, uid: str, pod: PodInfo) -> bool:
-        """Whether a pod must leave free what is kept for the nominated pod of this UID."""
+        """Whether a pod must leave free the room of the nominated pod with this UID."""
         ...
 
 
@@ -58,20 +58,20 @@ class HeldPod(Protocol):
 
 
 class HeldPods(Protocol):
-    """The pods that Permit plugins hold, of all profiles. Both verbs say whether it was held."""
+    """The pods that Permit plugins hold, of all profiles."""
 
     def __iter__(self) -> Iterator[HeldPod]: ...
 
     def get(self, uid: str) -> HeldPod | None:
-        """A held pod."""
+        """The held pod with this UID, or None."""
         ...
 
     def allow(self, uid: str, plugin: str) -> bool:
-        """A plugin lets a pod go; the last one that it waits for sets it free."""
+        """Allow a pod on behalf of one plugin; return whether the pod is held."""
         ...
 
     def reject(self, uid: str, plugin: str, message: str) -> bool:
-        """A pod may not be bound."""
+        """Reject a held pod; return whether it was held."""
         ...
 
 
@@ -106,16 +106,16 @@ class Api(Protocol):
             holds: the condition; called now, and again after each call of the wake.
             listen: called once with the wake: a function to call when `holds` may have changed.
                 Returns the function that ends listening.
-            seconds: how long to wait at most.
+            seconds: the longest time to wait.
 
         Returns:
-            Whether it holds; False when the time is over.
+            Whether the condition holds; False when the time is over.
         """
         ...
 
 
 class Lister(Protocol):
-    """The objects of one kind, as the watch has brought them."""
+    """The objects of one kind, as of the latest watch events."""
 
     def get(self, name: str, namespace: str = "") -> Any | None:
         """An object, or None."""
@@ -125,38 +125,38 @@ class Lister(Protocol):
 
 
 class SharedState(Protocol):
-    """What plugins know of the cluster beyond the snapshot; one for all plugins and profiles.
+    """Data about the cluster beyond the snapshot; one instance for all plugins and profiles.
 
-    It hears of all changes in the order in which they happen, so it is consistent in every cycle
+    It receives all changes in the order in which they happen, so it is consistent in every cycle
     without locks. Plugins must not keep it, but call `Handle.shared` each time: in a "what if", a
     fork stands in for it.
 
-    When a pod gets a node, the state hears `reserve`. Then it hears either `on_event` with the pod
-    on that node, or `unreserve`. For a pod that another client has placed it hears `on_event` only,
-    after `unreserve` if the pod was reserved. A pod that loses its node, or has a successor of its
-    name, goes and comes.
+    When a pod gets a node, `reserve` is called. Then follows either `on_event` with the pod on that
+    node, or `unreserve`. For a pod that another client has placed only `on_event` is called, after
+    `unreserve` if the pod was reserved. A pod that loses its node, or has a successor of its name,
+    goes and comes.
     """
 
     WATCHES: ClassVar[tuple[ObjectKind, ...]] = ()
-    """The kinds it hears of, pods, nodes and namespaces if it wants; every plugin that uses it
-    declares them too."""
+    """The kinds whose changes it receives, pods, nodes and namespaces if it wants; plugins that use
+    it declare them too."""
     HEARS_OF: ClassVar[tuple[ObjectKind, ...]] = ()
-    """Kinds beside these that it hears of where a plugin declares them."""
+    """Further kinds whose changes it receives where a plugin declares them."""
 
     def on_event(self, kind: ObjectKind, old: Any, new: Any) -> None:
-        """An object came (`old` is None), changed, or went (`new` is None)."""
+        """Take over an object that came (`old` is None), changed, or went (`new` is None)."""
         del kind, old, new
 
     def reserve(self, pod: PodInfo, node_name: str) -> None:
-        """A pod is assumed on a node; before the Reserve plugins run."""
+        """Take over that a pod is assumed on a node; called before the Reserve plugins run."""
         del pod, node_name
 
     def unreserve(self, pod: PodInfo, node_name: str) -> None:
-        """A pod is not on a node after all; after the Unreserve plugins ran."""
+        """Take back that a pod is assumed on a node; called after the Unreserve plugins ran."""
         del pod, node_name
 
     def fork(self) -> Self:
-        """A copy that changes without this one, and this one without it."""
+        """Make an independent copy."""
         ...
 
 
@@ -171,7 +171,7 @@ class States(Protocol):
         ...
 
     def shared(self, state_type: type[StateT], plugin: str) -> StateT:
-        """The state of a type, made when it is first asked for."""
+        """The state of a type, made at the first call."""
         ...
 
 
@@ -192,20 +192,20 @@ class FiltersOnFork(Protocol):
 
 
 class PluginServices:
-    """What handles give access to; one for all plugins of a composition.
+    """The services behind the handles; one instance for all plugins of a composition.
 
     Attributes:
         states: shared states and listers; there from the start.
-        metrics: where plugins may declare metrics of their own; there from the start.
+        metrics: the registry for metrics that plugins declare; there from the start.
         now: monotonic seconds; there from the start.
         epoch: the time of day at which `now` was 0, in seconds since 1970; there from the start.
-        snapshot: what the present cycle decides on; filled in by the engine, as what follows.
-        filters: by profile name.
-        nominator: which pods are nominated where.
+        snapshot: the cluster in the present cycle; the engine fills in this and the following.
+        filters: the filters of each profile, by its name.
+        nominator: the nominated pods, by node.
         waiting: pods that Permit holds.
         activate: makes waiting pods active.
         tell: sends an event about a pod: type, reason, note.
-        random: the engine's own chance; the same seed gives the same.
+        random: the engine's own random generator; the same seed gives the same numbers.
         api: the API server; filled in by the driver, where there is one.
     """
 
@@ -237,7 +237,7 @@ class PluginServices:
 
     @contextmanager
     def on_fork(self, snapshot: Snapshot, states: States) -> Iterator[None]:
-        """Within this, every plugin sees a fork of the cluster in place of the cluster."""
+        """Show every plugin a fork of the cluster in place of the cluster, within this block."""
         before, self.states = self.states, states
         present = self.__dict__.get("snapshot")
         self.snapshot = snapshot
@@ -252,7 +252,7 @@ class PluginServices:
 
 
 class Handle:
-    """One plugin's view of the scheduler; its fourteen members are all there is."""
+    """One plugin's view of the scheduler: these fourteen members and no others."""
 
     __slots__ = ("_plugin", "_profile", "_services", "_states", "_watches")
 
@@ -284,13 +284,13 @@ class Handle:
         add: Iterable[PodInfo] = (),
         remove: Iterable[PodInfo] = (),
     ) -> dict[str, Status]:
-        """What the profile's filters say about a pod on some nodes, if other pods came or went.
+        """Run the profile's filters for a pod on some nodes, as if other pods came or went.
 
         Args:
             pod: the pod.
-            node_names: which nodes.
-            add: pods that are to be thought of as running on the nodes they name.
-            remove: pods that are to be thought of as gone from theirs.
+            node_names: the nodes.
+            add: pods that count as running on the nodes they name.
+            remove: pods that count as gone from the nodes they name.
 
         Returns:
             The first rejection, or success, of each of these nodes that exists.
@@ -303,13 +303,13 @@ class Handle:
 
     @property
     def nominator(self) -> Nominations:
-        """Which pods are nominated to which nodes."""
+        """The nominated pods, by node."""
         return self._services.nominator
 
     def lister(self, kind: ObjectKind) -> Lister:
         """The objects of a kind that the plugin declares in `WATCHES`.
 
-        Ask each time: on a fork of the cluster it is another one.
+        Call this each time: on a fork of the cluster the lister is another one.
 
         Raises:
             HandleError: the plugin does not declare the kind.
@@ -318,12 +318,12 @@ class Handle:
         return self._services.states.lister(kind)
 
     def shared(self, state_type: type[StateT]) -> StateT:
-        """The state of this type that all plugins share; made when it is first asked for.
+        """The state of this type that all plugins share; made at the first call.
 
-        Ask for it once in the constructor, so that it misses nothing, and then each time.
+        Call this once in the constructor, so that the state misses nothing, and then each time.
 
         Raises:
-            HandleError: the plugin does not declare the kinds that the state hears of.
+            HandleError: the plugin does not declare the kinds in the state's `WATCHES`.
         """
         if state_type not in self._states:
             if self._plugin:
@@ -333,7 +333,7 @@ class Handle:
 
     @property
     def random(self) -> Random:
-        """The engine's own chance."""
+        """The engine's own random generator."""
         return self._services.random
 
     def now(self) -> float:
@@ -346,7 +346,7 @@ class Handle:
 
     @property
     def profile(self) -> str:
-        """The name of the profile that the plugin is of."""
+        """The name of the plugin's profile."""
         return self._profile
 
     # --- to act ---------------------------------------------------------------------------------
@@ -371,7 +371,7 @@ class Handle:
 
     @property
     def metrics(self) -> Instruments:
-        """Where to declare metrics; the same name gives the same metric."""
+        """The registry for metrics of plugins; the same name gives the same metric."""
         return self._services.metrics
 
     def _check_declared(self, kinds: Iterable[ObjectKind]) -> None:

@@ -1,4 +1,4 @@
-"""The extension points: what a plugin may be asked, in the order a pod meets them.
+"""The extension points that a plugin may implement, in the order a pod meets them.
 
 A plugin subclasses the protocols of the points it implements. Decisions are synchronous and pure;
 only PreBind, Bind and PostBind may wait for I/O.
@@ -43,7 +43,7 @@ Scores: TypeAlias = NDArray[np.float64]
 
 
 class Reads(Flag):
-    """What a column plugin's answer for one node depends on, beside the pod's signature.
+    """The data that a column plugin's answer for one node depends on, beside the pod's signature.
 
     The runtime keeps the answers of plugins that read only the row and re-evaluates the rows that
     changed.
@@ -52,15 +52,15 @@ class Reads(Flag):
     NODE = 1
     """The node object of the row: labels, taints, allocatable, features."""
     SUMS = 2
-    """What the pods of the row take together, and their number (and the node object).
+    """The sums and the number of the pods of the row (and the node object).
 
-    Of the node object an in-tree plugin reads what it offers of resources, and nothing else: rows
-    that offer and hold the same get the same answers.
+    Of the node object an in-tree plugin reads only the amounts of resources: rows that offer and
+    hold the same get the same answers.
     """
     PODS = 2 | 4
-    """What runs on the row (and the node object)."""
+    """The pods on the row (and the node object)."""
     IMAGES = 8
-    """Which nodes hold which images (and the node object)."""
+    """The images on each node (and the node object)."""
     CLUSTER = 16
     """Anything: evaluated anew for every pod."""
 
@@ -81,12 +81,12 @@ class Untolerated(msgspec.Struct, frozen=True):
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """Why a node is rejected. A reason without a text only raises the code.
+    """A reason why a node is rejected. A reason without a text only raises the code.
 
     Attributes:
         text: for people; no code reads anything out of it.
-        code: how hopeless it is.
-        data: what the text is about, in numbers and names, where the plugin has such.
+        code: the severity of the rejection.
+        data: the numbers and names behind the text, where the plugin has them.
     """
 
     text: str
@@ -97,8 +97,8 @@ class Reason(msgspec.Struct, frozen=True):
 class Plugin(Protocol):
     """Anything that can be enabled in a profile.
 
-    A class may declare `ARGS`, a msgspec Struct that its arguments are read as when the
-    configuration is, and `WATCHES`, the kinds of objects that it wants to list or hear of.
+    A class may declare `ARGS`, a msgspec Struct as which the configuration reads its arguments.
+    It may declare `WATCHES`, the kinds of objects that it lists or whose changes it receives.
     """
 
     NAME: ClassVar[str]
@@ -107,46 +107,46 @@ class Plugin(Protocol):
     SCHEDULES_GROUPS: ClassVar[bool] = False
     """Whether the engine is to place the pods of a pod group in one step, all or none of them.
 
-    The Permit plugins then say when enough of them have a place."""
+    The Permit plugins then decide when enough of them have a place."""
 
     patience_seconds: float = 600.0
-    """How long one call of PreBind or Bind may take; one that takes longer fails the attempt.
+    """Longest time for one call of PreBind or Bind; a call that takes longer fails the attempt.
 
     Source: VolumeBindingArgs.bindTimeoutSeconds, the longest wait upstream has at these points.
     """
 
     def __init__(self, args: Any = None, handle: Handle | None = None) -> None:
-        """Every plugin is made with these two.
+        """Make a plugin; the runtime passes both arguments.
 
         Args:
-            args: its arguments: of its `ARGS` type, else as they are written, or None.
+            args: its arguments: of its `ARGS` type, or as written in the configuration, or None.
             handle: the rest of the scheduler.
         """
         del args, handle
 
 
 class EnqueueExtensions(Plugin, Protocol):
-    """Says which events may make pods schedulable that this plugin rejected."""
+    """Registers the events that may make pods schedulable which this plugin rejected."""
 
     @abstractmethod
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """The events, asked once at start. A plugin without this method is woken by all events."""
+        """The events; called once at start. Without this method, all events wake its pods."""
 
 
 class SignPlugin(Plugin, Protocol):
-    """Says which parts of a pod its row-local answers depend on."""
+    """Names the parts of a pod that its row-local answers depend on."""
 
     @abstractmethod
     def sign(self, pod: PodInfo) -> Hashable | None:
-        """What of the pod the plugin reads; equal values mean equal answers.
+        """The parts of the pod that the plugin reads; equal values mean equal answers.
 
         None means that the pod's answers must not be shared.
         """
 
     def signs_under(self) -> Hashable:
-        """What the plugin reads when it signs pods that may need devices, beside the pods.
+        """The data beside the pods that the plugin reads when it signs pods that may need devices.
 
-        Asked before each of these pods; when it changes, all are signed anew. It must be quick.
+        Called before each of these pods; when it changes, all are signed anew. It must be quick.
         """
         return None
 
@@ -156,7 +156,7 @@ class PreEnqueuePlugin(Plugin, Protocol):
 
     @abstractmethod
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        """Success lets the pod become active; a rejection gates it."""
+        """Return Success to let the pod become active, or a rejection to gate it."""
 
 
 class QueueSortPlugin(Plugin, Protocol):
@@ -164,11 +164,11 @@ class QueueSortPlugin(Plugin, Protocol):
 
     @abstractmethod
     def sort_key(self, queued: QueuedPodInfo) -> Any:
-        """A key that compares smaller for the pod that goes first."""
+        """Return a key that compares smaller for the pod that goes first."""
 
 
 class PreFilterResult(msgspec.Struct, frozen=True):
-    """The only nodes worth looking at; None means all."""
+    """The nodes to which the search is limited; None means all."""
 
     node_names: frozenset[str] | None = None
 
@@ -178,7 +178,7 @@ NOT_REACHED: Final[StateKey[frozenset[str]]] = StateKey("not reached")
 
 
 SKIPPED: Final[StateKey[frozenset[str]]] = StateKey("skipped")
-"""The plugins whose PreFilter skipped the pod: they neither filter nor hear of pods tried on."""
+"""The plugins whose PreFilter skipped the pod: Filter, AddPod and RemovePod are not called."""
 
 
 class PreFilterPlugin(Plugin, Protocol):
@@ -188,7 +188,7 @@ class PreFilterPlugin(Plugin, Protocol):
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
-        """A node-name set or None, and a status; Skip turns the plugin's Filter off."""
+        """Return a set of nodes or None, and a status; Skip turns the plugin's Filter off."""
 
 
 class PreFilterExtensions(Protocol):
@@ -216,16 +216,16 @@ class FilterPlugin(Plugin, Protocol):
     def filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
     ) -> Bits | None:
-        """Per given row the reasons that reject it; None when no row is rejected."""
+        """Return the reasons that reject each given row; None when no row is rejected."""
 
     @abstractmethod
     def reasons(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Sequence[Reason]:
-        """What the bits of this plugin's answers for this pod mean."""
+        """The meaning of each bit in this plugin's answers for this pod."""
 
     def reasons_on(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, row: int
     ) -> Sequence[Reason]:
-        """The same with the numbers of one node as data; only asked for people."""
+        """The same with the numbers of one node as data; only called for people."""
         del row
         return self.reasons(state, pod, snapshot)
 
@@ -237,7 +237,7 @@ class FilterPlugin(Plugin, Protocol):
         answer: int,
         row: int | None = None,
     ) -> Sequence[Reason]:
-        """What an answer means, for a row with its numbers as data.
+        """The reasons in an answer; for a row, with its numbers as data.
 
         To be overridden by plugins that have more reasons than bits.
         """
@@ -255,39 +255,39 @@ class FilterPlugin(Plugin, Protocol):
     def obstacles(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> Sequence[Obstacle]:
-        """What stands in the pod's way on rows that this filter rejects; only asked for people.
+        """The obstacles on rows that this filter rejects; only called for people.
 
-        May look at the pods of a few rows; everything else is still a question to columns.
+        May read the pods of a few rows; all else must be read from columns.
         """
         del state, pod, snapshot, rows
         return ()
 
     def excess(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Excess | None:
-        """Why no node could hold the pod even if nothing ran there.
+        """The request that no node could meet even if nothing ran there; None without one.
 
-        Asked when the pod fits nowhere; it then waits for nodes only.
+        Called when the pod fits nowhere; it then waits for nodes only.
         """
         del state, pod, snapshot
         return None
 
 
 class Counting(Protocol):
-    """What one filter counts of other pods, and its verdict if some rows held more, or less, of it.
+    """The counts of one filter over other pods, and its verdict on rows whose counts change.
 
-    Made for one pod, some rows and some kinds of other pods. Each row is a world of its own: what
-    comes to it or goes from it is not seen from the other rows.
+    Made for one pod, some rows and some kinds of other pods. Each row is judged by itself: the
+    changes of one row do not affect the other rows.
     """
 
     weights: NDArray[np.float64]
-    """What a pod of each kind adds to each counter. Shape (counters, kinds)."""
+    """Amount that a pod of each kind adds to each counter. Shape (counters, kinds)."""
 
     @abstractmethod
     def judge(self, at: Rows, changes: NDArray[np.float64]) -> Bits | None:
         """The reasons that reject rows; None when no row is rejected.
 
         Args:
-            at: which of the rows, by their place among those given.
-            changes: by how much the counters of each differ, shape (counters, rows).
+            at: the rows to judge, as positions among the given rows.
+            changes: the change of each counter on each of them, shape (counters, rows).
         """
 
     def rejects(self, at: Rows, changes: NDArray[np.float64]) -> NDArray[np.bool_] | None:
@@ -297,9 +297,9 @@ class Counting(Protocol):
 
 
 class CountingFilterPlugin(FilterPlugin, Protocol):
-    """A filter that other pods change by what they add up to: the column form of AddPod, RemovePod.
+    """A filter that sums over other pods: the column form of AddPod and RemovePod.
 
-    A filter that reads pods and has no such form is asked row by row, on a fork of the snapshot.
+    A filter that reads pods and has no such form is called row by row, on a fork of the snapshot.
     """
 
     @abstractmethod
@@ -323,7 +323,7 @@ class NodeFilterPlugin(Plugin, Protocol):
 
 
 class Diagnosis(Protocol):
-    """Why each node was rejected."""
+    """The rejection of each node."""
 
     @property
     def unschedulable_plugins(self) -> frozenset[str]:
@@ -335,17 +335,17 @@ class Diagnosis(Protocol):
         ...
 
     def reason_counts(self) -> Mapping[str, int]:
-        """How many nodes each reason rejects."""
+        """Number of nodes that each reason rejects."""
         ...
 
 
 class Write(msgspec.Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
-    """A request to the API server that a decision leaves behind; what comes of it, watches tell.
+    """A request to the API server that follows from a decision; watches show its result.
 
     Attributes:
         method: the HTTP method; PATCH is a strategic merge patch.
-        path: of the object.
-        body: what JSON can say; None for no body.
+        path: the path of the object.
+        body: the body as JSON values; None for no body.
     """
 
     method: str
@@ -359,7 +359,7 @@ class Candidate(msgspec.Struct, frozen=True):
     Attributes:
         node_name: the node.
         victims: the pods to evict, most important first.
-        pdb_violations: how many victims violate a PodDisruptionBudget.
+        pdb_violations: number of victims that violate a PodDisruptionBudget.
     """
 
     node_name: str
@@ -368,18 +368,18 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 class PostFilterResult(msgspec.Struct, frozen=True):
-    """What is to be done so that the pod may fit later. A decision only: nothing is done yet.
+    """Steps by which the pod may fit later. A decision only: nothing is done yet.
 
     Attributes:
-        nominated_node_name: where the pod is to run; empty withdraws its nomination.
+        nominated_node_name: the node on which the pod is to run; empty withdraws its nomination.
         victims: the pods to evict there, most important first; those that are being deleted
-            already are among them, and need nothing more.
+            already are included, and need no eviction.
         cleared: less important pods that lose their nomination to the same node.
         candidates: the nodes to choose from, the chosen one included; made when read.
         writes: changes to objects by which the pod may fit later. They are sent in any case; the
             other fields count with a Success only.
-        needed_at: when the pod needs the room there, in seconds since 1970; others that end before
-            may use it. 0: none may.
+        needed_at: the time at which the pod needs its room, in seconds since 1970; pods that end
+            before may use it. 0: none may.
     """
 
     nominated_node_name: str = ""
@@ -397,7 +397,7 @@ class PostFilterPlugin(Plugin, Protocol):
     def post_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status]:
-        """Success when the pod may fit later; Unschedulable when nothing can be done."""
+        """Return Success when the pod may fit later; Unschedulable when nothing can be done."""
 
 
 class PreScorePlugin(Plugin, Protocol):
@@ -405,10 +405,10 @@ class PreScorePlugin(Plugin, Protocol):
 
     @abstractmethod
     def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status:
-        """Skip turns the plugin's Score off.
+        """Prepare scoring; Skip turns the plugin's Score off.
 
         `rows` are the feasible nodes for plugins that read the cluster; plugins that read only the
-        row must not look at them.
+        row must not use them.
         """
 
 
@@ -419,15 +419,15 @@ class ScorePlugin(Plugin, Protocol):
 
     @abstractmethod
     def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
-        """Per given row a score, before normalisation."""
+        """Return a score for each given row, before normalisation."""
 
 
 class NormalizeScorePlugin(Plugin, Protocol):
-    """A score plugin whose scores are comparable only after looking at all of them."""
+    """A score plugin whose scores become comparable only by normalisation over all of them."""
 
     @abstractmethod
     def normalize_score(self, state: CycleState, pod: PodInfo, scores: Scores) -> Scores:
-        """The scores of the feasible nodes, brought to 0 to 100."""
+        """Bring the scores of the feasible nodes to 0 to 100."""
 
 
 class NodeScorePlugin(Plugin, Protocol):
@@ -435,11 +435,11 @@ class NodeScorePlugin(Plugin, Protocol):
 
     @abstractmethod
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
-        """How good the node is, 0 to 100."""
+        """Return the score of the node, 0 to 100."""
 
 
 class ReservePlugin(Plugin, Protocol):
-    """Keeps something for a pod between decision and binding."""
+    """Reserves something for a pod between decision and binding."""
 
     @abstractmethod
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
@@ -450,7 +450,7 @@ class ReservePlugin(Plugin, Protocol):
         """Give back; must bear being called without a reservation.
 
         Returns:
-            What is to be written so that nothing stays behind, if anything.
+            The writes that remove what is left in the API server, if any.
         """
 
 
@@ -459,7 +459,7 @@ class PermitPlugin(Plugin, Protocol):
 
     @abstractmethod
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
-        """Success, Wait with a time limit in seconds, or a rejection."""
+        """Return Success, Wait with a timeout in seconds, or a rejection."""
 
     def places_together(self, pod: PodInfo) -> bool:
         """Whether a pod is of use only beside others that the plugin places with it.
@@ -476,18 +476,18 @@ class PreBindPlugin(Plugin, Protocol):
 
     @abstractmethod
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Anything but success stops the binding."""
+        """Prepare the binding; any status but Success stops it."""
 
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Skip when this pod needs no PreBind work; must be quick."""
+        """Return Skip when this pod needs no PreBind work; must be quick."""
         del state, pod, node_name
         return Status()
 
     def only_writes(self, state: CycleState, pod: PodInfo, node_name: str) -> bool:
         """Whether PreBind, where it is not skipped, waits for nothing but the API server.
 
-        A pod of which all PreBind plugins say so is about to be bound: its status is not written
-        beforehand to say where it is to go. Must be quick.
+        A pod for which all PreBind plugins return True is about to be bound: no nomination is
+        written to its status beforehand. Must be quick.
         """
         del state, pod, node_name
         return False
@@ -502,8 +502,8 @@ class BindPlugin(Plugin, Protocol):
 
 
 class PostBindPlugin(Plugin, Protocol):
-    """Told when a pod is bound."""
+    """Called when a pod is bound."""
 
     @abstractmethod
     def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Clean up or take note."""
+        """Clean up, or note the binding."""

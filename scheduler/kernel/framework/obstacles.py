@@ -1,7 +1,7 @@
-"""What stands in a pod's way, as numbers and names: made by plugins, and only when people ask.
+"""The obstacles of a pod, as numbers and names: made by plugins, and only when people ask.
 
-Every type says of how many nodes it speaks (`nodes`). Lists of examples are short, whatever the
-size of the cluster. Field names are part of what `explain -o json` prints.
+Every type gives the number of its nodes (`nodes`). Lists of examples are short, whatever the size
+of the cluster. Field names are part of the output of `explain -o json`.
 """
 
 from typing import Final, TypeAlias
@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 EXAMPLES: Final = 5
-"""As many pods, or values, are named at most."""
+"""The most pods, or values, that are named."""
 
 
 class _Wire(msgspec.Struct, frozen=True, rename="camel", tag_field="kind"):
@@ -17,14 +17,14 @@ class _Wire(msgspec.Struct, frozen=True, rename="camel", tag_field="kind"):
 
 
 class PodOnNode(msgspec.Struct, frozen=True):
-    """A pod, as `namespace/name`, and where it runs."""
+    """A pod, as `namespace/name`, and its node."""
 
     pod: str
     node: str
 
 
 class ValueCount(msgspec.Struct, frozen=True):
-    """A value of a label, and how many nodes have it."""
+    """A value of a label, and the number of nodes with it."""
 
     value: str
     nodes: int
@@ -35,8 +35,8 @@ class DomainCount(msgspec.Struct, frozen=True, rename="camel"):
 
     Attributes:
         domain: the value of the topology key.
-        pods: how many pods count there.
-        skew: how far it is ahead of the emptiest domain.
+        pods: number of pods that count there.
+        skew: its lead over the emptiest domain, in pods.
         skew_with_pod: the same, once the pod runs there.
     """
 
@@ -51,11 +51,11 @@ class ResourceObstacle(_Wire, frozen=True, tag="resource"):
 
     Attributes:
         resource: its name; `pods` where no further pod may run.
-        nodes: on how many nodes there is too little.
-        requested: what the pod asks for.
-        missing: the least that is missing on any of them.
-        nearest: a node on which that is missing.
-        hopeless: how many of the nodes would have too little even without any pod.
+        nodes: number of nodes with too little.
+        requested: the request of the pod.
+        missing: the smallest missing amount on any of them.
+        nearest: a node on which that amount is missing.
+        hopeless: number of these nodes that would have too little even without any pod.
     """
 
     resource: str
@@ -77,13 +77,13 @@ class LabelObstacle(_Wire, frozen=True, tag="label"):
     """A requirement on the labels, or the name, of nodes.
 
     Attributes:
-        path: where it is written.
-        key: of the label; `metadata.name` for the name.
-        operator: how it is compared.
-        values: with what.
-        nodes: how many nodes do not satisfy it.
-        having: how many nodes have such a label at all.
-        found: the most frequent values that nodes have.
+        path: its path in the pod.
+        key: the key of the label; `metadata.name` for the name.
+        operator: the operator of the requirement.
+        values: its values.
+        nodes: number of nodes that do not satisfy it.
+        having: number of nodes that have such a label at all.
+        found: the most frequent values on nodes.
     """
 
     path: str
@@ -101,14 +101,14 @@ class PodTermObstacle(_Wire, frozen=True, tag="podTerm"):
     Attributes:
         rule: `affinity` or `antiAffinity` of the pod itself, or `existingAntiAffinity`: of pods
             that run.
-        path: where it is written in the pod; empty for that of pods that run.
-        topology_key: within which domain.
-        selector: the pods that it speaks of, as kubectl writes selectors; of a running pod's term,
-            what it says of this pod.
-        namespaces: of these namespaces; empty for all.
-        nodes: how many nodes it rejects.
-        missing_key: how many of them it rejects because they lack the topology key.
-        count: the pods that are meant: those that are away, for affinity those that attract.
+        path: its path in the pod; empty for that of pods that run.
+        topology_key: the node label; each of its values is a domain.
+        selector: the pods that it selects, as kubectl writes selectors; of a running pod's term,
+            the part that matches this pod.
+        namespaces: the namespaces of these pods; empty for all.
+        nodes: number of nodes that it rejects.
+        missing_key: number of them that it rejects because they lack the topology key.
+        count: number of pods behind it: those that repel, or for affinity those that attract.
         pods: some of them.
     """
 
@@ -127,15 +127,15 @@ class SpreadObstacle(_Wire, frozen=True, tag="spread"):
     """A topology spread constraint that must be kept.
 
     Attributes:
-        path: where it is written; empty for one of the profile.
+        path: its path in the pod; empty for a constraint of the profile.
         topology_key: the node label; each of its values is a domain.
-        max_skew: how far a domain may be ahead of the emptiest one.
+        max_skew: the largest lead that a domain may have over the emptiest one.
         min_domains: with fewer domains than this the emptiest counts as empty.
-        selector: which pods count, as kubectl writes selectors.
-        nodes: how many nodes it rejects.
-        missing_key: how many of them because they lack the topology key.
-        lowest: the pods in the emptiest domain, as the constraint counts.
-        domain_count: how many domains there are.
+        selector: the pods that count, as kubectl writes selectors.
+        nodes: number of nodes that it rejects.
+        missing_key: number of them that it rejects because they lack the topology key.
+        lowest: number of pods in the emptiest domain, as the constraint counts.
+        domain_count: number of domains.
         domains: some of them: the emptiest and the fullest, by number of pods.
     """
 
@@ -157,9 +157,9 @@ class PortObstacle(_Wire, frozen=True, tag="hostPort"):
     Attributes:
         port: its number.
         protocol: TCP, UDP or SCTP.
-        host_ip: the address that the pod wants it on.
-        nodes: on how many nodes it is taken.
-        count: how many pods hold it.
+        host_ip: the address on which the pod wants it.
+        nodes: number of nodes on which it is taken.
+        count: number of pods that hold it.
         pods: some of them.
     """
 
@@ -172,15 +172,15 @@ class PortObstacle(_Wire, frozen=True, tag="hostPort"):
 
 
 class DevicesLeft(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one step leaves of the devices that a request may get.
+    """The devices for a request that are left after one step.
 
     Attributes:
-        step: `seen` (what any node sees), `class`, `selector`, `capacity`, `taints`, `in use`,
+        step: `seen` (by any node), `class`, `selector`, `capacity`, `taints`, `in use`,
             `counters`.
-        devices: how many devices are left.
-        nodes: how many nodes see one of them.
+        devices: number of devices that are left.
+        nodes: number of nodes that see one of them.
         text: the expression of a class or a selector.
-        failing: on how many devices the expression fails.
+        failing: number of devices on which the expression fails.
     """
 
     step: str
@@ -191,7 +191,7 @@ class DevicesLeft(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class DeviceHolder(msgspec.Struct, frozen=True):
-    """A claim that has devices, as `namespace/name`, how many of them, and the pods that use it."""
+    """A claim that has devices, as `namespace/name`, their number, and the pods that use it."""
 
     claim: str
     devices: int
@@ -199,28 +199,28 @@ class DeviceHolder(msgspec.Struct, frozen=True):
 
 
 class TaintedDevices(msgspec.Struct, frozen=True):
-    """A taint as kubectl writes it, and how many devices it keeps away."""
+    """A taint as kubectl writes it, and the number of devices that it excludes."""
 
     taint: str
     devices: int
 
 
 class DeviceObstacle(_Wire, frozen=True, tag="device"):
-    """A request of a claim, or an alternative of one, and what becomes of it by itself.
+    """A request of a claim, or an alternative of one, and the devices left for it alone.
 
     Attributes:
         claim: `namespace/name`.
         request: its name; `request/alternative` in a prioritized list.
-        device_class: the class it asks for.
-        wanted: how many devices; None for all that match.
-        nodes: on how many nodes too few are left.
-        enough: on how many nodes enough are left.
-        most: as many are left on the node `nearest`, more nowhere.
-        nearest: that node; empty where nothing is left.
-        left: what each step leaves, in the order of the steps.
-        taints: those that the request does not tolerate, the most frequent first.
-        holders: some of the claims that have devices which would do, those of most devices first.
-        holder_count: how many such claims there are, among those of 4,096 devices.
+        device_class: its device class.
+        wanted: number of devices; None for all that match.
+        nodes: number of nodes on which too few are left.
+        enough: number of nodes on which enough are left.
+        most: the largest number left on any node.
+        nearest: a node with that number; empty where nothing is left.
+        left: the devices left after each step, in the order of the steps.
+        taints: the taints that the request does not tolerate, the most frequent first.
+        holders: some of the claims that hold suitable devices, those of most devices first.
+        holder_count: number of such claims, among those of 4,096 devices.
     """
 
     claim: str
@@ -243,8 +243,8 @@ class DevicePoolObstacle(_Wire, frozen=True, tag="devicePool"):
     Attributes:
         pool: `driver/pool`.
         state: `incomplete` while its driver updates it, `invalid` when it contradicts itself.
-        problem: what is wrong with an invalid one.
-        nodes: on how many nodes.
+        problem: the contradiction of an invalid one.
+        nodes: number of nodes that see it.
     """
 
     pool: str
@@ -257,8 +257,8 @@ class DevicesTogetherObstacle(_Wire, frozen=True, tag="devicesTogether"):
     """Every request finds devices, but not all requests together, or not as constraints demand.
 
     Attributes:
-        nodes: on how many nodes.
-        constraints: what the claims demand of their devices together.
+        nodes: number of nodes on which this is so.
+        constraints: the constraints of the claims on their devices together.
     """
 
     nodes: int
@@ -270,8 +270,8 @@ class AllocatedClaimObstacle(_Wire, frozen=True, tag="allocatedClaim"):
 
     Attributes:
         claim: `namespace/name`.
-        nodes: how many nodes do not.
-        node: one that does; empty when there is none, or the devices cannot be made ready.
+        nodes: number of nodes that do not.
+        node: a node that does; empty when there is none, or the devices cannot be made ready.
         pods: the pods that use it.
     """
 

@@ -21,13 +21,13 @@ from scheduler.kernel.snapshot import Snapshot
 
 
 class Placements(msgspec.Struct, frozen=True, eq=False):
-    """Where a group may be placed, until a node changes.
+    """The placements of a group, until a node changes.
 
     Attributes:
-        numbers: of the placements; each has a node at least.
+        numbers: the numbers of the placements; each has a node at least.
         of_row: the number of the placement that a row belongs to; that of no placement where it
             belongs to none. None where the only placement is all nodes.
-        names: for people, by number.
+        names: the names of placements for people, by number.
     """
 
     numbers: NDArray[np.intp]
@@ -47,7 +47,7 @@ class Placements(msgspec.Struct, frozen=True, eq=False):
         return self.names[number] or ""
 
     def sums(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What the rows of each placement have together.
+        """Sum columns over the rows of each placement.
 
         Args:
             columns: shape (lines, rows).
@@ -63,7 +63,7 @@ class Placements(msgspec.Struct, frozen=True, eq=False):
         return found
 
     def among(self, rows: NDArray[np.intp], chosen: NDArray[np.bool_]) -> NDArray[np.intp]:
-        """Those of some rows that belong to some placements, by their places in `numbers`."""
+        """The rows among `rows` in chosen placements; `chosen` is a mask over `numbers`."""
         if self.of_row is None:
             return rows
         is_meant = np.zeros(len(self.names), np.bool_)
@@ -71,21 +71,21 @@ class Placements(msgspec.Struct, frozen=True, eq=False):
         return rows[is_meant[self.of_row[rows]]]
 
     def only(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> "Placements":
-        """Some of the placements, by their places in `numbers`."""
+        """The chosen placements, given as positions in `numbers`."""
         return Placements(self.numbers[chosen], self.of_row, self.names)
 
 
 ALL_NODES: Final = Placements(np.zeros(1, np.intp), None, ("",))
-"""One placement, which limits nothing."""
+"""One placement with all nodes."""
 
 
 class FeasiblePlacements(msgspec.Struct, frozen=True, eq=False):
     """Placements in which a group can run.
 
     Attributes:
-        placements: these.
+        placements: the placements.
         kinds: pods, one for each kind of member.
-        placed: how many members of each kind find a node in each placement; shape
+        placed: number of members of each kind that find a node in each placement; shape
             (kinds, placements).
     """
 
@@ -95,7 +95,7 @@ class FeasiblePlacements(msgspec.Struct, frozen=True, eq=False):
 
 
 class PlacementGeneratePlugin(Plugin, Protocol):
-    """Says where a group may be placed. Only the first one of a profile is asked."""
+    """Generates the placements of a group. Only the first such plugin of a profile runs."""
 
     @abstractmethod
     def generate_placements(
@@ -116,7 +116,7 @@ class PlacementScorePlugin(Plugin, Protocol):
     def score_placements(
         self, pods: Sequence[PodInfo], candidates: FeasiblePlacements, snapshot: Snapshot
     ) -> Scores:
-        """How good each candidate is, 0 to 100, normalised.
+        """Return the score of each candidate, 0 to 100, normalised.
 
         Args:
             pods: as in `generate_placements`.

@@ -1,4 +1,4 @@
-"""What an update of a pod or node changed, as the events that plugins register for.
+"""The changes in an update of a pod or node, as the events that plugins register for.
 
 Source: kubernetes pkg/scheduler/framework/events.go PodSchedulingPropertiesChange,
 NodeSchedulingPropertiesChange v1.36. Differs: a node that changes its taints and is made
@@ -27,7 +27,7 @@ _POD_EVENTS: Final = {
 
 
 def pod_scheduling_properties_change(old: PodInfo, new: PodInfo) -> tuple[ClusterEvent, ...]:
-    """The events of a pod's update; a general update when nothing that has a name changed."""
+    """The events of a pod's update; a general update when no change with a name is found."""
     assigned = bool(new.node_name)
     events = _POD_EVENTS[EventResource.ASSIGNED_POD if assigned else EventResource.UNSCHEDULED_POD]
     actions = []

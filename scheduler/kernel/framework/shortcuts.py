@@ -1,4 +1,4 @@
-"""What a plugin may say beforehand, so that the runtime need not ask it. Optional: speed only."""
+"""Answers that a plugin may give beforehand, to spare the runtime calls. Optional: speed only."""
 
 from collections.abc import Callable
 from typing import ClassVar, Protocol, TypeAlias
@@ -13,23 +13,23 @@ from scheduler.kernel.snapshot import Snapshot
 from scheduler.kernel.snapshot.topology import Topology
 
 Fitting: TypeAlias = Callable[[Topology], NDArray[np.bool_]]
-"""By domain of a topology, whether any node of it fits."""
+"""Returns, by domain of a topology, whether any node of it fits."""
 
 
 class Shortcuts(Protocol):
-    """A plugin without these is asked at each of its points about each pod, and decides the same.
+    """Optional methods that spare calls; without them a plugin is called for each pod and point.
 
-    To be subclassed beside the extension points; each shortcut says what it must equal.
+    To be subclassed beside the extension points; each shortcut names the calls that it must equal.
     """
 
     NEEDS: ClassVar[int] = 0
-    """VOLUMES or DEVICES if the plugin has no use for pods without: it answers Skip for them at
+    """VOLUMES or DEVICES if the plugin ignores pods without: it returns Skip for them at
     PreFilter and PreBindPreFlight, scores all nodes alike and reserves nothing. Unreserve is
     called."""
 
     COSTS_BY_ROW: ClassVar[bool] = False
     """Whether each row costs the filter work of its own, or may fail by itself. The runtime then
-    asks about rows only that no filter before it rejects."""
+    passes only rows that no filter before it rejects."""
 
     ONLY_BINDS: ClassVar[bool] = False
     """Whether `bind` does nothing but write the binding. The engine then writes it."""
@@ -45,7 +45,7 @@ class Shortcuts(Protocol):
     def skips_score(self, pod: PodInfo, snapshot: Snapshot) -> bool:
         """Whether `pre_score` would return Skip, or all scores be alike, whatever nodes fit.
 
-        If this holds for all plugins that read the cluster, the runtime does not look for the rows
+        If this holds for all plugins that read the cluster, the runtime does not search the rows
         that fit. Cost: must be quick, as the runtime calls it for each pod.
         """
         del pod, snapshot
@@ -58,19 +58,19 @@ class Shortcuts(Protocol):
         snapshot: Snapshot,
         fitting: Fitting,
     ) -> tuple[Topology, Scores] | None:
-        """A topology, and by domain what its nodes get from PreScore, Score and NormalizeScore.
+        """A topology, and by domain the result of PreScore, Score and NormalizeScore for its nodes.
 
-        For scores that a node's domain decides, such as its zone: rows then need not be looked at
-        one by one. PreScore has not run. The runtime takes it of in-tree plugins only.
+        For scores that a node's domain decides, such as its zone: rows then need not be scored
+        one by one. PreScore has not run. The runtime calls this for in-tree plugins only.
 
         Args:
             state: the state of the attempt.
             pod: the pod.
             snapshot: the cluster.
-            fitting: which domains the nodes form that fit; the scores of others count for nothing.
+            fitting: returns the domains with nodes that fit; the scores of others are ignored.
 
         Returns:
-            None where more than one topology has a say, or it has many domains.
+            None where more than one topology counts, or it has many domains.
         """
         del state, pod, snapshot, fitting
         return None

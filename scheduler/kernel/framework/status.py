@@ -1,4 +1,4 @@
-"""What a plugin answers.
+"""The status that a plugin returns.
 
 Source: k8s.io/kube-scheduler framework/interface.go Code, Status (v0.36).
 """
@@ -10,7 +10,7 @@ import msgspec
 
 
 class Code(IntEnum):
-    """What happens to the pod because of an answer; the order is by severity."""
+    """The outcome of a call for the pod, in order of severity."""
 
     SUCCESS = 0
     """Go on."""
@@ -53,7 +53,7 @@ class Status(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_rejection(self) -> bool:
-        """Whether a plugin said no, as opposed to having failed."""
+        """Whether a plugin rejected the pod, as opposed to having failed."""
         return self.code in REJECTIONS
 
     @property
@@ -62,7 +62,7 @@ class Status(msgspec.Struct, frozen=True, gc=False):
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> "Status":
-        """The same answer, attributed to a plugin; whatever it says itself."""
+        """The same status, attributed to a plugin in place of any other."""
         return self if self.plugin == plugin else msgspec.structs.replace(self, plugin=plugin)
 
 
@@ -87,5 +87,5 @@ def unresolvable(*reasons: str) -> Status:
 
 
 def error(*reasons: str) -> Status:
-    """Something unexpected: the attempt fails and is retried after back-off."""
+    """An unexpected error: the attempt fails and is retried after back-off."""
     return Status(Code.ERROR, reasons)

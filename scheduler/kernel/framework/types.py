@@ -1,4 +1,4 @@
-"""A pod on its way through the queue, and to its node; and why it has not come there.
+"""A pod on its way through the queue to its node, and the failure of an attempt.
 
 Source of the names: kubernetes pkg/scheduler/framework/types.go (QueuedPodInfo) v1.36.
 """
@@ -12,21 +12,21 @@ from scheduler.api.pods import PodInfo
 
 
 class PreBindWork(Enum):
-    """What PreBind has to do for a pod."""
+    """The work that PreBind has for a pod."""
 
     NOTHING = "nothing"
     WRITES = "writes"
-    """It waits for nothing but the API server."""
+    """PreBind waits for nothing but the API server."""
     ANYTHING = "anything"
-    """It may wait for others, such as provisioners and drivers."""
+    """PreBind may wait for others, such as provisioners and drivers."""
 
 
 class Excess(msgspec.Struct, frozen=True):
-    """A pod asks for more of a resource than any node has, whatever runs there.
+    """A request for more of a resource than any node has, whatever runs there.
 
     Attributes:
         resource: the resource.
-        amount: how much the pod asks for, in the units of the node table.
+        amount: the requested amount, in the units of the node table.
     """
 
     resource: str
@@ -34,26 +34,26 @@ class Excess(msgspec.Struct, frozen=True):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Why an attempt failed.
+    """The reason why an attempt failed.
 
-    That of a pod that fits nowhere is an evaluation which equal pods share. It holds while the
-    cluster has the same version. Queueing hints do not matter: upstream's have false negatives, so
-    an event that they ignore may have helped all the same.
+    Equal pods share the failure of a pod that fits nowhere. It holds while the cluster has the same
+    version. Queueing hints do not matter: upstream's have false negatives, so an event that they
+    ignore may have helped all the same.
 
     Attributes:
-        message: for people; what the event and the condition say.
+        message: the text of the event and the condition.
         is_rejection: whether the pod was rejected; False for an unexpected error.
         unschedulable_plugins: the plugins that rejected the pod; their hints may wake it.
         pending_plugins: the plugins that returned Pending.
-        nominated_node_name: a nomination; "" withdraws one, None keeps what there is.
-        needed_at: when the nominated pod needs its room, in seconds since 1970; 0 where that is
-            not known.
-        fits_nowhere: whether no node fits, nor one equal to it, and nothing can be done about it.
-        excess: why no node could ever hold the pod, if that is so.
-        reasons: how many nodes each reason rejects.
-        version: of all that plugins read, when the pod was evaluated that fits nowhere; see
-            `EngineState.cluster_version`.
-        since: when that was, in seconds.
+        nominated_node_name: a nomination; "" withdraws one, None keeps the present one.
+        needed_at: the time at which the nominated pod needs its room, in seconds since 1970; 0
+            where unknown.
+        fits_nowhere: whether no node fits the pod or its equals, and preemption does not help.
+        excess: the request that exceeds every node, if there is one.
+        reasons: number of nodes that each reason rejects.
+        version: the version of all that plugins read, at the evaluation of a pod that fits
+            nowhere; see `EngineState.cluster_version`.
+        since: the time of that evaluation, in seconds.
     """
 
     message: str
@@ -70,29 +70,29 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class QueuedPodInfo:
-    """A pod in the scheduling queue with the story of its attempts.
+    """A pod in the scheduling queue with the history of its attempts.
 
     Times are seconds of the injected monotonic clock.
 
     Attributes:
         pod_info: the pod.
-        timestamp: when it was last put into the queue.
-        attempts: scheduling attempts so far.
-        initial_attempt_timestamp: when it first became ready, or None.
-        unschedulable_count: attempts that ended in a rejection.
-        consecutive_errors_count: attempts in a row that ended in an error.
-        backoff_expiration: when its back-off ends; 0 when it has none.
+        timestamp: the time at which it was last put into the queue.
+        attempts: number of scheduling attempts so far.
+        initial_attempt_timestamp: the time at which it first became ready, or None.
+        unschedulable_count: number of attempts that ended in a rejection.
+        consecutive_errors_count: number of attempts in a row that ended in an error.
+        backoff_expiration: the end of its back-off; 0 when it has none.
         unschedulable_plugins: the plugins that rejected it last.
         pending_plugins: the plugins that returned Pending last.
         gating_plugin: the PreEnqueue plugin that holds it, or empty.
         gate_failed: whether that plugin failed, and so no event is due for the pod.
         last_failure: the message of the last failed attempt, for `explain` and people.
-        is_slow: whether deciding about it took so long that others go first.
+        is_slow: whether decisions about it took so long that other pods go first.
         slow_attempt: the number of the last attempt whose decision took long; -1 for none.
         was_flushed: whether the five-minute flush put it back last.
         waits_out: whether its last attempt took so long that it is not tried before its back-off is
             over, even if no other pod is ready.
-        excess: why no node could ever hold it, if the last rejection found that.
+        excess: the request that exceeds every node, if the last rejection found one.
     """
 
     __slots__ = (

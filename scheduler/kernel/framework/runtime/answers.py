@@ -1,7 +1,7 @@
-"""What plugins may answer, and what they must not; one check per kind of answer.
+"""Checks of plugins' answers; one check per kind of answer.
 
-A check takes the answer and the arguments of the call, and gives the answer back. It raises for
-what must not be; `PluginCalls` makes a `PluginError` of it that names plugin and point.
+A check takes the answer and the arguments of the call, and returns the answer. It raises for a
+forbidden answer; `PluginCalls` makes a `PluginError` of it that names plugin and point.
 """
 
 import math
@@ -45,11 +45,11 @@ OK_OR_SKIP: Final[Codes] = frozenset({Code.SUCCESS, Code.SKIP})
 OK_ONLY: Final[Codes] = frozenset({Code.SUCCESS})
 PERMIT: Final[Codes] = OK_OR_NOT | {Code.WAIT}
 BIND: Final[Codes] = OK_OR_NOT | {Code.SKIP}
-"""Which codes mean something at which extension point."""
+"""The codes that are valid at each extension point."""
 
 
 class WrongAnswerError(Exception):
-    """A plugin answered what it must not."""
+    """A plugin returned a forbidden answer."""
 
 
 def wrong(answer: object, expected: str) -> NoReturn:
@@ -64,7 +64,7 @@ def wrong(answer: object, expected: str) -> NoReturn:
 
 
 def status(answer: object, codes: Codes) -> Status:
-    """A status whose code means something here."""
+    """A status whose code is valid at this point."""
     if answer is SUCCESS:
         return SUCCESS
     if not isinstance(answer, Status):
@@ -83,7 +83,7 @@ def status(answer: object, codes: Codes) -> Status:
 
 
 def status_of(codes: Codes, plugin: str) -> Check[Status]:
-    """A check for a status; a rejection is the plugin's."""
+    """Make a check for a status, which attributes rejections to the plugin."""
 
     def check(answer: Any, _: Args) -> Status:
         said = SUCCESS if answer is SUCCESS else status(answer, codes)
@@ -93,7 +93,7 @@ def status_of(codes: Codes, plugin: str) -> Check[Status]:
 
 
 def pre_filter(answer: Any, _: Args) -> tuple[PreFilterResult | None, Status]:
-    """The nodes worth looking at, or None, and a status."""
+    """The nodes to which the search is limited, or None, and a status."""
     result, said = _pair(answer, "(PreFilterResult or None, Status)")
     if result is None and (said is SUCCESS or said is SKIP):
         return None, said
@@ -119,7 +119,7 @@ def post_filter(answer: Any, _: Args) -> tuple[PostFilterResult | None, Status]:
 
 
 def permit(answer: Any, _: Args) -> tuple[Status, float]:
-    """A status, and for how many seconds to wait."""
+    """A status, and a timeout in seconds."""
     said, seconds = _pair(answer, "(Status, seconds)")
     if not isinstance(seconds, int | float) or math.isnan(seconds) or seconds < 0:
         wrong(seconds, "seconds, 0 or more")
@@ -137,18 +137,18 @@ def counting(answer: Any, args: Args) -> Counting:
 
 
 def bits(answer: Any, args: tuple[Any, Any, Snapshot, Rows]) -> Bits | None:
-    """A set of reasons for each row asked about, or None."""
+    """A set of reasons for each given row, or None."""
     _, _, snapshot, rows = args
     return _bits(answer, len(snapshot.table.alive[rows]))
 
 
 def counted_bits(answer: Any, args: tuple[Rows, NDArray[np.float64]]) -> Bits | None:
-    """A set of reasons for each row with so many changes, or None."""
+    """A set of reasons for each row with changes, or None."""
     return _bits(answer, args[1].shape[1])
 
 
 def reasons(answer: Any, _: Args) -> Sequence[Reason]:
-    """Why a row is rejected."""
+    """The reasons that reject a row."""
     if not isinstance(answer, Sequence) or not all(_is_reason(reason) for reason in answer):
         wrong(answer, "a sequence of Reasons")
     found: Sequence[Reason] = answer
@@ -158,7 +158,7 @@ def reasons(answer: Any, _: Args) -> Sequence[Reason]:
 
 
 def obstacles(answer: Any, _: Args) -> Sequence[Obstacle]:
-    """What stands in the way of a pod."""
+    """The obstacles of a pod."""
     if not isinstance(answer, Sequence) or not all(isinstance(o, Obstacle) for o in answer):
         wrong(answer, "a sequence of Obstacles")
     found: Sequence[Obstacle] = answer
@@ -166,14 +166,14 @@ def obstacles(answer: Any, _: Args) -> Sequence[Obstacle]:
 
 
 def scores(answer: Any, args: tuple[Any, Any, Snapshot, Rows]) -> Scores:
-    """A score for each row asked about, to be normalised."""
+    """A score for each given row, to be normalised."""
     _, _, snapshot, rows = args
     _check_column(answer, len(snapshot.table.alive[rows]), "fiu")
     return answer  # type: ignore[no-any-return] # looked at, one line above
 
 
 def final_scores(answer: Any, args: tuple[Any, Any, Snapshot, Rows]) -> Scores:
-    """Scores that can be added up, for each row asked about; any number where there is no node."""
+    """Scores that can be added up, for each given row; any number where there is no node."""
     _, _, snapshot, rows = args
     return _final(answer, snapshot.table.alive[rows])
 
@@ -184,7 +184,7 @@ def normalized_scores(answer: Any, args: tuple[Any, Any, Scores]) -> Scores:
 
 
 def placements(answer: Any, _: Args) -> tuple[Placements, Status]:
-    """Where a group may be placed, and a status."""
+    """The placements of a group, and a status."""
     found, said = _pair(answer, "(Placements, Status)")
     if not isinstance(found, Placements):
         wrong(found, "Placements")
@@ -217,7 +217,7 @@ def nothing(answer: Any, _: Args) -> None:
 
 
 def writes(answer: Any, _: Args) -> Sequence[Write]:
-    """What to send to the API server; None for nothing."""
+    """The writes to send to the API server; None for none."""
     if answer is None:
         return ()
     if not isinstance(answer, Sequence) or not all(isinstance(each, Write) for each in answer):
@@ -275,7 +275,7 @@ def _sort_key(answer: Any) -> Any:
 
 
 def _shape_of(key: Any) -> object:
-    """What two keys must have in common to be comparable."""
+    """The structure that two keys must share to be comparable."""
     if isinstance(key, tuple):
         return tuple(_shape_of(part) for part in key)
     return str if isinstance(key, str) else float

@@ -46,11 +46,11 @@ class BoundPlugin(msgspec.Struct, Generic[F], frozen=True, eq=False):
     """A plugin at one extension point.
 
     Attributes:
-        name: the plugin's.
+        name: the name of the plugin.
         call: its method there.
         needs: see `Shortcuts.NEEDS`.
-        is_row_local: whether what it says holds for all pods of a class.
-        skips_all: see `Shortcuts`; None for a plugin that does not say it.
+        is_row_local: whether its answers hold for all pods of a class.
+        skips_all: see `Shortcuts`; None for a plugin without it.
     """
 
     name: str
@@ -66,9 +66,9 @@ class BoundFilter(msgspec.Struct, frozen=True, eq=False):
     Attributes:
         index: its place in the order of rejection.
         name: its name.
-        reads: what its answer for a row depends on.
+        reads: the data that its answer for a row depends on.
         is_trusted: whether the runtime may call it ahead, before a pod needs the answer.
-        is_by_node: whether each row costs something, or fails, by itself.
+        is_by_node: whether each row has a cost, or may fail, by itself.
         filter: see `FilterPlugin`; so are `reasons_in`, `obstacles` and `excess`.
         counting: see `CountingFilterPlugin`; None for a filter without that form.
         follow: `add_pod` and `remove_pod` of `PreFilterExtensions`; None for a filter without.
@@ -123,7 +123,7 @@ _Follow: TypeAlias = Callable[[CycleState, PodInfo, Snapshot, PodInfo, int], Sta
 
 
 class BoundCounting(msgspec.Struct, frozen=True, eq=False):
-    """What one filter counts for one pod; see `Counting`."""
+    """The counts of one filter for one pod; see `Counting`."""
 
     weights: NDArray[np.float64]
     judge: Callable[[Rows, NDArray[np.float64]], Bits | None]
@@ -161,16 +161,16 @@ def _follow(plugin: Any, calls: PluginCalls) -> tuple[_Follow, _Follow]:
 
 
 class BoundScore(msgspec.Struct, frozen=True, eq=False):
-    """A Score plugin in column form, and how much it counts.
+    """A Score plugin in column form, with its weight.
 
     Attributes:
         name: its name.
-        weight: what each point counts.
-        reads: what its score of a row depends on.
+        weight: the factor of its scores in the total.
+        reads: the data that its score of a row depends on.
         is_trusted: see `BoundFilter`.
         needs: see `Shortcuts.NEEDS`; so are `skips_score` and `score_by_domain`.
-        score: gives the scores.
-        normalize: makes them comparable; None where they are.
+        score: returns the scores.
+        normalize: makes them comparable; None where they are already.
         pre_score: prepares scoring; None for a plugin that does not.
     """
 
@@ -213,7 +213,7 @@ class BoundScore(msgspec.Struct, frozen=True, eq=False):
         is_relative = NormalizeScorePlugin in bases
         score = answers.scores if is_relative else answers.final_scores
         point, normalized = "ScoreExtensionNormalize", answers.normalized_scores
-        # Without its PreScore a plugin fails where it scores, whatever it says beforehand.
+        # Without its PreScore a plugin fails where it scores, whatever its shortcuts return.
         is_prepared = pre_score is not None or PreScorePlugin not in bases
         hurries = is_prepared and Shortcuts in bases
         first = "Score" if pre_score is None else "PreScore"
@@ -237,7 +237,7 @@ class BoundScore(msgspec.Struct, frozen=True, eq=False):
 
 
 def needs_of(plugin: object) -> int:
-    """Without what of a pod the plugin has no use for it; see `Shortcuts`."""
+    """The `NEEDS` of a plugin, or 0; see `Shortcuts`."""
     return getattr(plugin, "NEEDS", 0)
 
 
@@ -248,7 +248,7 @@ def is_row_local(plugin: object) -> bool:
 
 @cache
 def _are_row_local(reads: Reads) -> bool:
-    """Worked out once: `&` of flags takes a microsecond, and each attempt asks for each plugin."""
+    """Computed once: `&` of flags takes a microsecond, and each attempt asks for each plugin."""
     return not reads & Reads.CLUSTER
 
 
@@ -265,8 +265,8 @@ def row_indices(rows: Rows) -> NDArray[np.intp]:
 class _NodeByNode:
     """A node-form filter in column form.
 
-    Its answers are no bit sets: an answer is the place, counted from 1, of a Status among those the
-    plugin gave in this attempt. So a plugin may say something different about every node.
+    Its answers are no bit sets: an answer is the position, counted from 1, of a Status among those
+    that the plugin returned in this attempt. So a plugin may return a different one for every node.
     """
 
     READS = Reads.CLUSTER
@@ -299,13 +299,13 @@ class _NodeByNode:
         return answer
 
     def reasons_in(self, state: CycleState, *asked: Any) -> Sequence[Reason]:
-        """What an answer for a row means; see `FilterPlugin.reasons_in`."""
+        """The reasons in an answer for a row; see `FilterPlugin.reasons_in`."""
         given, answer = state.read(self._given), asked[2]
         status = list(given)[answer - 1]
         return [Reason(text, status.code) for text in status.reasons or ("",)]
 
     def obstacles(self, *_: object) -> Sequence[Obstacle]:
-        """What the plugin says about each node is all that is known."""
+        """Nothing: the status for each node is the plugin's only statement about it."""
         return ()
 
 

@@ -1,11 +1,11 @@
-"""What the filters would say about some rows if pods came to them or went.
+"""The verdicts of filters on rows to which pods come, or from which they go.
 
-Each row is a world of its own: a change on one is not seen from the others. So many "what if"s
-are judged at once, which is what preemption (pods removed) and nominations (pods added) need.
+Each row is judged by itself: a change on one does not affect the others. So many "what if"s are
+judged at once, which is what preemption (pods removed) and nominations (pods added) need.
 
-Filters that count (`CountingFilterPlugin`) are asked with sums. Those that read nodes only say
-what they say anyway. All others are asked on a fork of the snapshot, row by row where they follow
-single pods (`PreFilterExtensions`).
+Filters that count (`CountingFilterPlugin`) receive sums. The answers of filters that read nodes
+only do not change. All others run on a fork of the snapshot, row by row where they follow single
+pods (`PreFilterExtensions`).
 
 Source: kubernetes pkg/scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods,
 RunPreFilterExtensionAddPod, RunPreFilterExtensionRemovePod) v1.36.
@@ -52,7 +52,7 @@ class _Moves:
         self.by_row: list[dict[str, _Move]] = [{} for _ in range(rows)]
 
     def note(self, at: Indices, pods: Sequence[PodInfo], *, comes: bool) -> None:
-        """A pod that comes back after it went has not moved."""
+        """Note pods that come or go; a pod that comes back after it went has not moved."""
         for row, pod in zip(at.tolist(), pods, strict=True):
             if self.by_row[row].pop(pod.uid, None) is None:
                 self.by_row[row][pod.uid] = (pod, comes)
@@ -62,7 +62,7 @@ class ChangedRows:
     """The filters of one attempt on some rows that change.
 
     Attributes:
-        rows: the rows; places among them say which is meant everywhere else.
+        rows: the rows; all methods take rows as positions among them.
     """
 
     def __init__(
@@ -76,11 +76,11 @@ class ChangedRows:
         """Prepare.
 
         Args:
-            attempt: the pod, and the filters that look at nodes for it.
+            attempt: the pod, and the filters that judge nodes for it.
             snapshot: the cluster.
             rows: the rows that change.
             others: the kinds of pods that may come and go.
-            known: the first rejection of each row as it is; spares asking filters that no change
+            known: the first rejection of each row as it is; spares running filters that no change
                 concerns.
 
         Raises:
@@ -117,33 +117,33 @@ class ChangedRows:
 
     @property
     def follows_single_pods(self) -> bool:
-        """Whether some filter must see the pods themselves, which costs something for each row."""
+        """Whether some filter must see the pods themselves, which has a cost for each row."""
         return self._moves is not None
 
     def remove(self, at: Indices, kinds: Indices, pods: PodsOf) -> None:
-        """Pods go from rows.
+        """Remove pods from rows.
 
         Args:
-            at: the place of the row of each.
-            kinds: the place of each one's kind among `others`.
-            pods: gives the pods, should a filter need them.
+            at: the position of each pod's row.
+            kinds: the position of each pod's kind among `others`.
+            pods: returns the pods, should a filter need them.
         """
         self._change(self._changes, at, kinds, -1)
         if self._moves is not None:
             self._moves.note(at, pods(), comes=False)
 
     def try_back(self, at: Rows, kinds: Indices, pods: PodsOf) -> NDArray[np.bool_]:
-        """Let pods come back to rows on which the pod fits, one to each, where it still does then.
+        """Add pods back to rows on which the pod fits, one to each, where it still fits then.
 
-        What is said of rows on which it did not fit before means nothing.
+        The result for rows on which it did not fit before has no meaning.
 
         Args:
-            at: the place of the row of each; no row comes twice.
-            kinds: the place of each one's kind among `others`.
-            pods: gives the pods, should a filter need them.
+            at: the position of each pod's row; no row comes twice.
+            kinds: the position of each pod's kind among `others`.
+            pods: returns the pods, should a filter need them.
 
         Returns:
-            Which of them have to go after all.
+            A mask of the pods that have to go after all.
 
         Raises:
             PluginError: a plugin failed.
@@ -159,7 +159,7 @@ class ChangedRows:
         return misses
 
     def nominate(self, at: Indices, kinds: Indices, pods: PodsOf) -> None:
-        """Pods are nominated to rows; as `remove`."""
+        """Nominate pods to rows; arguments as in `remove`."""
         self._change(self._nominated, at, kinds, 1)
         self._has_nominated[at] = True
         if self._nominations is not None:
@@ -187,7 +187,7 @@ class ChangedRows:
     def _misses_of_any(
         self, at: Indices, more: NDArray[np.float64], pods: Sequence[PodInfo]
     ) -> NDArray[np.bool_]:
-        """On which of some rows the pod fits no more with one pod more, by all filters."""
+        """The rows on which the pod no longer fits with one pod more, by all filters, as a mask."""
         before = self._changes[:, at]
         self._changes[:, at] += more
         if self._moves is not None:
@@ -199,7 +199,7 @@ class ChangedRows:
         return misses
 
     def _misses(self, at: Rows, changes: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """The rows on which the pod no longer fits, by the counting filters, without reasons.
+        """The rows on which the pod no longer fits, by the counting filters, as a mask.
 
         A filter that no change concerns lets these rows pass: the pod fitted there before.
         """
@@ -228,10 +228,10 @@ class ChangedRows:
         return self._judge(np.arange(len(self.rows)), nominated=True)
 
     def _settle(self, known: Verdicts | None) -> First:
-        """Take over what filters that no change concerns are known to say.
+        """Take over the known answers of filters that no change concerns.
 
         Returns:
-            By row, after which filter there may be one that has not been heard; FEASIBLE for none.
+            By row, the filter after which one may not have run yet; FEASIBLE for none.
         """
         if known is None:
             return np.full(len(self.rows), _NO_FILTER, np.int16)
@@ -245,7 +245,7 @@ class ChangedRows:
         return np.where(is_settled | (known.first >= last), FEASIBLE, known.first)
 
     def _learn(self, at: Indices) -> None:
-        """Hear the filters that no change concerns."""
+        """Run the filters that no change concerns."""
         attempt = self._attempt
         found = self._blank(self.rows[at])
         judge(self._fixed, attempt.state, attempt.pod, self._snapshot, found)
@@ -286,7 +286,7 @@ class ChangedRows:
         return found
 
     def _ask(self, at: Indices, found: Verdicts, *, nominated: bool) -> None:
-        """Let the filters that cannot count look at forks."""
+        """Run the filters that cannot count, on forks."""
         moved = [self._moved(place, nominated=nominated) for place in at.tolist()]
         together = self._fork([move for moves in moved for move in moves])
         attempt = self._attempt

@@ -1,7 +1,7 @@
-"""The row-local plugins that have a say about the pods of one class.
+"""The row-local plugins that take part for the pods of one class.
 
 They are sorted once, when the class is made: by PreFilter and PreScore, which hold for all its
-pods, and by what their answers depend on. What fails is kept here until it matters to a pod.
+pods, and by the data that their answers depend on. Failures are kept until they matter to a pod.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -28,7 +28,7 @@ class RawScore:
         scored: the plugin.
         column: the score before normalisation, by row.
         varies: whether any row may differ from 0.
-        constant: what the normalised and weighted score is on every node while none does.
+        constant: the normalised and weighted score on every node while no row does.
     """
 
     __slots__ = ("column", "constant", "scored", "varies")
@@ -41,11 +41,11 @@ class RawScore:
 
 
 class ClassPlugins:
-    """What is asked about a class, and asking it.
+    """The plugins that run for a class, and their calls.
 
     Attributes:
-        unmeasured: asks without that metrics count it.
-        state: what row-local plugins remember about the class.
+        unmeasured: runs plugins without counting them in metrics.
+        state: the values that row-local plugins wrote for the class.
         pre_filter: their PreFilter answers by plugin name.
         narrows: whether they narrow the search to some nodes.
         asked: the PreFilter plugins to run for a pod: all but the row-local ones that skip the
@@ -53,13 +53,13 @@ class ClassPlugins:
         skipped: the row-local PreFilter plugins that skip.
         filters: the row-local filters that take part, in order.
         node_filters: those of them that read the node alone.
-        pod_filters: those that read what runs on it.
+        pod_filters: those that read the pods on it.
         node_scores: the scores that need no normalisation and read the node alone.
-        pod_scores: those that read what runs on it.
+        pod_scores: those that read the pods on it.
         raw_scores: the scores that do need normalisation.
-        reads_images: whether any reads which images a node has.
-        reads_sums: whether no more than sums are read of what runs on a node.
-        can_foresee: whether they may be asked about pods to come.
+        reads_images: whether any reads the images of a node.
+        reads_sums: whether they read only sums of the pods on a node.
+        can_foresee: whether they may run for pods to come.
         failures: the filters that failed, by index.
         score_failure: a score plugin that failed; matters as soon as a node is to be scored.
     """
@@ -124,22 +124,22 @@ class ClassPlugins:
         )
 
     def constant(self, scored: BoundScore) -> float:
-        """What a score adds to every node while it is 0 on all, normalised and weighted."""
+        """The normalised and weighted score on every node while the raw score is 0 on all."""
         return float(scored.normalized(self.state, self._pod, np.zeros(1))[0]) * scored.weight
 
     def have_failed(self) -> bool:
-        """Whether what is known lacks the answer of a plugin."""
+        """Whether the answer of a plugin is missing because it failed."""
         return bool(self.failures) or self.score_failure is not None
 
     def forget_failures(self) -> None:
-        """What failed is asked again, or was about pods to come: it must not fail this one."""
+        """Forget failures: the plugins run again, or they failed only for pods to come."""
         self.failures, self.score_failure = {}, None
 
     def raise_score_failure(self) -> None:
         """Fail the attempt when a row-local score plugin failed.
 
         Raises:
-            PluginError: it did.
+            PluginError: the failure of that plugin.
         """
         if self.score_failure is not None:
             raise self.score_failure
@@ -160,7 +160,7 @@ class ClassPlugins:
         return total
 
     def score(self, scored: BoundScore, snapshot: Snapshot, rows: Rows) -> Scores:
-        """The scores of one plugin; of one that fails nothing, and the failure is kept."""
+        """The scores of one plugin; zeros if it fails, and the failure is kept."""
         try:
             return scored.score(self.state, self._pod, snapshot, rows)
         except PluginError as problem:

@@ -1,4 +1,4 @@
-"""Why no node fits, and the sentence people read.
+"""The diagnosis of a pod that fits no node, and the sentence people read.
 
 Source: kubernetes pkg/scheduler/framework/types.go (Diagnosis, FitError) v1.36.
 """
@@ -22,11 +22,11 @@ from scheduler.kernel.snapshot import Snapshot
 
 
 class Reviewed(msgspec.Struct, frozen=True):
-    """What extenders have left of the candidates of a preemption.
+    """The candidates of a preemption that extenders have left.
 
     Attributes:
-        candidates: those to choose from.
-        problem: why there is no choice, because one of them failed; empty otherwise.
+        candidates: the candidates to choose from.
+        problem: the error of an extender, which leaves no choice; empty without one.
     """
 
     candidates: tuple[Candidate, ...] = ()
@@ -34,20 +34,20 @@ class Reviewed(msgspec.Struct, frozen=True):
 
 
 class Feasibility(msgspec.Struct):
-    """What filtering found out about one pod.
+    """The result of filtering for one pod.
 
     Attributes:
         state: the state of the attempt, for scoring.
         pod_class: the row-local columns the verdicts started from.
-        verdicts: the first rejection per row looked at; None when the pod as a whole is rejected.
+        verdicts: the first rejection per judged row; None when the pod as a whole is rejected.
         pre_filter: the rejection of the pod as a whole, or success.
-        node_names: the only nodes worth looking at, as PreFilter plugins said; None means all.
-        restricting: the plugins that said so.
-        absent: the status of nodes that were not looked at, or None.
-        attempt: the filters that looked at nodes, to be asked "what if"; None when PreFilter ended
+        node_names: the nodes to which PreFilter plugins limit the search; None means all.
+        restricting: the plugins that limit it.
+        absent: the status of nodes that were not judged, or None.
+        attempt: the filters that judged nodes, for questions "what if"; None when PreFilter ended
             the attempt for good.
-        is_row_local: whether nothing but the class's own columns was asked, and they say it all.
-        silent: PreFilter plugins that have no say about the pod, nor about its score.
+        is_row_local: whether the class's own columns alone were read, and decide everything.
+        silent: PreFilter plugins that affect neither the pod nor its score.
     """
 
     state: CycleState
@@ -62,13 +62,13 @@ class Feasibility(msgspec.Struct):
     silent: list[str] = msgspec.field(default_factory=list)
 
     def restrict(self, plugin: str, names: frozenset[str]) -> None:
-        """Look only at these nodes, as a plugin says."""
+        """Limit the search to these nodes on behalf of a plugin."""
         self.restricting |= {plugin}
         self.node_names = names if self.node_names is None else self.node_names & names
 
     @property
     def is_of_class(self) -> bool:
-        """Whether the class's own columns hold here: whatever else was asked rejects no row."""
+        """Whether the class's own columns hold here: no other filter rejects a row."""
         return self.verdicts is not None and self.verdicts.is_shared
 
     @property
@@ -81,7 +81,7 @@ class Feasibility(msgspec.Struct):
         return np.zeros(0, np.intp) if self.verdicts is None else self.verdicts.feasible_rows()
 
     def feasible_rows_of(self, within: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Those of some rows that no filter rejects, in order."""
+        """The rows among `within` that no filter rejects, in order."""
         return np.intersect1d(self.feasible_rows(), within, assume_unique=True)
 
     def diagnosis(
@@ -90,12 +90,12 @@ class Feasibility(msgspec.Struct):
         refused: Mapping[str, Status | None] | None = None,
         within: NDArray[np.intp] | None = None,
     ) -> "AttemptDiagnosis":
-        """Why no node fits; see `AttemptDiagnosis`.
+        """Sum up the rejections of all nodes; see `AttemptDiagnosis`.
 
         Args:
             snapshot: the cluster.
-            refused: by node, what extenders have against it.
-            within: the rows of the only nodes that count; None for all.
+            refused: the rejections of extenders by node.
+            within: the rows that count; None for all.
         """
         found = self if within is None else replace(self, verdicts=self._verdicts_on(within))
         return AttemptDiagnosis(found, snapshot, refused, within)
@@ -108,21 +108,21 @@ class Feasibility(msgspec.Struct):
 
 
 class AttemptDiagnosis:
-    """Why one attempt found no node; says it without asking plugins.
+    """The rejections by which one attempt found no node; makes its message without asking plugins.
 
     Valid until the snapshot is updated next: its columns may be those of the pod's class.
 
     Attributes:
         state: the attempt's state, for PostFilter.
         unasked: nodes that fit, and that extenders were not asked about.
-        num_all_nodes: nodes in the cluster, or in the placement that was looked at.
-        is_limited: whether it was a placement.
+        num_all_nodes: nodes in the cluster, or in the placement that was tried.
+        is_limited: whether a placement was tried.
         pre_filter: the rejection of the pod as a whole, or None.
         verdicts: as in `Feasibility`.
         absent: as in `Feasibility`.
         attempt: as in `Feasibility`.
-        groups: distinct rejections of nodes, each with the positions in `verdicts` it is about.
-        post_filter_message: what PostFilter plugins add to the sentence.
+        groups: distinct rejections of nodes, each with its positions in `verdicts`.
+        post_filter_message: the text that PostFilter plugins add to the sentence.
         reviewed: the candidates to preempt on, where extenders have been asked about them.
         places_together: whether a pod is placed together with others; None where none is.
     """
@@ -137,13 +137,13 @@ class AttemptDiagnosis:
         """Sum up.
 
         Args:
-            found: what filtering found out.
+            found: the result of filtering.
             snapshot: the cluster.
-            refused: by node, what extenders have against it; they need not say why.
-            rows: the nodes that were looked at; None for the cluster.
+            refused: the rejections of extenders by node; None without a reason.
+            rows: the nodes that were judged; None for the cluster.
 
         Raises:
-            PluginError: a plugin that rejects nodes cannot say why.
+            PluginError: a plugin that rejects nodes failed to return its reasons.
         """
         self.state = found.state
         self.unasked = 0
@@ -172,11 +172,11 @@ class AttemptDiagnosis:
 
     @property
     def pending_plugins(self) -> frozenset[str]:
-        """Every plugin that said Pending."""
+        """Every plugin that returned Pending."""
         return self._plugins(pending=True)
 
     def excess(self, snapshot: Snapshot) -> Excess | None:
-        """Why no node could hold the pod even if nothing ran there, if a trusted filter knows.
+        """The request that no node could meet even if nothing ran there; None without one.
 
         Raises:
             PluginError: a filter failed.
@@ -203,7 +203,7 @@ class AttemptDiagnosis:
         return self.absent or self.pre_filter or _SILENT
 
     def reason_counts(self) -> Mapping[str, int]:
-        """How many nodes each reason rejects."""
+        """Number of nodes that each reason rejects."""
         if self._counts is None:
             self._counts = self._counted()
         return self._counts
@@ -235,7 +235,7 @@ class AttemptDiagnosis:
         return text
 
     def _places(self, refused: Mapping[str, Status | None]) -> dict[int, Status | None]:
-        """By position, what extenders have against nodes that no plugin rejects."""
+        """The rejections of extenders by position, for nodes that no plugin rejects."""
         verdicts = self.verdicts
         if verdicts is None or not refused:
             return {}
@@ -264,7 +264,7 @@ _SILENT = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 def _grouped(
     refused: Mapping[int, Status | None],
 ) -> Iterator[tuple[Status, NDArray[np.intp]]]:
-    """Distinct reasons of extenders, each with the positions it is about."""
+    """Distinct reasons of extenders, each with its positions."""
     found: dict[Status, list[int]] = {}
     for position, status in refused.items():
         if status is not None:
@@ -274,7 +274,7 @@ def _grouped(
 
 
 def no_fit_message(num_all_nodes: int, reason_counts: Mapping[str, int]) -> str:
-    """How many nodes each reason rejects, as a sentence.
+    """Format the number of nodes that each reason rejects as a sentence.
 
     Source: types.go FitError.Error.
     """

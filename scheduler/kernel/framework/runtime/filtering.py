@@ -51,13 +51,13 @@ class Filtering:
         snapshot: Snapshot,
         nominated: NominatedPods | None = None,
     ) -> Feasibility:
-        """Which nodes can take the pod, and why the others cannot.
+        """Find the nodes that can take the pod, and the rejections of the others.
 
         Args:
             pod: the pod.
             snapshot: the cluster.
             nominated: pods that wait for a node to be cleared; those of no lower priority than the
-                pod are to be thought of as running there already.
+                pod count as running there already.
 
         Raises:
             PluginError: a plugin failed.
@@ -98,14 +98,14 @@ class Filtering:
         add: Iterable[PodInfo] = (),
         remove: Iterable[PodInfo] = (),
     ) -> dict[str, Status]:
-        """What the filters say about a pod on some nodes of a fork of the snapshot.
+        """Run the filters for a pod on some nodes of a fork of the snapshot.
 
         Args:
             pod: the pod.
             snapshot: the cluster; it stays as it is.
-            node_names: which nodes; those that do not exist are left out.
-            add: pods that are to be thought of as running on the nodes they name.
-            remove: pods that are to be thought of as gone from theirs.
+            node_names: the nodes; those that do not exist are left out.
+            add: pods that count as running on the nodes they name.
+            remove: pods that count as gone from the nodes they name.
 
         Raises:
             PluginError: a plugin failed.
@@ -143,7 +143,7 @@ class Filtering:
         """Judge every row by each filter, even where another filter rejects it. For people.
 
         Args:
-            found: of the same pod; its `verdicts` must not be None.
+            found: the result for the same pod; its `verdicts` must not be None.
             pod: the pod.
             snapshot: the cluster.
             nominated: as in `find_nodes_that_fit`.
@@ -171,10 +171,10 @@ class Filtering:
         return [f for f in self._cluster_filters if f.name not in skipped]
 
     def _pre_filtered(self, pod: PodInfo, snapshot: Snapshot, pod_class: PodClass) -> Feasibility:  # noqa: C901, PLR0912 - PreFilter as upstream runs it
-        """Run the PreFilter plugins, but for what is known of the pod's class.
+        """Run the PreFilter plugins, except those whose answer for the pod's class is known.
 
-        One that says UnschedulableAndUnresolvable ends the attempt; after one that says
-        Unschedulable the others still run, and the last such rejection counts.
+        UnschedulableAndUnresolvable ends the attempt; after Unschedulable the other plugins still
+        run, and the last such rejection counts.
 
         Raises:
             PluginError: a plugin failed.
@@ -198,7 +198,7 @@ class Filtering:
                 skipped.append(plugin.name)
                 continue
             if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                # Which nodes others left is of no matter any more.
+                # The nodes that other plugins left no longer matter.
                 found.node_names, found.restricting = None, frozenset()
                 return self._ended(found, plugin.name, status.by(plugin.name))
             if status.code is Code.UNSCHEDULABLE:
@@ -243,7 +243,7 @@ def _rows_to_look_at(names: frozenset[str], pod: PodInfo, snapshot: Snapshot) ->
     wanted = {row_of[name] for name in names if name in row_of}
     nominated_row = row_of.get(pod.pod.status.nominated_node_name)
     if nominated_row is not None:
-        # The scheduler tries it before it looks at the set.
+        # The scheduler tries it before it judges the set.
         wanted.add(nominated_row)
     return np.array(sorted(wanted), np.intp)
 
@@ -251,7 +251,7 @@ def _rows_to_look_at(names: frozenset[str], pod: PodInfo, snapshot: Snapshot) ->
 def _absent_status(
     found: Feasibility, pod: PodInfo, snapshot: Snapshot, verdicts: Verdicts
 ) -> Status | None:
-    """The verdict on the nodes that were not looked at.
+    """The status of the nodes that were not judged.
 
     It also names the plugin that rejects the pod's own nominated node: upstream keeps both in one
     set.

@@ -1,4 +1,4 @@
-"""One profile: its plugins, and how an attempt runs through them.
+"""One profile: its plugins, and the runs of their extension points.
 
 Source: kubernetes pkg/scheduler/framework/runtime/framework.go v1.36.
 """
@@ -25,7 +25,7 @@ from scheduler.kernel.framework.types import PreBindWork, QueuedPodInfo
 from scheduler.kernel.snapshot import Snapshot
 
 MAX_WAIT_SECONDS: Final = 15 * 60.0
-"""A pod is held by Permit no longer than this, whatever a plugin says."""
+"""A pod is held by Permit no longer than this, whatever timeout a plugin returns."""
 
 NO_PLACEMENTS: Final = "no feasible placements found"
 
@@ -33,7 +33,7 @@ DEFAULT_CLASS_CACHE_BYTES: Final = 256 * 1024 * 1024
 """Room for hundreds of classes at 15,000 nodes. Classes that do not fit are computed every time."""
 
 BESIDE_CACHE_BYTES: Final = 32 * 1024 * 1024
-"""Room for the classes of one question about a cluster that might be."""
+"""Room for the classes of one question about a hypothetical cluster."""
 
 
 class Framework:
@@ -42,11 +42,11 @@ class Framework:
     Attributes:
         profile_name: the profile's schedulerName.
         plugins: its plugins by extension point.
-        percentage_of_nodes_to_score: of this profile; None leaves it to the configuration.
+        percentage_of_nodes_to_score: the profile's own; None leaves it to the configuration.
         classes: the pod classes seen, with their columns.
         filtering: from PreFilter to the verdict on every node.
         scoring: from feasible nodes to their totals.
-        calls: how plugins are called.
+        calls: the guarded and measured calls of plugins.
     """
 
     def __init__(
@@ -67,17 +67,17 @@ class Framework:
         self.scoring = Scoring(plugins, has_extenders=has_extenders)
 
     def aside(self, without: Container[str] = ()) -> Filtering:
-        """The same filters, but for some, to be asked beside the decisions.
+        """The same filters, but for some, to be run apart from the decisions.
 
-        Nothing that they say is remembered, timed or counted.
+        None of their answers is remembered, timed or counted.
         """
         plugins = self.plugins.filters_only(PluginCalls(self.profile_name), without)
         return Filtering(plugins, PodClasses(plugins, 0))
 
     def beside(self) -> "Framework":
-        """The same plugins for decisions about a cluster that might be.
+        """The same plugins for decisions about a hypothetical cluster.
 
-        It keeps columns of its own; nothing that plugins say is timed or counted.
+        It keeps columns of its own; calls of plugins are not timed or counted.
         """
         return Framework(
             self.plugins.called_by(PluginCalls(self.profile_name)),
@@ -89,11 +89,11 @@ class Framework:
     # --- for the queue --------------------------------------------------------------------------
 
     def run_pre_enqueue_plugins(self, pod: PodInfo, first: str = "") -> Status:
-        """Success, or the first rejection; a plugin that fails rejects with code ERROR.
+        """Return Success, or the first rejection; a plugin that fails rejects with code ERROR.
 
         Args:
             pod: the pod.
-            first: the plugin to ask before the others, because it rejected the pod before.
+            first: the plugin to run before the others, because it rejected the pod before.
         """
         start = self.calls.now()
         ended, plugins = SUCCESS, self.plugins.pre_enqueue
@@ -126,15 +126,15 @@ class Framework:
         return bool(self.plugins.group_plugins and pod.group_name)
 
     def decides_alike(self, pod: PodInfo) -> bool:
-        """Whether what is found out about equal pods holds for this one while nothing happens.
+        """Whether decisions about equal pods hold for this one while nothing changes.
 
-        A pod that is nominated is asked about its own node first.
+        A nominated pod tries its own node first.
         """
         is_nominated = bool(pod.pod.status.nominated_node_name)
         return self.plugins.are_trusted and not is_nominated and self.shares_rejections(pod)
 
     def sort_key(self, queued: QueuedPodInfo) -> Any:
-        """What orders the active queue; pods whose key fails come last, in order of arrival."""
+        """The key that orders the active queue; pods whose key fails come last, as they arrived."""
         try:
             return self.plugins.sort_key(queued)
         except PluginError as problem:
@@ -147,7 +147,7 @@ class Framework:
         Raises:
             PluginError: a plugin failed.
         """
-        # Extenders cannot say what would change their minds.
+        # Extenders do not register the events that could change their answers.
         of_extenders = {EXTENDER: ALL_EVENTS} if self._has_extenders else {}
         return {**of_extenders, **self.plugins.events_to_register()}
 
@@ -160,7 +160,7 @@ class Framework:
         old: object,
         new: object,
     ) -> QueueingHint:
-        """Whether an event, given by its label, may help a pod; a hint that fails says Queue."""
+        """Whether an event, given by its label, may help a pod; a failed hint counts as Queue."""
         ask = registered.queueing_hint
         if ask is None:
             return QueueingHint.QUEUE
@@ -181,7 +181,7 @@ class Framework:
     def run_post_filter_plugins(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: AttemptDiagnosis
     ) -> tuple[PostFilterResult | None, Status]:
-        """The first success, or all reasons together.
+        """Return the first success, or all reasons together.
 
         Raises:
             PluginError: a plugin failed.
@@ -236,7 +236,7 @@ class Framework:
     def run_placement_score_plugins(
         self, pods: Sequence[PodInfo], candidates: FeasiblePlacements, snapshot: Snapshot
     ) -> Scores:
-        """The weighted sum of all scores by placement.
+        """Return the weighted sum of all scores by placement.
 
         Raises:
             PluginError: a plugin failed.
@@ -252,7 +252,7 @@ class Framework:
     # --- reserving ------------------------------------------------------------------------------
 
     def run_reserve_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Success, or the first failure; on failure the caller must unreserve.
+        """Return Success, or the first failure; on failure the caller must unreserve.
 
         Raises:
             PluginError: a plugin failed; the caller must unreserve.
@@ -272,10 +272,10 @@ class Framework:
     def run_unreserve_plugins(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> tuple[list[PluginError], list[Write]]:
-        """Unreserve all, in reverse order; what failed is answered and stops no other.
+        """Unreserve all, in reverse order; a failure is returned and stops no other plugin.
 
         Returns:
-            What failed, and what is to be written.
+            The failures, and the writes to send.
         """
         failures: list[PluginError] = []
         writes: list[Write] = []
@@ -289,7 +289,7 @@ class Framework:
     def run_permit_plugins(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> tuple[Status, dict[str, float]]:
-        """Success, a rejection, or Wait with the seconds that every plugin waits at most.
+        """Return Success, a rejection, or Wait with a timeout in seconds for each plugin.
 
         Raises:
             PluginError: a plugin failed.
@@ -310,7 +310,7 @@ class Framework:
     # --- binding --------------------------------------------------------------------------------
 
     def pre_bind_work(self, state: CycleState, pod: PodInfo, node_name: str) -> PreBindWork:
-        """What the PreBind plugins have to do for the pod.
+        """The work that PreBind plugins have for the pod.
 
         Raises:
             PluginError: a plugin failed.
@@ -327,7 +327,7 @@ class Framework:
         return work
 
     async def run_pre_bind_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Success, or the first failure.
+        """Return Success, or the first failure.
 
         Raises:
             PluginError: a plugin failed.
@@ -351,12 +351,12 @@ class Framework:
         return SUCCESS
 
     def bound_plainly(self, code: Code, seconds: float) -> None:
-        """Report a Bind that was carried out without asking the plugin."""
+        """Report a Bind that was carried out without calling the plugin."""
         duration = self.calls.metrics.extension_point_duration
         duration["Bind", code.upstream_name, self.profile_name].observe(seconds)
 
     async def run_bind_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """The answer of the first plugin that does not skip.
+        """Return the answer of the first plugin that does not skip.
 
         Raises:
             PluginError: a plugin failed.
@@ -386,5 +386,5 @@ class Framework:
 
 
 def _with(writes: tuple[Write, ...], result: PostFilterResult | None) -> PostFilterResult | None:
-    """The result, with what all plugins want written."""
+    """The result, with the writes of all plugins."""
     return replace(result or PostFilterResult(), writes=writes) if writes else result

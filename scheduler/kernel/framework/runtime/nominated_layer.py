@@ -1,4 +1,4 @@
-"""Room is left for nominated pods: verdicts on their nodes as if they ran there already.
+"""Verdicts that leave room for nominated pods, as if they ran on their nodes already.
 
 Source: kubernetes pkg/scheduler/framework/runtime/framework.go
 (RunFilterPluginsWithNominatedPods) v1.36.
@@ -25,14 +25,14 @@ from scheduler.kernel.snapshot.pod_kinds import OtherPods, kinds_used
 from scheduler.kernel.snapshot.row_log import RowLog
 
 _Key: TypeAlias = tuple[object, int, int, int]
-"""The nominations, the epoch of the kinds, the pod's priority, which nominations it passes."""
+"""The nominations, the epoch of the kinds, the pod's priority, the time that it passes."""
 
 
 class _Differences(msgspec.Struct, frozen=True):
-    """What nominated pods change about some verdicts.
+    """The verdicts that change because of nominated pods.
 
     Attributes:
-        places: which verdicts.
+        places: the positions of these verdicts.
         first: the filter that rejects each together with the nominated pods.
         bits: its answer.
     """
@@ -48,12 +48,12 @@ _NO_DIFFERENCES: Final = _Differences(
 
 
 class NominatedLayer:
-    """Where nominated pods are in the way of one class of pods, kept up to date by row.
+    """The rows on which nominated pods exclude a class of pods, kept up to date by row.
 
     Attributes:
-        key: what it holds for.
-        differences: those that nominated pods make, a pod of the class among them.
-        positions: up to where changes of nodes, of pods and of nominations are taken over.
+        key: the inputs that it holds for.
+        differences: the differences that nominated pods make, pods of the class included.
+        positions: the log positions of nodes, pods and nominations that are taken over.
     """
 
     __slots__ = ("_bits", "_first", "_has_nominated", "differences", "key", "positions")
@@ -67,11 +67,11 @@ class NominatedLayer:
         self._bits = np.zeros(size, np.uint64)
 
     def concerns(self, rows: Rows) -> bool:
-        """Whether pods that matter here were nominated to any of these rows."""
+        """Whether pods that count here were nominated to any of these rows."""
         return bool(self._has_nominated[rows].any())
 
     def replace(self, changed: Rows, found: Nominated | None, new: _Differences) -> None:
-        """On rows that have changed, these are nominated and make these differences now."""
+        """Set the nominated pods and their differences on rows that have changed."""
         self._has_nominated[changed] = False
         if found is not None:
             self._has_nominated[found.rows] = True
@@ -114,11 +114,11 @@ def with_nominated_pods(
 ) -> Verdicts:
     """Reject nodes that would not fit once the pods nominated to them run there.
 
-    Upstream looks with these pods first and without them only when that passes. So where they
-    are in the way, their verdict is the one reported, whatever was found without them.
+    Upstream filters with these pods first, and without them only when that passes. So where they
+    cause a rejection, it is the one reported, whatever the verdict without them.
 
     Args:
-        attempt: the pod, and the filters that look at nodes for it.
+        attempt: the pod, and the filters that judge nodes for it.
         snapshot: the cluster.
         alone: the verdicts without nominated pods.
         nominated: all nominated pods.
@@ -129,7 +129,7 @@ def with_nominated_pods(
     """
     if not nominated:
         return alone
-    # Numbers are told as they are with the nominated pods.
+    # Numbers in reasons include the nominated pods.
     alone.table = _Together(attempt, nominated)
     if pod_class is None:
         found = nominated.of_at_least(
@@ -153,7 +153,7 @@ def with_nominated_pods(
 
 
 def _mask(snapshot: Snapshot, rows: Rows) -> NDArray[np.bool_]:
-    """By row, whether it is one of these."""
+    """The rows as a mask."""
     mask = np.zeros(snapshot.table.size, np.bool_)
     mask[rows] = True
     return mask

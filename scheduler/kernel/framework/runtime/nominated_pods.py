@@ -37,11 +37,11 @@ Indices = NDArray[np.intp]
 
 
 class Nominated(msgspec.Struct, frozen=True):
-    """Nominated pods, and where they are nominated to.
+    """Nominated pods, with the rows of their nodes.
 
     Attributes:
-        pods: the pods, by slot.
-        slots: those meant here.
+        pods: all nominated pods, by slot.
+        slots: the slots of the chosen pods.
         rows: the row of each.
         kinds: the number of each one's kind.
     """
@@ -56,7 +56,7 @@ class Nominated(msgspec.Struct, frozen=True):
         return Nominated(self.pods, self.slots[chosen], self.rows[chosen], self.kinds[chosen])
 
     def pods_on(self, snapshot: Snapshot) -> list[PodInfo]:
-        """The pods, as if they ran where they are nominated to."""
+        """The pods, as if they ran on the nodes that they are nominated to."""
         names = snapshot.table.names
         places = zip(self.slots.tolist(), self.rows.tolist(), strict=True)
         return [self.pods[slot].on_node(names[row]) for slot, row in places]
@@ -70,8 +70,8 @@ class NominatedPods:
     Attributes:
         version: grows with every nomination that is made or withdrawn.
         withdrawals: grows with every nomination that is withdrawn: there may be room again.
-        end_if_started: when a pod would end if it started now, in seconds since 1970; infinite
-            where that is not known.
+        end_if_started: returns the time at which a pod would end if it started now, in seconds
+            since 1970; infinite where unknown.
     """
 
     end_if_started: Callable[[PodInfo], float]
@@ -86,9 +86,9 @@ class NominatedPods:
         self._slots: dict[str, int] = {}
         self._pods: list[PodInfo] = []
         self._needed: dict[str, int] = {}
-        """When those need their room of which that is known, in seconds since 1970."""
+        """The time at which each pod needs its room, where known, in seconds since 1970."""
         self._times: Counter[int] = Counter()
-        """The same times, each with how many need their room then."""
+        """The same times, each with the number of pods that need their room then."""
         self._columns = np.zeros((4, _MIN_CAPACITY), np.int64)
         self._kinds: PodKinds | None = None
         self._epoch = 0
@@ -97,7 +97,7 @@ class NominatedPods:
         self._rows_of: Mapping[str, int] = {}
 
     def __len__(self) -> int:
-        """How many pods are nominated; 0 spares the filters their second run."""
+        """Number of nominated pods; 0 spares the filters their second run."""
         return len(self._node_by_pod)
 
     def __iter__(self) -> Iterator[str]:
@@ -105,7 +105,7 @@ class NominatedPods:
         return iter(self._pods_by_node)
 
     def copy(self) -> "NominatedPods":
-        """The same nominations, which change by themselves."""
+        """Make an independent copy."""
         copy = NominatedPods()
         copy.end_if_started = self.end_if_started
         for node in self:
@@ -130,10 +130,10 @@ class NominatedPods:
         return self.of_at_least(pod.priority, snapshot, but=pod.uid, before=self.passes(pod))
 
     def passes(self, pod: PodInfo) -> int:
-        """The first time, of those at which room is needed, by which a pod will have ended.
+        """The first time at which room is needed and a pod will have ended.
 
-        Nominations for that time and later ones are in nothing's way. It is after all times for
-        most pods.
+        Nominations for that time and later ones do not exclude the pod. For most pods it is
+        `NO_TIME`, after all times.
         """
         if not self._needed:
             return NO_TIME
@@ -141,7 +141,7 @@ class NominatedPods:
         return min((time for time in self._times if time >= end), default=NO_TIME)
 
     def nominated(self, uid: str) -> PodInfo | None:
-        """A pod that is nominated, as its status is to show it; None for any other."""
+        """A nominated pod with the nomination in its status; None for any other pod."""
         node_name = self._node_by_pod.get(uid)
         if node_name is None:
             return None
@@ -152,26 +152,26 @@ class NominatedPods:
         return PodInfo(replace(info.pod, status=status), info.kind)
 
     def comes_before(self, uid: str, pod: PodInfo) -> bool:
-        """Whether a pod must leave free what is kept for another one; see `before`."""
+        """Whether a pod must leave free the room of another one; see `before`."""
         slot = self._slots.get(uid)
         if slot is None or uid == pod.uid or self._pods[slot].priority < pod.priority:
             return False
         return self.needed_at(uid) < self.passes(pod)
 
     def needed_at(self, uid: str) -> int:
-        """When a nominated pod needs its room, in seconds since 1970; 0 where that is not known."""
+        """The time at which a nominated pod needs its room, seconds since 1970; 0 where unknown."""
         return self._needed.get(uid, 0)
 
     def row_of(self, uid: str) -> int | None:
-        """The row a pod is nominated to, if there is one; as of the last look at a snapshot."""
+        """The row a pod is nominated to, or None; as of the snapshot seen last."""
         slot = self._slots.get(uid)
         row = _NOWHERE if slot is None else int(self._columns[_ROW, slot])
         return None if row == _NOWHERE else row
 
     def row_log(self, snapshot: Snapshot) -> RowLog:
-        """Rows that pods were nominated to, or are no more.
+        """The log of rows whose nominations changed.
 
-        It begins anew when nodes change, or another cluster is looked at.
+        It begins anew when nodes change, or for another cluster.
         """
         self._refresh(snapshot)
         return self._row_log
@@ -190,11 +190,11 @@ class NominatedPods:
         Cost: a few operations on columns of all nominated pods.
 
         Args:
-            priority: the least that counts.
+            priority: the lowest priority that counts.
             snapshot: the cluster.
             but: the UID of a pod that does not count.
-            on: by row, whether those that are nominated to it are meant; None for all rows.
-            before: only those that need their room before this time; see `passes`.
+            on: a mask of the rows whose nominated pods count; None for all rows.
+            before: only pods that need their room before this time count; see `passes`.
         """
         count = len(self._pods)
         if not count:
@@ -222,9 +222,9 @@ class NominatedPods:
 
         Args:
             pod: the pod.
-            node_name: the node; empty withdraws the nomination; None takes what the pod's status
-                says, and withdraws the nomination when it says nothing.
-            needed_at: when it needs its room, in seconds since 1970; 0 where that is not known.
+            node_name: the node; empty withdraws the nomination; None takes the node of the pod's
+                status, and withdraws the nomination when it has none.
+            needed_at: the time at which it needs its room, in seconds since 1970; 0 where unknown.
         """
         uid = pod.uid
         if node_name is None:
@@ -279,7 +279,7 @@ class NominatedPods:
             self._columns[:, slot] = self._columns[:, len(self._pods)]
 
     def validate(self) -> Iterator[str]:
-        """What is wrong, in words."""
+        """Yield each broken invariant as text."""
         by_node = {uid: node_name for node_name, pods in self._pods_by_node.items() for uid in pods}
         if by_node != self._node_by_pod or not all(self._pods_by_node.values()):
             yield "nominations by pod and by node differ"

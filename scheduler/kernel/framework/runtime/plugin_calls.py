@@ -1,4 +1,4 @@
-"""Calls of plugins: what guards, checks, times and counts them.
+"""Calls of plugins: guarded, checked, timed and counted.
 
 Source: kubernetes pkg/scheduler/framework/runtime/framework.go (run...Plugin) v1.36.
 """
@@ -19,11 +19,11 @@ _SHOWN_TO_NOBODY: Final = FrameworkMetrics(Instruments())
 P = ParamSpec("P")
 R = TypeVar("R")
 TimeLimit: TypeAlias = Callable[[float], AbstractAsyncContextManager[object]]
-"""Makes what a call that may wait so many seconds runs in; an Exception when it takes longer."""
+"""Makes the context of a call with a time limit in seconds; raises when it takes longer."""
 
 
 class PluginError(SchedulerError):
-    """A plugin raised, or answered what it must not. Fails the pod's attempt, nothing else.
+    """A plugin raised, or returned a forbidden answer. Fails the pod's attempt, nothing else.
 
     Attributes:
         plugin: its name.
@@ -41,11 +41,11 @@ class PluginCalls:
 
     Attributes:
         profile: its name.
-        metrics: what is counted and timed.
+        metrics: the counters and timers.
         now: monotonic seconds.
-        on_failed: hears of failures that fail no attempt: of PreEnqueue, QueueSort and hints.
+        on_failed: receives failures that fail no attempt: of PreEnqueue, QueueSort and hints.
         sampled: whether the calls of the present cycle are timed.
-        steps: when each extension point of the present cycle ended, and its name.
+        steps: the end time and name of each extension point of the present cycle.
     """
 
     __slots__ = ("_time_limit", "metrics", "now", "on_failed", "profile", "sampled", "steps")
@@ -68,13 +68,13 @@ class PluginCalls:
         self.steps: list[tuple[float, str]] = []
 
     def begin_cycle(self, *, sampled: bool) -> None:
-        """What follows, until the loop is given back, belongs to a new cycle."""
+        """Begin a new cycle; calls belong to it until the next one begins."""
         self.sampled = sampled
         self.steps.clear()
 
     @contextmanager
     def unmeasured(self) -> Iterator[None]:
-        """Keep calls in this block out of the metrics: they ask what would be."""
+        """Keep calls in this block out of the metrics: they are hypothetical."""
         before = self.metrics, self.sampled, self.steps
         self.metrics, self.sampled, self.steps = _SHOWN_TO_NOBODY, False, []
         try:
@@ -83,7 +83,7 @@ class PluginCalls:
             self.metrics, self.sampled, self.steps = before
 
     def step(self, name: str) -> None:
-        """Note that something else of the present cycle is done."""
+        """Note the end of another step of the present cycle."""
         self.steps.append((self.now(), name))
 
     def point_done(self, point: str, status: Code, start: float, *, is_step: bool = True) -> float:
@@ -91,12 +91,12 @@ class PluginCalls:
 
         Args:
             point: its name.
-            status: how it ended for the pod.
-            start: when it began.
-            is_step: whether the present cycle takes it.
+            status: the code with which it ended for the pod.
+            start: the time at which it began.
+            is_step: whether it is a step of the present cycle.
 
         Returns:
-            When it ended: the start of what follows.
+            The time at which it ended: the start of the next point.
         """
         end = self.now()
         duration = self.metrics.extension_point_duration
@@ -114,17 +114,17 @@ class PluginCalls:
         *,
         is_timed: bool = True,
     ) -> Callable[P, R]:
-        """A plugin's method, whose answer is checked; called without keywords.
+        """Bind a plugin's method, whose answer is checked; called without keywords.
 
         Args:
             plugin: the plugin.
             point: the extension point.
-            method: the plugin's.
-            check: see `answers`; None for a plugin that is trusted to answer a column rightly.
+            method: the plugin's method.
+            check: see `answers`; None for a plugin that is trusted to return correct columns.
             is_timed: whether kube-scheduler times such calls.
 
         Returns:
-            What raises nothing but `PluginError`: the method raised, or answered what it must not.
+            A function that raises only `PluginError`: the method raised, or its answer is wrong.
         """
 
         def call(*args: Any) -> Any:
@@ -156,7 +156,7 @@ class PluginCalls:
         """As `bound`, for a method that may wait for I/O, within the plugin's patience."""
 
         async def call(*args: Any) -> R:
-            # Whichever cycle `sampled` is about by now: it is a share of the calls all the same.
+            # `sampled` may be of another cycle by now: it still selects a share of the calls.
             sampled, start, status = self.sampled, self.now(), "Error"
             try:
                 async with self._time_limit(plugin.patience_seconds):
@@ -173,12 +173,12 @@ class PluginCalls:
         return cast("Callable[P, Awaitable[R]]", call)
 
     def failed(self, plugin: str, point: str, problem: Exception) -> PluginError:
-        """What to raise when a plugin failed; counts it."""
+        """Make the error to raise when a plugin failed, and count it."""
         self.metrics.plugin_errors[plugin, point].inc()
         return plugin_error(plugin, point, problem)
 
     def spared(self, plugin: str, point: str, code: Code) -> None:
-        """Report a plugin that is not asked, as it is known what it would answer."""
+        """Report a plugin that is not called, as its answer is known."""
         if self.sampled:
             self._report(plugin, point, CODE_NAMES[code], self.now())
 
@@ -189,7 +189,7 @@ class PluginCalls:
 
 
 def plugin_error(plugin: str, point: str, problem: Exception) -> PluginError:
-    """What a plugin did, in words."""
+    """Make the error for an exception of a plugin, with its text."""
     told = in_words(problem)
     if not isinstance(problem, WrongAnswerError):
         told = f"{type(problem).__name__}: {told}"

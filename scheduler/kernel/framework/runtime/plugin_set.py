@@ -79,10 +79,10 @@ IMPLEMENTS: Final[Mapping[str, tuple[type, ...]]] = {
     "placementGenerate": (PlacementGeneratePlugin,),
     "placementScore": (PlacementScorePlugin,),
 }
-"""Which protocols make a plugin eligible for an extension point of the configuration."""
+"""The protocols that make a plugin eligible for an extension point of the configuration."""
 
 OnNode: TypeAlias = BoundPlugin[Callable[[CycleState, PodInfo, str], R]]
-"""What is asked about a pod and the node chosen for it."""
+"""A method that takes a pod and the node chosen for it."""
 
 
 class PluginSetError(SchedulerError):
@@ -102,19 +102,19 @@ class ProfilePlugins:
     """The plugins of one profile by extension point, in the order they run, ready to be called.
 
     Attributes:
-        calls: what binds and measures them.
+        calls: binds and measures them.
         by_name: every plugin of the profile, one instance each.
-        placement_weights: those of `placement_score`.
-        places_together: those of Permit plugins that name pods which they place together.
+        placement_weights: the weights of `placement_score`.
+        places_together: `places_together` of the Permit plugins that have it.
         pre_flight: `pre_bind_pre_flight` of the plugins of `pre_bind`.
-        only_writes: by name, that of those which have it.
-        signs_under: what some of them read of the cluster when they sign.
-        signs: those that say what of a pod the row-local ones read; None where one does not say.
-        judges_alike: whether all that decides about a pod before it has a node is trusted, and so
-            looks at no single pod.
-        are_trusted: whether all plugins are: then none looks at a snapshot on its own account.
+        only_writes: `only_writes` of the PreBind plugins that have it, by name.
+        signs_under: `signs_under` of the plugins that have it.
+        signs: `sign` of the row-local plugins; None where one of them lacks it.
+        judges_alike: whether all plugins that run before a pod has a node are trusted, and so
+            read nothing of a single pod.
+        are_trusted: whether all plugins are: then none reads a snapshot on its own account.
         group_plugins: the names of plugins that have members of a pod group placed together.
-        binds_plainly: whether all that Bind plugins do is to write the binding.
+        binds_plainly: whether Bind plugins do nothing but write the binding.
     """
 
     def __init__(  # noqa: PLR0915 - one line per extension point
@@ -220,7 +220,7 @@ class ProfilePlugins:
         self.binds_plainly = all(getattr(p, "ONLY_BINDS", False) for p in self._list("bind"))
 
     def filters_only(self, calls: PluginCalls, without: Container[str] = ()) -> "ProfilePlugins":
-        """The same plugins where nodes are rejected, but for some; nothing is scored."""
+        """The same PreFilter and Filter plugins, but for some; nothing is scored."""
         kept = {
             point: [each for each in self._enabled.get(point, ()) if each[0] not in without]
             for point in ("preFilter", "filter")
@@ -285,12 +285,12 @@ class ProfilePlugins:
         """The plugins of an extension point.
 
         Args:
-            point: as a configuration spells it.
-            method: which of a plugin's methods.
-            check: of its answers, or the codes that a status may have.
-            label: the name of the point in messages and metrics, where it is another one.
+            point: the point, as a configuration spells it.
+            method: selects the method of a plugin.
+            check: the check of its answers, or the codes that a status may have.
+            label: the name of the point in messages and metrics, where it differs.
             bind: binds a method.
-            gives_column: whether answers are columns, which trusted plugins need no check of.
+            gives_column: whether answers are columns, which are not checked for trusted plugins.
         """
         label, bind = label or point[0].upper() + point[1:], bind or self.calls.bound
 

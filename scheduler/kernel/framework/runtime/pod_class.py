@@ -1,4 +1,4 @@
-"""What is known about all pods of one class, kept up to date row by row.
+"""The row-local answers for all pods of one class, kept up to date row by row.
 
 Pods that are equal in everything the row-local plugins read (their signature) are one class. Per
 class the answers of those plugins stay as columns; the next pod of the class re-evaluates only the
@@ -36,11 +36,11 @@ from scheduler.kernel.snapshot.resource_sums import Load, ResourceSums
 from scheduler.kernel.snapshot.topology import Topology
 
 _MAX_TOPOLOGIES: Final = 2
-"""So many have their best rows by domain kept: most pods of a class are spread by zone."""
+"""The most topologies whose best rows are kept: most pods of a class are spread by zone."""
 _FULL_PASS_FRACTION: Final = 4
 """Once one row in this many has changed, all rows are evaluated again: slices beat indices."""
 _FEW: Final = 8
-"""So many changed rows are looked up; to judge more of them together takes no longer."""
+"""The most changed rows that are looked up; judging more of them together takes no longer."""
 
 C = TypeVar("C", bound=np.generic)
 
@@ -52,13 +52,13 @@ class PodClass:
     """The row-local answers for all pods of one signature.
 
     Attributes:
-        plugins: those that are asked.
+        plugins: the row-local plugins of the class.
         first: by row, the index of the first row-local filter that rejects it, FEASIBLE or DEAD.
         bits: by row, that filter's reasons.
         total: by row, the weighted sum of row-local scores that need no normalisation;
             INFEASIBLE_TOTAL where `first` rejects.
         raw_scores: the scores that do need it.
-        nominated_layer: where nominated pods are in the way of the class; its module keeps it here.
+        nominated_layer: the rows on which nominated pods exclude the class; see its module.
     """
 
     __slots__ = (
@@ -91,7 +91,7 @@ class PodClass:
         self.nominated_layer: object = None
         self._known = RowAnswers()
         self._rankings = [Ranking()]
-        """That of all rows, and those by domain, oldest first."""
+        """The ranking of all rows, and the rankings by domain, oldest first."""
         self._node_position = self._pod_position = self._images_changed_at = -1
         self._node_first = np.zeros(0, np.int16)
         self._node_bits = np.zeros(0, np.uint64)
@@ -101,30 +101,30 @@ class PodClass:
         self.total = np.zeros(0)
 
     def size_bytes(self, capacity: int) -> int:
-        """Memory that the class takes at most, where the columns have so many rows."""
+        """The most memory that the class takes where its columns have this many rows."""
         columns = (self._node_first, self._node_bits, self._node_total)
         per_row = 3 * sum(c.itemsize for c in columns) + 8 * len(self.raw_scores)
         per_row += _MAX_TOPOLOGIES * BYTES_PER_ROW
         return per_row * capacity + (row_answers.BYTES if self.plugins.can_foresee else 0)
 
     def counted(self, snapshot: Snapshot, pods: int) -> None:
-        """Take note that all that is new in the snapshot are pods which the columns have already.
+        """Note that the only changes of the snapshot are pods which the columns have already.
 
         Args:
             snapshot: the cluster.
-            pods: how many; if the snapshot has other changes, the class looks at them all.
+            pods: their number; if the snapshot has other changes, the class judges them all.
         """
         log = snapshot.sum_log
         if log.position == self._pod_position + pods:
             self._pod_position = log.position
 
     def answer(self, sums: ResourceSums, row: int, load: Load | None = None) -> Answer | None:
-        """What was said of a row that holds as much as this one; None if none was judged.
+        """The answer for a row with the same load; None if no such row was judged.
 
         Args:
-            sums: of the cluster.
-            row: which.
-            load: what more pods on it would add.
+            sums: the sums of the cluster.
+            row: the row.
+            load: the load that more pods on it would add.
         """
         if not self.plugins.can_foresee or sums.has_oversized:
             return None
@@ -137,13 +137,13 @@ class PodClass:
         rows: NDArray[np.intp],
         times: NDArray[np.float64],
     ) -> None:
-        """Judge rows as if so many more pods of a shape ran on each, for `answer`.
+        """Judge rows as if more pods of a shape ran on each, for `answer`.
 
         Args:
             snapshot: the cluster.
-            shape: of the pods.
-            rows: which, each any number of times.
-            times: how many more pods, for each of these.
+            shape: the shape of these pods.
+            rows: the rows, each any number of times.
+            times: number of additional pods, for each of these.
         """
         plugins = self.plugins
         if not plugins.can_foresee or plugins.have_failed():
@@ -168,16 +168,16 @@ class PodClass:
         rows: NDArray[np.intp],
         times: NDArray[np.float64],
     ) -> NDArray[np.bool_] | None:
-        """Which rows would still take a pod of the class with so many more pods on each.
+        """The rows that would still take a pod of the class with more pods on each, as a mask.
 
         Args:
             snapshot: the cluster, as of the last `refresh`.
-            shape: of these pods.
-            rows: which.
-            times: how many more pods, for each of these.
+            shape: the shape of these pods.
+            rows: the rows.
+            times: number of additional pods, for each of these.
 
         Returns:
-            None where that cannot be foreseen.
+            None where the result cannot be foreseen.
         """
         plugins = self.plugins
         if not plugins.can_foresee or plugins.have_failed():
@@ -197,7 +197,7 @@ class PodClass:
     def refresh(self, snapshot: Snapshot) -> None:
         """Judge the rows that have changed."""
         if self.plugins.have_failed():
-            # Maybe it works now: look at everything again.
+            # The plugin may work now: judge all rows again.
             self.plugins.forget_failures()
             self._node_position = -1
         self._fit_capacity(snapshot.table.capacity)
@@ -223,11 +223,11 @@ class PodClass:
         self._images_changed_at = images_changed_at
 
     def verdicts(self, snapshot: Snapshot, table: ReasonTable) -> Verdicts:
-        """What the row-local filters say about every row.
+        """The verdicts of the row-local filters on every row.
 
         Args:
             snapshot: the cluster.
-            table: what the answers mean.
+            table: the meaning of the answers.
         """
         self.refresh(snapshot)
         size = snapshot.table.size
@@ -235,7 +235,7 @@ class PodClass:
         return Verdicts(first, bits, None, table, failures, is_shared=True)
 
     def score(self, snapshot: Snapshot, rows: Rows) -> tuple[Scores, list[tuple[RawScore, Scores]]]:
-        """The total and the raw scores on some rows, kept nowhere.
+        """Compute the total and the raw scores on some rows, without keeping them.
 
         Raises:
             PluginError: a plugin failed.
@@ -248,9 +248,9 @@ class PodClass:
         return total, raw
 
     def best_rows(self, size: int) -> tuple[NDArray[np.intp], int]:
-        """Which of the first rows have the best total, and how many fit, as of the last `refresh`.
+        """The rows with the best total among the first `size`, and the number that fit.
 
-        They are good until the next change.
+        As of the last `refresh`, and valid until the next change.
         """
         return self._rankings[0].best_rows(self.total[:size])
 
@@ -259,13 +259,13 @@ class PodClass:
 
         Args:
             topology: the domains.
-            by_domain: what is added to each row of a domain; whole numbers.
+            by_domain: the score added to each row of a domain; whole numbers.
         """
         total = self.total[: len(topology.ids)]
         return self._ranking_by(topology).best_rows(total, by_domain)
 
     def fitting_domains(self, topology: Topology) -> NDArray[np.bool_]:
-        """Which domains the rows form that fit, as of the last `refresh`."""
+        """The domains with a row that fits, as of the last `refresh`, as a mask."""
         return self._ranking_by(topology).fitting_domains(self.total[: len(topology.ids)])
 
     def _ranking_by(self, topology: Topology) -> Ranking:
@@ -277,7 +277,7 @@ class PodClass:
         return self._rankings[-1]
 
     def become(self, row: int, first: int, bits: int, total: float) -> None:
-        """Take over what a row is now."""
+        """Set the answers for a row."""
         before = self.total.item(row)
         for ranking in self._rankings:
             ranking.follow(row, before, total)
@@ -286,7 +286,7 @@ class PodClass:
     # --- evaluation -----------------------------------------------------------------------------
 
     def _changed(self, rows: NDArray[np.intp] | None, size: int) -> Rows | None:
-        """What to evaluate: all rows, the changed ones, or nothing."""
+        """The rows to evaluate: all rows, the changed ones, or None."""
         if rows is None or self._node_position < 0 or len(rows) * _FULL_PASS_FRACTION > size:
             return slice(0, size)
         return rows if len(rows) else None
@@ -314,7 +314,7 @@ class PodClass:
         self._evaluate_raw(snapshot, rows, self._pod_raw)
 
     def _is_known(self, sums: ResourceSums, rows: Rows) -> bool:
-        """Take over what was said of rows that hold as much as these; False if one is new."""
+        """Take over known answers for rows with the same load; return False if one is missing."""
         if isinstance(rows, slice) or len(rows) > _FEW:
             return False
         for row in rows.tolist():
@@ -325,7 +325,7 @@ class PodClass:
         return True
 
     def _remember(self, sums: ResourceSums, rows: NDArray[np.intp], judged: Judged) -> None:
-        """Keep what was said of a few rows."""
+        """Keep the answers for a few rows."""
         if self.plugins.can_foresee and not (sums.has_oversized or self.plugins.have_failed()):
             keys = [self._key(sums, row) for row in rows.tolist()]
             self._known.put(sums.layout, keys, _listed(*judged))
@@ -340,12 +340,12 @@ class PodClass:
         rows: Rows,
         own: NDArray[np.intp] | None = None,
     ) -> Judged:
-        """The first rejection of each row, its meaning, and the total; kept nowhere.
+        """Compute the first rejection of each row, its bits, and the total, without keeping them.
 
         Args:
             snapshot: the cluster, or some of its rows.
-            rows: which to look at.
-            own: which rows of the class these are, where the snapshot has others.
+            rows: the rows to judge.
+            own: the rows of the class that these are, where the snapshot numbers them differently.
         """
         view = as_view(rows) if own is None else own
         first, bits = self._node_first[view].copy(), self._node_bits[view].copy()
@@ -369,7 +369,7 @@ class PodClass:
         before = len(self.total)
         for name in ("_node_first", "_node_bits", "_node_total", "first", "bits", "total"):
             setattr(self, name, _grown(getattr(self, name), capacity))
-        # Rows without a node yet: the ranking must not take one that comes for a row that fitted.
+        # Rows without a node yet: the ranking must not take a new row for one that fitted.
         self.total[before:] = INFEASIBLE_TOTAL
         for raw in self.raw_scores:
             raw.column = _grown(raw.column, capacity)

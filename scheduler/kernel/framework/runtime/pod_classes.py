@@ -1,4 +1,4 @@
-"""Which pods share their row-local answers: those whose signatures are equal."""
+"""The classes of pods that share their row-local answers, as their signatures are equal."""
 
 from collections.abc import Hashable
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -11,10 +11,10 @@ from scheduler.kernel.snapshot import Snapshot
 
 
 class Signature:
-    """What row-local plugins read of the pods of a class; it lives as long as their kinds.
+    """The data of pods that row-local plugins read; it lives as long as the kinds of its pods.
 
     Attributes:
-        among: all signatures of the profile that asked.
+        among: all signatures of the profile that signed.
         is_shared: whether pods with this signature share their answers.
     """
 
@@ -49,9 +49,9 @@ class PodClasses:
         self.misses = 0
 
     def class_of(self, pod: PodInfo, snapshot: Snapshot) -> PodClass:
-        """The class of the pod; one made for this pod only where nothing can be shared.
+        """The class of the pod; a new one for this pod alone where nothing can be shared.
 
-        What is kept is about the cluster as it is, and must not hear of a fork.
+        Kept classes are about the real cluster, and must not be updated from a fork.
         """
         signature = None if snapshot.is_fork else self._signature(pod)
         if signature is not None:
@@ -69,7 +69,7 @@ class PodClasses:
 
     @property
     def size_bytes(self) -> int:
-        """Memory that all kept classes take at most."""
+        """The most memory that all kept classes take."""
         return sum(c.size_bytes(len(c.first)) for c in self._classes.values())
 
     def _keep(self, signature: Signature, new: PodClass, capacity: int) -> None:
@@ -86,14 +86,14 @@ class PodClasses:
             self._look_around()
         found = pod.kind.signature
         if pod.pod.node_name:
-            # The kind does not tell of it.
+            # The kind does not include the node.
             found = self._signed(pod)
         elif not isinstance(found, Signature) or found.among is not self._signatures:
             found = pod.kind.signature = self._signed(pod)
         return found if found.is_shared else None
 
     def _look_around(self) -> None:
-        """Forget all signatures when something changed that plugins read when they sign."""
+        """Forget all signatures when the data changed that plugins read to sign pods."""
         under = tuple([ask() for ask in self._plugins.signs_under])
         if under != self._signed_under:
             self._signed_under = under

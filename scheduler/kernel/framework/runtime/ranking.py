@@ -1,7 +1,7 @@
-"""Which rows have the best total, in each domain of a topology, followed as rows change.
+"""The rows with the best total, in each domain of a topology, updated as rows change.
 
-Within a domain all rows get the same on top, so the best of them are the best of the class there,
-whatever is added. Without a topology all rows are one domain.
+Within a domain the same score is added to all rows. So the best of them are the best of the class
+there, whatever is added. Without a topology all rows are one domain.
 """
 
 from typing import Final
@@ -18,17 +18,17 @@ INFEASIBLE_TOTAL: Final = -1.0
 BYTES_PER_ROW: Final = 48
 NO_ROWS: Final = np.zeros(0, np.intp)
 _FEW: Final = 4
-"""So many changed rows are followed; to look anew takes no longer than to follow more."""
+"""The most changed rows that are followed; a new pass takes no longer than following more."""
 _MAX_MERGED: Final = 4
-"""So many sets of domains whose best rows are kept together."""
+"""The most sets of domains whose merged best rows are kept."""
 
 
 class Ranking:
     """The best rows of a column of totals.
 
     Attributes:
-        topology: the domains; None for one of all rows.
-        feasible: how many rows are not rejected, as of the last `look`.
+        topology: the domains; None for one domain of all rows.
+        feasible: number of rows that are not rejected, as of the last `_look`.
     """
 
     __slots__ = (
@@ -53,20 +53,20 @@ class Ranking:
         self._rows: dict[int, NDArray[np.intp]] = {}
         """The best rows of domains, in order, where they are known."""
         self._lost: set[int] = set()
-        """Domains whose best total is not known any more."""
+        """Domains whose best total is no longer known."""
         self._merged: dict[tuple[int, ...], NDArray[np.intp]] = {}
-        """The best rows of domains together, as pods that are spread find them again and again."""
+        """The merged best rows of several domains, which spread pods need again and again."""
         if topology is not None:
             self._order = topology.ids.argsort(kind="stable")
             self._sizes = np.bincount(topology.ids, minlength=topology.count)
             self._starts = self._sizes.cumsum() - self._sizes
 
     def forget(self) -> None:
-        """Rows have changed; which ones is not worth following."""
+        """Drop all results, when too many rows have changed to follow them."""
         self._is_known = False
 
     def follow(self, row: int, before: float, now: float) -> None:
-        """One row has another total."""
+        """Take over the new total of one row."""
         if not self._is_known or before == now:
             return
         self.feasible += (now != INFEASIBLE_TOTAL) - (before != INFEASIBLE_TOTAL)
@@ -86,12 +86,12 @@ class Ranking:
             self._part(domain)
 
     def follow_all(self, rows: NDArray[np.intp], before: Scores, now: Scores) -> None:
-        """Some rows, each named once, have other totals.
+        """Take over the new totals of some rows, each named once.
 
         Args:
-            rows: which.
-            before: the totals of all rows as they were.
-            now: the new totals of these.
+            rows: the rows.
+            before: the former totals of all rows.
+            now: the new totals of these rows.
         """
         if len(rows) > _FEW:
             self.forget()
@@ -102,11 +102,11 @@ class Ranking:
     def best_rows(
         self, total: Scores, by_domain: Scores | None = None
     ) -> tuple[NDArray[np.intp], int]:
-        """The best rows, in order, until the next change, and how many rows are not rejected.
+        """The best rows, in order, until the next change, and the number of rows not rejected.
 
         Args:
-            total: of the rows as they are.
-            by_domain: what is added to each row of a domain; whole numbers.
+            total: the present totals of the rows.
+            by_domain: the score added to each row of a domain; whole numbers.
         """
         self._look(total)
         if not self.feasible:
@@ -121,17 +121,17 @@ class Ranking:
         return self._together(tuple(tied), total), self.feasible
 
     def fitting_domains(self, total: Scores) -> NDArray[np.bool_]:
-        """Which domains have rows that are not rejected.
+        """The domains that have rows which are not rejected, as a mask.
 
         Args:
-            total: of the rows as they are.
+            total: the present totals of the rows.
         """
         self._look(total)
         fits: NDArray[np.bool_] = self._best != INFEASIBLE_TOTAL
         return fits
 
     def _leave(self, domain: int, row: int) -> None:
-        """A row is not among the best of its domain any more."""
+        """Remove a row from the best of its domain."""
         rows = self._rows.get(domain)
         if rows is None or len(rows) == 1:
             self._lost.add(domain)
@@ -143,12 +143,12 @@ class Ranking:
             self._merged[domains] = _without(self._merged[domains], row)
 
     def _part(self, domain: int) -> None:
-        """The best rows of a domain are to be put together with those of others anew."""
+        """Drop the merged rows of sets that contain a domain."""
         for domains in [each for each in self._merged if domain in each]:
             del self._merged[domains]
 
     def _look(self, total: Scores) -> None:
-        """Find out the best total of each domain where it is not known."""
+        """Compute the best total of each domain where it is not known."""
         if not self._is_known:
             self._is_known = True
             self.feasible = int(np.count_nonzero(total != INFEASIBLE_TOTAL))
@@ -191,7 +191,7 @@ class Ranking:
         return rows
 
     def _members(self, domain: int) -> NDArray[np.intp] | None:
-        """The rows of a domain; None where there is but one."""
+        """The rows of a domain; None where all rows are one domain."""
         if self.topology is None:
             return None
         start = self._starts.item(domain)
@@ -199,7 +199,7 @@ class Ranking:
 
 
 def _without(rows: NDArray[np.intp], row: int) -> NDArray[np.intp]:
-    """Some rows, in order, without one of them; what is given is not to be used any more."""
+    """Sorted rows without one of them; the array passed in must not be used afterwards."""
     # In place: most rows may be equal, and only one of them goes.
     at = rows.searchsorted(row)
     rows[at:-1] = rows[at + 1 :]

@@ -1,4 +1,4 @@
-"""What a class has said of rows, by what these offer and hold.
+"""The answers of a class for rows, by the capacity and the load of each row.
 
 Rows that offer the same and hold the same get the same answers, wherever they are and whatever
 happens in between. So nothing has to be invalidated: a row that changes has another key.
@@ -12,15 +12,15 @@ from scheduler.kernel.snapshot.resource_sums import Content
 Answer: TypeAlias = tuple[int, int, float]
 """`first`, `bits` and `total` of a row; see `PodClass`."""
 Key: TypeAlias = tuple[Answer, Content]
-"""What plugins that read the node alone say of a row, and what it offers and holds."""
+"""The answer of plugins that read the node alone, and the capacity and load of a row."""
 
 _MAX_KEPT: Final = 1024
 BYTES: Final = _MAX_KEPT * 512
-"""Memory that the answers of a class take at most."""
+"""The most memory that the answers of a class take."""
 
 
 class RowAnswers:
-    """The answers of a class by what a row holds; those of one layout of the sums."""
+    """The answers of a class by the content of a row, for one layout of the sums."""
 
     __slots__ = ("_by_key", "_layout")
 
@@ -29,11 +29,11 @@ class RowAnswers:
         self._layout: object = None
 
     def get(self, layout: object, key: Key) -> Answer | None:
-        """What was said of such a row, if one was judged."""
+        """The answer for such a row, or None."""
         return self._by_key.get(key) if layout is self._layout else None
 
     def put(self, layout: object, keys: Iterable[Key], answers: Iterable[Answer]) -> None:
-        """Keep what was said of rows."""
+        """Keep answers for rows."""
         if layout is not self._layout or len(self._by_key) >= _MAX_KEPT:
             self._by_key.clear()
             self._layout = layout

@@ -27,20 +27,20 @@ from scheduler.kernel.snapshot import Rows, Snapshot
 from scheduler.kernel.snapshot.topology import Topology
 
 _TOTAL_WITHOUT_PLUGINS: Final = 1.0
-"""What every node gets when neither a score plugin nor an extender could rank them."""
+"""The total of every node when neither a score plugin nor an extender could rank them."""
 
 
 class Best(msgspec.Struct, frozen=True):
     """The nodes with the highest total.
 
     Attributes:
-        rows: theirs.
-        feasible: how many nodes fit.
-        candidates: the rows that `totals` are about; None for all rows of the table.
+        rows: the rows of these nodes.
+        feasible: number of nodes that fit.
+        candidates: the rows of `totals`; None for all rows of the table.
         alone: the totals of the candidates without `by_domain`, until the snapshot changes.
         left_out: the scores that are the same on every node, where `totals` lacks them.
-        is_of_class: the class of the pod alone has decided.
-        by_domain: what each row has on top, by its domain.
+        is_of_class: whether the class of the pod alone has decided.
+        by_domain: the score added to each row, by its domain.
     """
 
     rows: NDArray[np.intp]
@@ -53,10 +53,10 @@ class Best(msgspec.Struct, frozen=True):
 
     @property
     def totals(self) -> Scores | NDArray[np.int64] | None:
-        """Those of the candidates, until the snapshot changes.
+        """The totals of the candidates, until the snapshot changes.
 
-        Below zero for a row that does not fit. Whole numbers of int64 where extenders had a say.
-        None where there was no choice.
+        Below zero for a row that does not fit. Whole numbers of int64 where extenders added to
+        them. None where there was no choice.
         """
         if self.alone is None or self.by_domain is None:
             return self.alone
@@ -74,7 +74,7 @@ class Scoring:
         self._has_extenders = has_extenders
         self._all = plugins.score
         self._cluster = [scored for scored in plugins.score if not scored.is_row_local]
-        # What depends on its own PreFilter says so where the profile has none.
+        # A plugin that depends on its own PreFilter fails where the profile has none.
         prepared = {plugin.name for plugin in plugins.pre_filter}
         self._cluster_asked = [
             [p for p in self._cluster if p.name not in prepared or not p.needs & ~needs]
@@ -93,19 +93,19 @@ class Scoring:
         bonus: NDArray[np.int64] | None = None,
         within: NDArray[np.intp] | None = None,
     ) -> Best:
-        """The nodes with the highest weighted sum of all scores.
+        """Find the nodes with the highest weighted sum of all scores.
 
         Args:
-            found: of the same pod and snapshot.
+            found: the result of filtering for the same pod and snapshot.
             pod: the pod.
             snapshot: the cluster.
-            rows: which of the feasible rows are candidates; None for all.
-            bonus: what is added to the total of each of these rows; int64, because extenders may
-                say what float64 cannot hold.
-            within: the only rows worth looking at, feasible or not; None for all.
+            rows: the feasible rows that are candidates; None for all.
+            bonus: the amount added to the total of each of these rows; int64, because extenders may
+                return numbers that float64 cannot hold.
+            within: the rows to which the choice is limited, feasible or not; None for all.
 
         Raises:
-            PluginError: a plugin failed, or answered a score out of range.
+            PluginError: a plugin failed, or returned a score out of range.
         """
         if within is not None and rows is None:
             is_cached = self._keeps_totals(found) and found.is_of_class
@@ -152,12 +152,12 @@ class Scoring:
     def best_of_class(
         self, pod_class: PodClass, snapshot: Snapshot, within: NDArray[np.intp] | None = None
     ) -> Best:
-        """The nodes with the highest total of a class, where nothing else has a say.
+        """Find the nodes with the highest total of a class, where nothing else adds to it.
 
         Args:
             pod_class: the class.
             snapshot: the cluster.
-            within: the only rows to choose from; None for all.
+            within: the rows to which the choice is limited; None for all.
         """
         size = snapshot.table.size
         if within is None:
@@ -172,7 +172,7 @@ class Scoring:
     def _best_by_domain(
         self, asked: Sequence[BoundScore], found: Feasibility, pod: PodInfo, snapshot: Snapshot
     ) -> Best | None:
-        """Where one plugin has something to say, and says it by domain; else None."""
+        """The best nodes where a single plugin adds scores, and by domain; else None."""
         if not (found.is_of_class and self._are_trusted) or len(asked) != 1:
             return None
         pod_class, score_by_domain = found.pod_class, asked[0].score_by_domain
@@ -195,7 +195,7 @@ class Scoring:
         )
 
     def _keeps_totals(self, found: Feasibility) -> bool:
-        """Whether the class's totals lack nothing that it says of rows but what is constant."""
+        """Whether the class's totals are complete, except for scores that are constant."""
         pod_class, verdicts = found.pod_class, found.verdicts
         if verdicts is None or verdicts.rows is not None or self._only_preparing:
             return False
@@ -204,7 +204,7 @@ class Scoring:
         return not any(raw.varies for raw in pod_class.raw_scores)
 
     def _asked(self, found: Feasibility, pod: PodInfo, snapshot: Snapshot) -> list[BoundScore]:
-        """The plugins that add to what the class says, or the first where not all are trusted."""
+        """The plugins that add to the class's totals; only the first where not all are trusted."""
         asked: list[BoundScore] = []
         for scored in self._cluster_asked[pod.needs]:
             skips = scored.skips_score
@@ -222,10 +222,10 @@ class Scoring:
         return not self._only_preparing and found.pod_class.best_rows(size)[1] == size
 
     def totals(self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
-        """The weighted sum of all scores for the feasible rows given. Not to be written to.
+        """The weighted sum of all scores for the given feasible rows. Read-only.
 
         Raises:
-            PluginError: a plugin failed, or answered a score out of range.
+            PluginError: a plugin failed, or returned a score out of range.
         """
         if not (self._all or self._has_extenders):
             return np.full(len(snapshot.table.alive[rows]), _TOTAL_WITHOUT_PLUGINS)
@@ -248,7 +248,7 @@ class Scoring:
         For people and for comparison; the daemon adds up without keeping the parts.
 
         Raises:
-            PluginError: a plugin failed, or answered a score out of range.
+            PluginError: a plugin failed, or returned a score out of range.
         """
         active = self._prepare(self._all, found.state, pod, snapshot, rows)
         columns = self._columns(active, found.state, pod, snapshot, rows)
@@ -262,7 +262,7 @@ class Scoring:
         snapshot: Snapshot,
         rows: Rows,
     ) -> list[BoundScore]:
-        """Run PreScore, before the first plugin scores; gives those that do not skip the pod."""
+        """Run PreScore before the first plugin scores; return the plugins that do not skip."""
         for plugin in self._only_preparing:
             plugin.call(state, pod, snapshot, rows)
         return [
@@ -277,7 +277,7 @@ class Scoring:
     ) -> Scores:
         pod_class: PodClass = found.pod_class
         if found.verdicts is not None and found.verdicts.rows is not None:
-            # Only some nodes were looked at: the class's columns are not up to date.
+            # Only some nodes were judged: the class's columns are not up to date.
             total, raw_columns = pod_class.score(snapshot, rows)
             for raw, column in raw_columns:
                 total += raw.scored.normalized(found.state, pod, column) * raw.scored.weight

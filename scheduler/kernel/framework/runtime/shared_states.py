@@ -1,6 +1,6 @@
-"""The states that plugins share, and the objects they list: told of everything, in order.
+"""The states that plugins share, and the objects they list: they receive all changes, in order.
 
-The engine tells `SharedStates` what happens; a fork of it goes with a fork of the snapshot.
+The engine calls `SharedStates` for each change; a fork of it goes with a fork of the snapshot.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -54,11 +54,11 @@ class ObjectStore(SharedState):
 class SharedStates:
     """All shared states of one composition.
 
-    No verb raises what a state raises: the failures are answered, each with the plugin that asked
+    No method raises an exception of a state: failures are returned, each with the plugin that asked
     for the state first, and counted.
 
     Attributes:
-        changes: how many changes of objects have been told of.
+        changes: number of changes of objects so far.
     """
 
     def __init__(self, metrics: FrameworkMetrics) -> None:
@@ -66,7 +66,7 @@ class SharedStates:
         self.changes = 0
         self._states: dict[type[SharedState], Any] = {}
         self._reserving: dict[type[SharedState], Any] = {}
-        """Those that hear of pods that are assumed."""
+        """The states that receive assumed pods."""
         self._stores: dict[ObjectKind, ObjectStore] = {}
         self._owners: dict[type[SharedState], str] = {}
         self._assumed: Callable[[], Iterable[PodInfo]] | None = None
@@ -98,9 +98,9 @@ class SharedStates:
         return self._stores[kind]
 
     def shared(self, state_type: type[StateT], plugin: str) -> StateT:
-        """The state of a type; made for the plugin that is the first to ask.
+        """The state of a type; made for the plugin that asks first.
 
-        One that is made late is told first what the others know.
+        A state that is made late first receives the objects that the others have.
         """
         found: StateT | None = self._states.get(state_type)
         if found is None:
@@ -133,18 +133,18 @@ class SharedStates:
         assumed: Callable[[], Iterable[PodInfo]],
         on_failed: Callable[[PluginError], object],
     ) -> None:
-        """From now on objects are told of: no further kinds can be watched.
+        """Begin to receive objects: no further kinds can be watched from now on.
 
         Args:
-            assumed: the pods that are assumed on the nodes they name.
-            on_failed: hears of states that fail in `object_set` and `object_gone`.
+            assumed: returns the pods that are assumed on the nodes they name.
+            on_failed: receives the failures of states in `object_set` and `object_gone`.
         """
         self._assumed, self._on_failed = assumed, on_failed
 
     def object_set(self, kind: ObjectKind, new: Any) -> Any | None:
-        """An object came or changed; gives it as it was. Nothing if no plugin declared the kind.
+        """Take over a new or changed object; return its former version.
 
-        A pod that lost its node, or has a successor of the same name, is gone before.
+        None if no plugin declared the kind. A pod without its node, or replaced, goes first.
         """
         store = self._stores.get(kind)
         if store is None:
@@ -163,13 +163,13 @@ class SharedStates:
     def object_gone(
         self, kind: ObjectKind, name: str, namespace: str = "", uid: str = ""
     ) -> Any | None:
-        """An object went; gives it as it was. Nothing if it is not there, or has another UID.
+        """Take out an object; return it, or None if it is not there or has another UID.
 
         Args:
             kind: its kind.
             name: its name.
-            namespace: where it was.
-            uid: what it must have; empty for any.
+            namespace: its namespace.
+            uid: the UID that it must have; empty for any.
         """
         store = self._stores.get(kind)
         old = None if store is None else store.get(name, namespace)
@@ -180,7 +180,7 @@ class SharedStates:
         return old
 
     def object_changed(self, kind: ObjectKind, old: object, new: object) -> list[PluginError]:
-        """An object came (`old` is None), changed, or went (`new` is None)."""
+        """Pass on an object that came (`old` is None), changed, or went (`new` is None)."""
         self.changes += 1
         store = self._stores.get(kind)
         if store is not None:
@@ -191,17 +191,17 @@ class SharedStates:
         )
 
     def reserved(self, pod: PodInfo) -> list[PluginError]:
-        """A pod is assumed on the node it names."""
+        """Pass on that a pod is assumed on the node it names."""
         if not self._reserving:
             return []
         return self._tell(self._reserving, lambda state: state.reserve(pod, pod.node_name))
 
     def unreserved(self, pod: PodInfo) -> list[PluginError]:
-        """A pod that was assumed is not on its node after all."""
+        """Pass on that an assumed pod is not on its node after all."""
         return self._tell(self._reserving, lambda state: state.unreserve(pod, pod.node_name))
 
     def fork(self) -> "SharedStates":
-        """A copy that changes without this one.
+        """Make an independent copy.
 
         Raises:
             PluginError: a state cannot be forked.
@@ -222,11 +222,11 @@ class SharedStates:
         state_type: type[StateT],
         fork: Callable[[StateT], SharedState] = lambda state: state.fork(),
     ) -> "SharedStates":
-        """The same states, one of which is a fork: for questions about what that alone knows.
+        """The same states, except for a fork of one: for questions that concern that state alone.
 
         Args:
-            state_type: of that one.
-            fork: what makes the fork, where it is not to know everything.
+            state_type: the type of that state.
+            fork: makes the fork, where it is to be a partial one.
 
         Raises:
             PluginError: the state cannot be forked.
@@ -262,7 +262,7 @@ def _hears(state: SharedState, kind: ObjectKind) -> bool:
 
 
 def place_of(obj: Any) -> tuple[str, str]:
-    """Namespace and name of an object in whichever form it is kept."""
+    """Namespace and name of an object, in any form in which objects are kept."""
     if isinstance(obj, PodInfo):
         return obj.namespace, obj.name
     if isinstance(obj, Mapping):
@@ -274,7 +274,7 @@ def place_of(obj: Any) -> tuple[str, str]:
 def kinds_to_watch(frameworks: Iterable[Framework]) -> tuple[ObjectKind, ...]:
     """The kinds that the plugins of some profiles declare, each once.
 
-    Those that the engine hears of in any case are left out.
+    Kinds that the engine always receives are left out.
     """
     plugins = (plugin for f in frameworks for plugin in f.plugins.by_name.values())
     declared = dict.fromkeys(kind for plugin in plugins for kind in watched_kinds(plugin))

@@ -24,13 +24,13 @@ First: TypeAlias = NDArray[np.int16]
 
 
 class ReasonTable(Protocol):
-    """Knows what the answers of filters mean."""
+    """Translates the answers of filters to reasons."""
 
     def reasons(self, index: int, answer: int, row: int | None = None) -> Sequence[Reason]:
-        """The reasons in what the filter with this index answered, for one row or for any.
+        """The reasons in an answer of the filter with this index, for one row or for any.
 
         Raises:
-            PluginError: the plugin does not know.
+            PluginError: the plugin failed to return them.
         """
         ...
 
@@ -40,12 +40,12 @@ class ReasonTable(Protocol):
 
 
 class Verdicts(msgspec.Struct):
-    """The first rejection of every row looked at.
+    """The first rejection of every judged row.
 
     Attributes:
         first: index of the first filter that rejects the row, or FEASIBLE, or DEAD.
         settled: that filter's answer, but for `answers`.
-        rows: which rows these are; all of the snapshot when None.
+        rows: the judged rows; None for all of the snapshot.
         table: the meaning of the answers; None where the caller never reads it.
         failures: filters that failed, by index; they count as rejecting all rows they were given.
         statuses: the statuses made so far.
@@ -65,7 +65,7 @@ class Verdicts(msgspec.Struct):
 
     @property
     def bits(self) -> NDArray[np.uint64]:
-        """By row, what the filter says that rejects it first."""
+        """By row, the answer of the first filter that rejects it."""
         if self.answers is not None:
             self.settled = self.settled.copy()
             for hit, answer in self.answers:
@@ -74,12 +74,12 @@ class Verdicts(msgspec.Struct):
         return self.settled
 
     def reject(self, index: int, answer: Bits, positions: NDArray[np.intp] | None = None) -> None:
-        """Take over what a filter rejects and no filter before it does; shared columns stay.
+        """Add the rejections of a filter where no filter before it rejects; shared columns stay.
 
         Args:
-            index: of the filter.
-            answer: what it says.
-            positions: about which of the rows looked at; None for all.
+            index: the index of the filter.
+            answer: its answer.
+            positions: the positions of its rows among the judged rows; None for all.
         """
         if self.is_shared:
             self.first, self.is_shared, self.answers = self.first.copy(), False, []
@@ -89,7 +89,7 @@ class Verdicts(msgspec.Struct):
             self.bits[positions[hit]] = answer[hit]
             return
         hit &= first > index
-        # Not `copyto` for rows in their thousands: which of them are hit no processor foretells.
+        # Not `copyto` for thousands of rows: the processor cannot predict which of them are hit.
         limit = np.multiply(hit, index - FEASIBLE, dtype=np.int16)
         limit += FEASIBLE
         np.minimum(first, limit, out=first)
@@ -104,17 +104,17 @@ class Verdicts(msgspec.Struct):
         return found if self.rows is None else self.rows[found]
 
     def at(self, positions: NDArray[np.intp]) -> "Verdicts":
-        """The verdicts on some of the rows looked at."""
+        """The verdicts on some of the judged rows."""
         rows = positions if self.rows is None else self.rows[positions]
         first, bits = self.first[positions], self.bits[positions]
         return Verdicts(first, bits, rows, self.table, self.failures)
 
     def of_filter(self, index: int, table: ReasonTable) -> "Verdicts":
-        """What one filter says, where no filter before it rejects any of the rows.
+        """The verdicts of one filter, where no filter before it rejects any of the rows.
 
         Args:
-            index: of the filter.
-            table: what its answers mean.
+            index: the index of the filter.
+            table: the meaning of its answers.
         """
         is_its = self.first == index
         others = np.where(self.first == DEAD, self.first, np.int16(FEASIBLE))
@@ -122,26 +122,26 @@ class Verdicts(msgspec.Struct):
         return Verdicts(first, bits, self.rows, table)
 
     def position_of(self, row: int) -> int | None:
-        """Where the row is among those looked at; None when it was not."""
+        """The position of the row among the judged rows; None when it was not judged."""
         if self.rows is None:
             return row
         found = np.flatnonzero(self.rows == row)
         return int(found[0]) if len(found) else None
 
     def status(self, position: int) -> Status:
-        """The verdict on one of the rows looked at.
+        """The verdict on one of the judged rows, as a status.
 
         Raises:
-            PluginError: the plugin that rejects it cannot say why.
+            PluginError: the plugin that rejects it failed to return its reasons.
         """
         first = int(self.first[position])
         return SUCCESS if first == FEASIBLE else self._status(first, int(self.bits[position]))
 
     def reasons(self, position: int) -> Sequence[Reason]:
-        """Why one of the rows looked at is rejected, with the numbers of its node.
+        """The reasons that reject one of the judged rows, with the numbers of its node.
 
         Raises:
-            PluginError: the plugin that rejects it cannot say why.
+            PluginError: the plugin that rejects it failed to return its reasons.
         """
         first = int(self.first[position])
         if first in (FEASIBLE, DEAD) or self.table is None:
@@ -150,10 +150,10 @@ class Verdicts(msgspec.Struct):
         return self.table.reasons(first, int(self.bits[position]), row)
 
     def groups(self) -> Iterator[tuple[Status, NDArray[np.intp]]]:
-        """Distinct rejections, each with the positions it is about.
+        """Distinct rejections, each with its positions.
 
         Raises:
-            PluginError: a plugin that rejects nodes cannot say why.
+            PluginError: a plugin that rejects nodes failed to return its reasons.
         """
         for first in _distinct(self.first):
             if first in (FEASIBLE, DEAD):
@@ -164,12 +164,12 @@ class Verdicts(msgspec.Struct):
                 yield self._status(first, bits), positions[of_plugin == bits]
 
     def raise_failure(self) -> None:
-        """Fail the attempt when a filter failed on a node that no other one before it rejects.
+        """Fail the attempt when a filter failed on a node that no filter before it rejects.
 
-        Upstream does not even ask it about the other nodes.
+        Upstream does not even run it on the other nodes.
 
         Raises:
-            PluginError: that filter's.
+            PluginError: the failure of that filter.
         """
         for index, problem in self.failures.items():
             if (self.first == index).any():
@@ -188,7 +188,7 @@ class Verdicts(msgspec.Struct):
 
 
 def _distinct(values: NDArray[Any]) -> list[int]:
-    """The distinct numbers in ascending order; mostly there is one, which is soon found out."""
+    """The distinct numbers in ascending order; the usual case of a single one is quick."""
     if len(values) and (values == values[0]).all():
         return [int(values[0])]
     found: list[int] = np.unique(values).tolist()
