@@ -31,13 +31,13 @@ class OutOfSyncError(ValueError):
 
 
 class AssumeCache(Generic[T]):
-    """Objects as they will be once our writes are through.
+    """Objects in the state that our pending writes will give them.
 
-    An assumed object stands in for the stored one of the same version only: whatever the API server
-    says next, counts.
+    An assumed object replaces the stored one of the same version only: any later version from the
+    API server wins.
 
     Attributes:
-        stored: an object as the API server has it, by key, or None.
+        stored: returns the API server's object by key, or None.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class AssumeCache(Generic[T]):
     ) -> None:
         """Start with nothing assumed.
 
-        `changed` is told the key of an object that is assumed, or restored.
+        `changed` is called with the key of each object that is assumed or restored.
         """
         self.stored = stored
         self._changed = changed
@@ -64,10 +64,10 @@ class AssumeCache(Generic[T]):
         return assumed
 
     def assume(self, obj: T) -> None:
-        """Let the object stand in for the stored one.
+        """Replace the stored object by this one until a new version arrives.
 
         Raises:
-            OutOfSyncError: the stored one is gone, or of another version.
+            OutOfSyncError: the stored object is gone, or of another version.
         """
         stored = self.stored(obj.key)
         if stored is None:
@@ -88,7 +88,7 @@ class AssumeCache(Generic[T]):
             self._changed(obj.key)
 
     def stored_changed(self, key: str) -> None:
-        """The API server has said something about an object."""
+        """Handle a new state of a stored object."""
         assumed = self._assumed.get(key)
         stored = self.stored(key)
         if assumed is not None and (stored is None or not _is_same_version(assumed, stored)):
@@ -96,7 +96,7 @@ class AssumeCache(Generic[T]):
         self._changed(key)
 
     def take_over(self, other: "AssumeCache[T]") -> None:
-        """Assume what another cache assumes."""
+        """Copy the assumed objects of another cache."""
         self._assumed.update(other.assumptions)
         for key in self._assumed:
             self._changed(key)

@@ -65,7 +65,7 @@ class Attachments:
         csi_nodes: Mapping[str, CSINode],
         in_use: VolumesInUse,
     ) -> None:
-        """Take what the API server says, as it changes, and what the pods of each node use."""
+        """Bind to the live objects of the API server, and to the volumes in use."""
         self._claims = claims
         self._volumes = volumes
         self._classes = classes
@@ -190,7 +190,7 @@ class Attachments:
     # --- keeping up -------------------------------------------------------------------------------
 
     def refresh(self, snapshot: Snapshot, rows: Iterable[int]) -> None:
-        """Catch up with the snapshot, on whose `rows` pods came or went, and with what was told."""
+        """Catch up with the snapshot, on whose `rows` pods came or went, and with noted changes."""
         table, log = snapshot.table, snapshot.node_log
         changed = log.since(self._position) if log is self._log else None
         stale = set(range(table.size) if changed is None else changed.tolist())
@@ -237,7 +237,7 @@ class Attachments:
     def _held(
         self, name: str, use: NodeUse, depends: str | None = None
     ) -> tuple[Attached, Counter[str]]:
-        """The volumes of a node's pods, and how many there are by driver, attachments included."""
+        """The volumes of a node's pods, and their number by driver, attachments included."""
         held: Attached = {}
         for pod_use in use.pods:
             self._add(pod_use, held, depends)

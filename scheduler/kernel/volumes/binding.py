@@ -34,8 +34,8 @@ class Patch(msgspec.Struct, frozen=True):
     """A change to one object.
 
     Attributes:
-        path: where the object is served.
-        body: a merge patch that fails unless the object is still the one that was looked at.
+        path: the API path of the object.
+        body: a merge patch that fails if the object has changed since it was read.
     """
 
     path: str
@@ -49,7 +49,7 @@ def assume(catalog: VolumeCatalog, volumes: PodVolumes, node_name: str) -> PodVo
         The volumes and claims as they are to be.
 
     Raises:
-        OutOfSyncError: one of them has changed since the decision; nothing is assumed.
+        OutOfSyncError: an object has changed since the decision; nothing is assumed.
     """
     bindings: list[Binding] = []
     provisions: list[PersistentVolumeClaim] = []
@@ -70,7 +70,7 @@ def assume(catalog: VolumeCatalog, volumes: PodVolumes, node_name: str) -> PodVo
 
 
 def revert(catalog: VolumeCatalog, volumes: PodVolumes) -> None:
-    """Give back what was assumed; what the API server has confirmed or changed stays as it is."""
+    """Drop the assumed objects; objects confirmed or changed by the API server stay as they are."""
     for binding in volumes.bindings:
         catalog.assumed_volumes.restore(binding.volume)
     for claim in volumes.provisions:
@@ -126,11 +126,11 @@ def patch_of_provision(
 def are_bound(
     catalog: VolumeCatalog, written: PodVolumes, node_name: str, labels: Mapping[str, str]
 ) -> bool:
-    """Whether the binding controller is done with everything that was written for a pod.
+    """Whether the binding controller is done with all objects written for a pod.
 
-    Asked is what the API server says: an assumed volume may belong to another claim by now.
+    The stored objects are read: an assumed volume may belong to another claim by now.
 
-    `written` are volumes and claims in the versions that the writes answered, `labels` those of the
+    `written` are volumes and claims in the versions that the writes returned, `labels` those of the
     node.
 
     Raises:
@@ -217,7 +217,7 @@ def _check_affinity(
 
 
 def _unchanged(decided: PersistentVolume | PersistentVolumeClaim) -> dict[str, Any]:
-    """A patch that changes nothing, and fails unless the object is what was decided on."""
+    """A patch that changes nothing, and fails if the object has changed since the decision."""
     meta = decided.metadata
     return {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}}
 

@@ -40,7 +40,7 @@ class Capacities:
         self._area[slot] = self._areas.intern(area_of_selector(capacity.node_topology))
 
     def drop(self, key: str) -> None:
-        """Remove a capacity; an unknown one is no matter."""
+        """Remove a capacity, if it is known."""
         slot = self._slots.pop(key, None)
         if slot is not None:
             self._limit[slot] = int(TOO_SMALL)
@@ -48,7 +48,7 @@ class Capacities:
 
     @property
     def is_worn(self) -> bool:
-        """Whether most of what is kept is about capacities that are gone."""
+        """Whether most slots belong to capacities that are gone."""
         return self._areas.count > 2 * len(self._slots) + _SPARE_AREAS
 
     def room_for(self, size_bytes: int, snapshot: Snapshot) -> NDArray[np.float64]:

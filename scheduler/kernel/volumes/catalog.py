@@ -42,7 +42,7 @@ _ByCSINode: TypeAlias = dict[str, tuple[tuple[object, int, int], Mask]]
 
 
 class VolumeCatalog(SharedState):
-    """The storage of the cluster; shared by the four plugins that look at volumes.
+    """The storage of the cluster; shared by the four volume plugins.
 
     Attributes:
         claims: stored claims by `namespace/name`.
@@ -50,9 +50,9 @@ class VolumeCatalog(SharedState):
         classes: classes by name.
         csi_nodes: by the node's name.
         drivers: CSI drivers by name.
-        assumed_claims: claims as they will be.
-        assumed_volumes: volumes as they will be.
-        in_use: what the pods of each node use.
+        assumed_claims: claims after pending writes.
+        assumed_volumes: volumes after pending writes.
+        in_use: the volumes that the pods of each node use.
         attachments: volumes per node and driver.
     """
 
@@ -164,7 +164,7 @@ class VolumeCatalog(SharedState):
         snapshot: Snapshot,
         holds: Callable[[CSINode], bool],
     ) -> Mask:
-        """Per row whether something holds for its CSINode; worked out anew when nodes change."""
+        """Per row whether a condition holds for its CSINode; computed again when nodes change."""
         log = snapshot.node_log
         epoch = (log, log.position, self._csi_node_epoch)
         found = known.get(key)
@@ -184,7 +184,7 @@ class VolumeCatalog(SharedState):
         """Call a function after every event about some claims, or a volume that names one of them.
 
         Returns:
-            What ends it.
+            A function that ends the subscription.
         """
         keys = frozenset(claims)
         for key in keys:
@@ -200,7 +200,7 @@ class VolumeCatalog(SharedState):
 
     @override
     def on_event(self, kind: ObjectKind, old: Any, new: Any) -> None:
-        """Take over what happened to a storage object."""
+        """Handle an event about a storage object."""
         self._takers[kind](old, new)
 
     @override
@@ -272,7 +272,7 @@ class VolumeCatalog(SharedState):
                 found.put(_key(new), new)
 
     def _volume_changed(self, name: str) -> None:  # noqa: C901 - what it was is undone, what it is is noted
-        """Sort a volume, as it will be, into those that are free and those that are reserved."""
+        """File a volume, after pending writes, under the free or the reserved ones."""
         old, new = self._seen.pop(name, None), self.assumed_volumes.get(name)
         if old is not None and old.claim is not None:
             others = tuple(n for n in self._reserved.pop(old.claim.key) if n != name)
@@ -311,7 +311,7 @@ def _key(obj: Any) -> str:
 
 
 def _put(objects: dict[str, Any], old: Any, new: Any) -> str:
-    """Take over one object; answers its key."""
+    """Store, replace or remove one object; returns its key."""
     key = _key(old if new is None else new)
     if new is None:
         objects.pop(key, None)

@@ -35,12 +35,12 @@ class ClaimName(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodVolumeClaims(msgspec.Struct, frozen=True):
-    """The claims of a pod, by what is left to do.
+    """The claims of a pod, by binding state.
 
     Attributes:
-        bound: have their volume.
-        delayed: get one with the decision where the pod goes.
-        immediate: should have got one before.
+        bound: claims that have their volume.
+        delayed: claims that get a volume once the pod's node is chosen.
+        immediate: claims that should have a volume already.
     """
 
     bound: tuple[PersistentVolumeClaim, ...]
@@ -49,7 +49,7 @@ class PodVolumeClaims(msgspec.Struct, frozen=True):
 
 
 class ClaimError(ValueError):
-    """A class that does not say when its volumes are bound."""
+    """A class without a volume binding mode."""
 
 
 def claim_names(pod: PodInfo, *, ephemeral: bool = True) -> Iterator[ClaimName]:
@@ -101,10 +101,10 @@ def sorted_claims(
     claims: Iterable[PersistentVolumeClaim],
     classes: Mapping[str, StorageClass],
 ) -> PodVolumeClaims:
-    """The claims of a pod, by what is left to do.
+    """Sort the claims of a pod by binding state.
 
     Raises:
-        ClaimError: a class does not say when its volumes are bound.
+        ClaimError: a class has no volume binding mode.
     """
     bound, delayed, immediate = [], [], []
     for claim in claims:
@@ -121,7 +121,7 @@ def is_delayed(claim: PersistentVolumeClaim, classes: Mapping[str, StorageClass]
     """Whether the claim's class waits for the first pod.
 
     Raises:
-        ClaimError: the class does not say.
+        ClaimError: the class has no volume binding mode.
     """
     found = classes.get(claim.class_name) if claim.class_name else None
     if found is None:

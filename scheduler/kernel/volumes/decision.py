@@ -36,7 +36,7 @@ REASONS: Final = (
     "node(s) did not have enough free storage",
     "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
 )
-"""By bit. None of them goes away with other pods."""
+"""By bit. Removing other pods cannot resolve any of them."""
 
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 _ZERO: Final = Decimal(0)
@@ -79,13 +79,13 @@ class PodVolumes(msgspec.Struct, frozen=True):
 
 
 class _Match:
-    """The volumes found for one claim: per row whether, and which.
+    """The volumes found for one claim, by row.
 
     Attributes:
         claim: the claim.
-        found: per row whether there is one.
-        capacity: tells per row its size in bytes, 0 where there is none.
-        volume_on: the volume of a row where there is one.
+        found: per row whether a volume was found.
+        capacity: returns per row the volume's size in bytes, 0 where there is none.
+        volume_on: returns the volume of a row that has one.
     """
 
     __slots__ = ("capacity", "claim", "found", "volume_on")
@@ -137,13 +137,13 @@ class VolumeDecision:
         )
 
     def static_use(self) -> Iterator[tuple[str, int, Mask, NDArray[np.float64]]]:
-        """Per claim: class, bytes asked for, where a volume was found, and its size there."""
+        """Per claim: class, requested bytes, the rows with a volume, and its size there."""
         for match in self._matches:
             size = ceil(match.claim.request or _ZERO)
             yield match.claim.class_name, size, match.found, match.capacity()
 
     def dynamic_use(self) -> Iterator[tuple[str, int, Mask]]:
-        """Per claim whose class tells its room: class, bytes asked for, where it is provided."""
+        """Per claim whose class publishes capacity: class, requested bytes, providing rows."""
         everywhere = np.ones(self._snapshot.table.size, np.bool_)
         pairs = [(claim, everywhere) for claim in self._selected]
         pairs.extend((match.claim, ~match.found) for match in self._matches)

@@ -1,4 +1,4 @@
-"""Disks named in pods that only one pod of a node may have.
+"""Disks named in pods that only one pod of a node may use.
 
 Source: pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go
 (isVolumeConflict) v1.36.
@@ -18,8 +18,8 @@ class Disk(msgspec.Struct, frozen=True, gc=False):
     """A disk of a pod.
 
     Attributes:
-        identity: equal disks have equal ones.
-        is_shared: whether the pod bears others that only read, as it does.
+        identity: equal for equal disks.
+        is_shared: whether the disk is read-only here, and may be shared with other readers.
     """
 
     identity: tuple[str, ...]
@@ -43,7 +43,7 @@ def disks_of(volumes: Iterable[Volume]) -> Iterator[Disk]:
 
 
 def conflict(wanted: Iterable[Disk], held: Iterable[Disk]) -> bool:
-    """Whether two pods cannot have their disks on one node."""
+    """Whether the disks of two pods exclude each other on one node."""
     shared: dict[tuple[str, ...], bool] = {}
     for disk in held:
         shared[disk.identity] = disk.is_shared and shared.get(disk.identity, True)

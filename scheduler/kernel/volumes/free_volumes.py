@@ -20,9 +20,9 @@ NONE: Final = -1
 _ROOM: Final = 16
 _SPARE_AREAS: Final = 64
 _MAX_KNOWN: Final = 8
-"""So many kinds of claims are followed from one volume that goes to the next."""
+"""Largest number of kinds of claims whose choice is updated as volumes go."""
 _MAX_FOLLOWED: Final = 8
-"""So many groups are chosen for one by one; for more it is no shorter than for all at once."""
+"""Largest number of groups that choose one by one; beyond it all at once is as fast."""
 
 _Profile: TypeAlias = tuple[str, str, tuple[str, ...]]
 
@@ -41,8 +41,8 @@ class _Chosen:
 class FreeVolumes:
     """Volumes of one class that are available and not reserved for a claim.
 
-    Every volume has a slot. Columns hold what is compared, so that looking through all of them for
-    a claim is a few operations, however many there are.
+    Every volume has a slot. Columns hold the compared properties, so that a search through all
+    volumes for a claim is a few operations, whatever their number.
     """
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class FreeVolumes:
         return len(self._slot_of)
 
     def volumes(self) -> list[PersistentVolume]:
-        """The volumes by slot as they are now; unused slots hold what was there last."""
+        """The volumes by slot as they are now; unused slots hold their last volume."""
         self._is_given_away = True
         return self._volumes
 
@@ -95,7 +95,7 @@ class FreeVolumes:
         self._profile[slot] = self._profiles.setdefault(profile, len(self._profiles))
 
     def drop(self, name: str) -> None:
-        """Remove a volume; an unknown one is no matter."""
+        """Remove a volume, if it is known."""
         slot = self._slot_of.pop(name, None)
         if slot is not None:
             self._is_free[slot] = False
@@ -112,8 +112,8 @@ class FreeVolumes:
     def choose(self, claim: PersistentVolumeClaim, taken: list[Slots], groups: Groups) -> Slots:
         """By group, the smallest volume that fits the claim, or NONE.
 
-        `taken` are, by group, the volumes that the pod's other claims have chosen. Not to be
-        written to.
+        `taken` are, by group, the volumes that the pod's other claims have chosen. The result
+        is read-only.
 
         Cost: O(volumes + groups) for the first claim of a kind, then O(volumes that have gone).
         """
@@ -249,7 +249,7 @@ class FreeVolumes:
 
 
 def _first_not_taken(options: Slots, taken: list[Slots], at: NDArray[np.intp] | slice) -> Slots:
-    """Per row of options, the first that none of the taken ones is."""
+    """Per row of options, the first that is not taken."""
     found: Slots = options[:, 0].copy()
     for place in range(1, options.shape[1]):
         clash = np.zeros(len(found), np.bool_)

@@ -71,7 +71,7 @@ class VolumesInUse:
         self._base: list[NodeInfo | None] | None = None
 
     def refresh(self, snapshot: Snapshot) -> Iterable[int]:
-        """Catch up with the snapshot; answers the rows that were looked at again.
+        """Catch up with the snapshot; returns the rows that were updated.
 
         Cost: the pods of the rows on which pods came or went since the last time.
         """
@@ -96,7 +96,7 @@ class VolumesInUse:
         return self._rows[row]
 
     def pods(self, where: Callable[[PodUse], bool]) -> Iterator[PodInfo]:
-        """The pods of which something holds; for people, as it looks at all of them."""
+        """The pods whose use satisfies a predicate; for explanations, as it visits all pods."""
         return (use.pod for row in self._rows for use in row.pods if where(use))
 
     def on_fork(self, snapshot: Snapshot, rows: Rows) -> Iterator[tuple[int, NodeUse]]:
@@ -111,9 +111,9 @@ class VolumesInUse:
                 yield row, use_of(() if info is None else info.pods.values())
 
     def rows_with_conflict(self, wanted: tuple[Disk, ...], snapshot: Snapshot, rows: Rows) -> Mask:
-        """Per row of the table whether a disk is in the way of the wanted ones.
+        """Per row of the table whether a disk conflicts with the wanted ones.
 
-        Only the rows given count.
+        Only the given rows are checked.
         """
         found = np.zeros(snapshot.table.size, np.bool_)
         for row, held in self._with_disks.items():

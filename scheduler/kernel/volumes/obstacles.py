@@ -28,7 +28,7 @@ from scheduler.kernel.volumes.translation import TranslationError
 from scheduler.kernel.volumes.zones import OUTSIDE_ZONE, rows_outside, topologies_of
 
 MAX_PODS: Final = 5
-"""As many pods that are in the way are named."""
+"""Largest number of conflicting pods named."""
 
 
 class ClaimObstacle(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

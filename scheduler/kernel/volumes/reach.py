@@ -29,10 +29,10 @@ Ids: TypeAlias = NDArray[np.intp]
 
 Term: TypeAlias = frozenset[Requirement]
 Area: TypeAlias = tuple[Term, ...] | None
-"""Terms of which one must hold; None is everywhere, no terms nowhere."""
+"""Alternative terms, of which one must hold; None is everywhere, no terms nowhere."""
 
 _Epoch: TypeAlias = tuple[RowLog, int]
-"""Nodes are what they were while this is the same."""
+"""A version of the nodes: equal as long as no node changes."""
 
 EVERYWHERE: Final = 0
 """The id of the area that every node lies in."""
@@ -105,7 +105,7 @@ def rows_in(area: Area, snapshot: Snapshot) -> Mask:
 
 
 class RememberedAreas:
-    """The rows of areas, remembered until a node changes; the least recently asked for go first."""
+    """The rows of areas, cached until a node changes; the oldest entry is evicted first."""
 
     def __init__(self) -> None:
         self._masks: OrderedDict[Area, Mask] = OrderedDict()
@@ -126,13 +126,13 @@ class RememberedAreas:
 
 
 class AreaIndex:
-    """Many areas at once, as the groups of rows that they cannot tell apart.
+    """Many areas at once, as groups of rows that lie in the same areas.
 
     Areas come by number; most demand one value of one label (a host, a zone), and those are joined
     with the nodes by value, in one go.
 
     Attributes:
-        count: how many different areas there are.
+        count: number of different areas.
     """
 
     def __init__(self) -> None:
@@ -190,7 +190,7 @@ class Groups:
         of_row: by row, its group.
         members: groups of the pairs (group, area); EVERYWHERE is not listed.
         areas: areas of the same pairs.
-        count: how many groups there are.
+        count: number of groups.
     """
 
     __slots__ = ("areas", "count", "members", "of_row")
@@ -227,7 +227,7 @@ def _joined(key: str, values: list[str], numbers: list[int], snapshot: Snapshot)
 
 
 def _groups_of(rows: Ids, numbers: Ids, size: int) -> Groups:
-    """Group the rows by the set of their numbers, told by a sum of random words."""
+    """Group the rows by the set of their numbers, compared by a sum of random words."""
     count = int(numbers.max(initial=0)) + 1
     words = np.frombuffer(Random(0).randbytes(8 * count), np.uint64)  # noqa: S311 - no secret
     rows, numbers = np.divmod(np.unique(rows * count + numbers), count)

@@ -32,14 +32,14 @@ _GCE_ZONE_PARTS: Final = 3
 
 
 class TranslationError(ValueError):
-    """A volume of a migrated type that has no counterpart; the message says why."""
+    """A volume of a migrated type that has no counterpart; the message has the reason."""
 
 
 class InTreePlugin(msgspec.Struct, frozen=True, gc=False):
     """A volume type that a CSI driver has taken over.
 
     Attributes:
-        field: where a volume's source says it is of the type.
+        field: the field of a volume's source for this type.
         name: the in-tree name.
         driver: the CSI driver's name.
         topology_key: the driver's node label for zones, empty for none.
@@ -222,7 +222,7 @@ def _renamed(affinity: NodeSelector | None, old: str, new: str) -> NodeSelector:
 
 
 def _with_zones(affinity: NodeSelector | None, key: str, zones: list[str]) -> NodeSelector | None:
-    """The affinity that also demands one of the zones, in each of its terms."""
+    """Add a requirement of one of the zones to each term of the affinity."""
     named = sorted({zone.strip() for zone in zones} - {""})
     if not named:
         return affinity

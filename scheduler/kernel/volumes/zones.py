@@ -27,7 +27,7 @@ _SUCCESSORS: Final = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 
 
 class VolumeTopology(msgspec.Struct, frozen=True, gc=False):
-    """A label of a volume, as what it demands of nodes."""
+    """A topology label of a volume, as a requirement on nodes."""
 
     key: str
     values: frozenset[str]
@@ -45,9 +45,9 @@ def topologies_of(labels: Mapping[str, str]) -> tuple[VolumeTopology, ...]:
 
 
 def rows_outside(topologies: Iterable[VolumeTopology], snapshot: Snapshot) -> Mask:
-    """Per row whether its node lies outside one of the demands.
+    """Per row whether its node violates one of the requirements.
 
-    A node without any such label lies everywhere: a cluster in one zone needs none.
+    A node without any such label satisfies all: a cluster in one zone needs none.
     """
     size = snapshot.table.size
     inside = np.ones(size, np.bool_)
@@ -69,7 +69,7 @@ def _is_labelled(snapshot: Snapshot) -> Mask:
 
 
 def _judged(key: str, values: frozenset[str], snapshot: Snapshot) -> tuple[Mask, Mask]:
-    """Per row whether it has the label, and whether with one of the values."""
+    """Per row whether it has the label, and whether it has one of the values."""
     column = snapshot.label_column(key)
     ids = column.ids(snapshot.table.size)
     verdicts = column.verdicts(Requirement(key, Operator.IN, values))
