@@ -1,4 +1,4 @@
-"""Calls of functions: which code runs for which values, and what a call is charged.
+"""Calls of functions: the dispatch by values, and the cost of a call.
 
 Source: github.com/google/cel-go v0.26.0 interpreter (planner.go, interpretable.go), common/decls.
 """
@@ -51,9 +51,9 @@ def strict(resolved: Resolved, runs: Sequence[Run]) -> Run:
 
 
 def _with_other(left: Run, right: Run) -> Run:
-    """Return the left of two operands. Where it fails the right one is worked out nevertheless.
+    """Return the left of two operands. If it fails, the right one is evaluated nevertheless.
 
-    Nothing can be seen of that unless the right one ends the evaluation.
+    That has no visible effect unless the right one ends the evaluation.
     """
 
     def run(frame: Frame) -> Value:
@@ -68,7 +68,7 @@ def _with_other(left: Run, right: Run) -> Run:
 
 
 def _unbroken(run: Run, *, is_list: bool) -> Run:
-    """Return what ends the evaluation where an argument is not what a cost tracker takes it for."""
+    """Return a run that ends the evaluation if an argument is not of the cost tracker's type."""
 
     def checked(frame: Frame) -> Value:
         try:
@@ -98,7 +98,7 @@ def _costly(call: Callable[..., Value], runs: Sequence[Run], cost: Cost) -> Run:
 
 
 def _dispatch(resolved: Resolved) -> Callable[..., Value]:
-    """Return what finds the overload by the values it is given."""
+    """Return the function that selects the overload by its arguments."""
     function = resolved.function
     single = len(resolved.overloads) == 1
     candidates = resolved.overloads if single else function.overloads

@@ -222,7 +222,7 @@ class _Checker:
         )
 
     def _instance(self, kind: Type, instance: dict[Type, Type]) -> Type:
-        """Replace the parameters of a declaration by fresh ones, equal ones by the same."""
+        """Replace the parameters of a declaration by fresh ones, consistently."""
         if kind.sort == "parameter":
             if kind not in instance:
                 instance[kind] = self.substitutions.fresh()

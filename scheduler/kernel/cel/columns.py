@@ -27,7 +27,7 @@ Codes = NDArray[np.uint8]
 Rows = NDArray[np.intp]
 
 _UNKNOWN: Final = 3
-"""In the place of a verdict that nothing has asked for yet."""
+"""The placeholder of a verdict that has not been computed yet."""
 
 
 @dataclass(slots=True)
@@ -61,11 +61,11 @@ class Evaluation:
     slots: int
     table: DeviceTable
     known: dict[int, Known]
-    """By the identity of a plan, what it said so far."""
+    """By the identity of a plan, its verdicts so far."""
     spent: int = 0
     """Units charged so far, all evaluations together."""
     dearest: int = 0
-    """An upper bound for what any row was charged."""
+    """An upper bound of the cost charged for any row."""
 
     def verdicts(self, plan: Interpretable, rows: Rows | None) -> Codes:
         """Work out a plan for rows; None stands for all.
@@ -85,7 +85,7 @@ class Evaluation:
                 return self._leaf(plan, rows)
 
     def one(self, plan: Interpretable, row: int) -> int:
-        """Work out a plan for one row, as one evaluation."""
+        """Evaluate a plan for one row, as one evaluation."""
         frame = Frame(self.sources.inputs(row), [None] * self.slots, 0, self.table, row)
         verdict = _verdict(plan, frame)
         self.spent += frame.cost
@@ -176,7 +176,7 @@ class Evaluation:
 
 
 _WHOLE: Final = 1000
-"""More than anything without a loop costs that looks at the device's maps."""
+"""An upper bound of the cost of an expression on the device's maps, without loops."""
 
 
 def _verdict(plan: Interpretable, frame: Frame) -> int:

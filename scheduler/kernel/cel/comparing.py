@@ -34,7 +34,7 @@ _FLOAT_UINT_MAX: Final = float(2**64)
 
 
 def equal(one: Value, two: Value) -> bool | EvaluationError:
-    """Compare for equality. Values of different kinds are different; some kinds refuse to say.
+    """Compare for equality. Values of different kinds are different; some kinds return an error.
 
     The error is returned, not raised: inside lists and maps it counts as "not different".
     """
@@ -109,9 +109,9 @@ def _numbers_equal(one: Value, two: Value) -> bool:
 
 
 def compare_numbers(one: Value, two: Value) -> int:
-    """Compare two numbers that are not NaN, of whatever kinds.
+    """Compare two numbers that are not NaN, of any kinds.
 
-    An integer beside a double is rounded to one first, as upstream does.
+    An integer is rounded to a double before comparison with a double, as upstream does.
     """
     if type(one) is float and type(two) is not float:
         return _compare_double(one, two)

@@ -12,7 +12,7 @@ from scheduler.kernel.cel.declarations import Cost
 from scheduler.kernel.cel.values import LISTS, Map, Value, size_of
 
 LIMIT: Final = 1_000_000
-"""The units one evaluation may take (`CELSelectorExpressionMaxCost` in k8s.io/api resource/v1)."""
+"""Cost limit of one evaluation (`CELSelectorExpressionMaxCost` in k8s.io/api resource/v1)."""
 LIST: Final = 10
 MAP: Final = 30
 STRING_FACTOR: Final = 0.1
@@ -25,7 +25,7 @@ def traversal(factor: float = STRING_FACTOR) -> Cost:
 
 
 def result_traversal(factor: float) -> Cost:
-    """A walk over what comes out."""
+    """The cost of a walk over the result."""
     return lambda _, result: math.ceil(size_of(result) * factor)
 
 
@@ -83,5 +83,5 @@ def each_with_each(index: int) -> Cost:
 
 
 def sets(factor: int) -> Cost:
-    """Every element of one list held against every element of the other."""
+    """The cost of comparing every element of one list with every element of the other."""
     return lambda arguments, _: 1 + size_of(arguments[0]) * size_of(arguments[1]) * factor

@@ -52,10 +52,10 @@ class Overload:
     """The receiver first."""
     result: t.Type
     run: Callable[..., Value] | None
-    """None where the function has one body for all signatures."""
+    """The implementation; None where the function has one body for all signatures."""
 
     def accepts(self, values: Sequence[Value]) -> bool:
-        """Tell whether the values are of the declared types, as far as upstream looks."""
+        """Tell whether the values are of the declared types, as far as upstream checks."""
         return len(values) == len(self.arguments) and all(
             t.accepts(kind, value) for kind, value in zip(self.arguments, values, strict=True)
         )

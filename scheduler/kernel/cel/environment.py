@@ -1,8 +1,8 @@
-"""Everything an expression about devices can name.
+"""The environment: all names that an expression about devices can use.
 
 Source: k8s.io/dynamic-resource-allocation v0.36.3 cel/compile.go and k8s.io/apiserver v0.36.3
-pkg/cel/environment/base.go, for stored expressions: what any known version allows. Left out are the
-authorizer's functions, whose types no expression about a device can have a value of.
+pkg/cel/environment/base.go, for stored expressions: all that any known version allows. Left out are
+the authorizer's functions: no expression about a device can have a value of their types.
 """
 
 from dataclasses import replace

@@ -10,7 +10,7 @@ class CompileError(SchedulerError):
     """An expression that cannot be used at all.
 
     Attributes:
-        position: where in the expression, in characters from 0; None where no one place is wrong.
+        position: in the expression, in characters from 0; None for an error without a position.
     """
 
     def __init__(self, message: str, position: int | None = None) -> None:

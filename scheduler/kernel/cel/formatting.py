@@ -1,4 +1,4 @@
-"""`string.format`: clauses and what they accept.
+"""`string.format`: clauses and the values that they accept.
 
 Source: github.com/google/cel-go v0.26.0 ext/formatting.go, with golang.org/x/text for numbers.
 """
@@ -27,7 +27,7 @@ from scheduler.kernel.cel.values import (
 _DEFAULT_PRECISION: Final = 6
 _LAST_OF_FOUR_DIGITS: Final = 0xFFFF
 _MAX_PRECISION: Final = 1000
-"""Digits after the point. A double has no more to say, and each costs time."""
+"""Largest number of digits after the point. A double has no more, and each costs time."""
 _TIMES_TEN: Final = "\u202f\u00d7\u202f10"
 _SUPERSCRIPT: Final = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _CLAUSE: Final = re.compile(r"(?:\.(?P<precision>[0-9]*))?(?P<sign>.)?", re.ASCII | re.DOTALL)
@@ -121,7 +121,7 @@ def format_text(text: str, arguments: Sequence[Value]) -> str:
     """Put the arguments into a format text.
 
     Raises:
-        EvaluationError: too few arguments, or one that its clause does not take.
+        EvaluationError: too few arguments, or one that its clause does not accept.
     """
     written, index = [], 0
     for part in parts(text):

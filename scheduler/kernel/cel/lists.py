@@ -56,7 +56,7 @@ def _is_sorted(values: Sequence[Value]) -> bool:
 
 
 def _order(one: Value, two: Value) -> int | None:
-    """Compare, where what has no order counts as neither above nor below."""
+    """Compare; values without an order count as neither above nor below."""
     try:
         return compare(one, two)
     except EvaluationError:

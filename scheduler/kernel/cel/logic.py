@@ -1,4 +1,4 @@
-"""Logical operators, and literals of lists and maps: what takes several values at once.
+"""Logical operators, and literals of lists and maps: nodes with several operands.
 
 Source: github.com/google/cel-go v0.26.0 interpreter/interpretable.go, cel/library.go.
 """
@@ -48,7 +48,7 @@ def logical(terms: Sequence[Run], *, decisive: bool) -> Run:
 
 
 def conditional(condition: Run, branches: dict[bool, Run], *, wrapped: frozenset[bool]) -> Run:
-    """`?:`. What is no attribute, upstream takes out of an optional and puts back."""
+    """`?:`. Upstream unwraps and wraps again an optional that is no attribute."""
 
     def run(frame: Frame) -> Value:
         chosen = condition(frame)
@@ -77,7 +77,7 @@ def otherwise(first: Run, second: Run, *, unwraps: bool) -> Run:
 
 
 def list_of(elements: Sequence[tuple[Run, bool]], cost: int) -> Run:
-    """A list of what elements are worth; optional ones only if they are there."""
+    """A list of the elements' values; optional elements only if present."""
 
     def run(frame: Frame) -> tuple[Value, ...]:
         found = []
@@ -97,7 +97,7 @@ def list_of(elements: Sequence[tuple[Run, bool]], cost: int) -> Run:
 
 
 def map_of(entries: Sequence[tuple[Run, Run, bool]], cost: int) -> Run:
-    """A map; an optional entry that is not there takes an earlier one of its key with it."""
+    """A map; an absent optional entry removes an earlier entry of its key."""
 
     def run(frame: Frame) -> Map:
         found: list[tuple[Value, Value]] = []

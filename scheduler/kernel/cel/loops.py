@@ -1,4 +1,4 @@
-"""Comprehensions: what runs over the elements of a list or the keys of a map.
+"""Comprehensions: loops over the elements of a list or the keys of a map.
 
 Source: github.com/google/cel-go v0.26.0 interpreter/interpretable.go (`evalFold`, `folder`).
 """
@@ -13,15 +13,15 @@ from scheduler.kernel.cel.reads import Frame, Run
 from scheduler.kernel.cel.values import LISTS, GrowingList, Map, Optional, Value, kind_of
 
 LAZY: Final = object()
-"""In the slot of an accumulator that nothing has asked for yet."""
+"""The placeholder in the slot of an accumulator that has not been read yet."""
 
 
 def variable_at(slot: int, initial: Run | None) -> Run:
-    """Return what gives the variable of a slot.
+    """Return a run that reads the variable of a slot.
 
     Args:
-        slot: which.
-        initial: what an accumulator begins with; None for what a loop sets.
+        slot: the number of the slot.
+        initial: the initial value of an accumulator; None for a variable that a loop sets.
     """
 
     def run(frame: Frame) -> Value:
@@ -90,7 +90,7 @@ def loop(
 
 
 def lazily(slot: int, result: Run) -> Run:
-    """Return a result with a variable that is worked out when it is first used."""
+    """Return a run of a result whose variable is evaluated on first use."""
 
     def run(frame: Frame) -> Value:
         frame.slots[slot] = LAZY

@@ -27,7 +27,7 @@ _SORT_INPUT: Final = "@__sortBy_input__"
 
 
 def expand(call: Call) -> Node:
-    """Return what a call stands for; a call that is no macro, as it is.
+    """Return the expansion of a macro call; any other call as it is.
 
     Raises:
         CompileError: the arguments do not fit the macro.

@@ -116,7 +116,7 @@ def _link_local_multicast(address: Address) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """A URL on its way to be one."""
+    """The parts of a URL during parsing."""
 
     scheme: str
     user: str | None
@@ -293,7 +293,7 @@ def _read(name: str, run: Callable[[Url], Value], result: str = "string") -> Fun
 
 
 def is_url(text: str) -> bool:
-    """Tell whether `url.ParseRequestURI` takes a text."""
+    """Tell whether `url.ParseRequestURI` accepts a text."""
     if not text or any(letter < " " or letter == "\x7f" for letter in text):
         return False
     if text == "*":

@@ -36,7 +36,7 @@ _MAX_ELEMENTS: Final = costs.LIMIT
 def _whole(
     name: str, whole: Callable[[int, int], int], double: Callable[[float, float], float] | None
 ) -> Callable[[Value, Value], Value]:
-    """Return the operator that needs two numbers of one kind."""
+    """Return an operator that needs two numbers of the same kind."""
 
     def run(one: Value, two: Value) -> Value:
         kind = type(one)

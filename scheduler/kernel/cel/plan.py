@@ -18,17 +18,17 @@ class Interpretable:
     reads: frozenset[int] = frozenset()
     """Indexes of reads; -1 stands for the whole device."""
     logic: str = ""
-    """`&&`, `||`, `!` or `?:` where the parts are worth working out one by one."""
+    """`&&`, `||`, `!` or `?:` if the parts are evaluated one by one; else empty."""
     parts: tuple["Interpretable", ...] = ()
     has_loop: bool = False
     constant: bool = False
     """The value is known; `run` needs no frame of a device."""
     is_attribute: bool = False
-    """Upstream calls this an attribute: what it holds is not wrapped once more by `?:`."""
+    """Whether it is an attribute in upstream's terms, whose value `?:` does not wrap again."""
 
     @property
     def heavy(self) -> bool:
-        """One evaluation can cost much, or every device needs its own."""
+        """Whether one evaluation can be expensive, or every device needs its own."""
         return self.has_loop or -1 in self.reads
 
 

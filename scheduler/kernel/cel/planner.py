@@ -59,7 +59,7 @@ _ALL: Final[frozenset[int]] = frozenset({-1})
 
 @dataclass(frozen=True, slots=True)
 class _Variable:
-    """A name that an expression gave: a slot, or a path into the device."""
+    """A variable of an expression: a slot, or a path into the device."""
 
     slot: int
     initial: Interpretable | None = None
@@ -71,7 +71,7 @@ _Scope: TypeAlias = dict[str, _Variable]
 
 
 class Planner:
-    """Makes plans, and keeps what they read and how many variables they have."""
+    """Makes plans, and collects their reads and their number of variables."""
 
     def __init__(self, checked: Checked) -> None:
         self.reads: list[Read] = []
@@ -83,7 +83,7 @@ class Planner:
         """Plan a node and all below it.
 
         Raises:
-            CompileError: something constant in it cannot be worked out.
+            CompileError: a constant in it cannot be evaluated.
         """
         if id(node) in self._checked.names:
             value = self._checked.names[id(node)]
@@ -140,7 +140,7 @@ class Planner:
         return self.reads.index(read)
 
     def _chain(self, node: Node) -> Interpretable:
-        """Plan a base and what is selected from it, one after the other."""
+        """Plan a base and the chain of selections from it."""
         path = self._path(node)
         if path is not None and len(path) <= _FULL:
             return self._device(path)
@@ -183,7 +183,7 @@ class Planner:
         return Interpretable(optional_at(index, _FULL + 1), frozenset({index}), is_attribute=True)
 
     def _link(self, node: Node) -> tuple[Node, Interpretable, bool] | None:
-        """Return what a node selects from, by which key, and whether that may be absent."""
+        """Return the operand of a selection, its key, and whether it is optional; else None."""
         if id(node) in self._checked.names:
             return None
         if isinstance(node, Select):
@@ -313,7 +313,7 @@ class Planner:
         return Interpretable(has_property(index, cost), frozenset({index}))
 
     def _in_list(self, node: Call) -> Interpretable:
-        """`in` a list that is written out: upstream makes a set of a constant and simple one."""
+        """`in` with a list literal: upstream makes a set of a constant and simple list."""
         value, container = plans = [*map(self.plan, node.arguments)]
         items = container.run(NO_FRAME) if container.constant else None
         if items == ():
@@ -374,7 +374,7 @@ class Planner:
         return joined(run, parts, has_loop=True, constant=False)
 
     def _bound(self, node: Fold) -> Interpretable:
-        """`cel.bind`: the variable is worked out when it is first used."""
+        """`cel.bind`: the variable is evaluated on first use."""
         path = self._path(node.initial)
         if path is not None and len(path) <= _FULL:
             self._scopes.append({node.accumulator: _Variable(-1, None, path)})

@@ -34,7 +34,7 @@ _NO_BOOL: Final = {
 }
 """Upstream's error texts for results that are no bool, by kind."""
 _FIRST: Final = 256
-"""Rows that are worked out before the first look at the budget, where none can cost much."""
+"""Rows that are evaluated before the first check of the budget, if all are cheap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,8 @@ class DeviceMatches:
 class Program:
     """An expression, ready to be evaluated on devices.
 
-    It remembers what it said of values of columns, so that a pass costs only what is new. Programs
-    serve any number of tables, one after the other.
+    It caches the verdicts on values of columns, so that a pass costs only the new values. A
+    program serves any number of tables, one after the other.
     """
 
     def __init__(self, expression: str, plan: Interpretable, reads: list[Read], slots: int) -> None:
@@ -85,7 +85,7 @@ class Program:
 
         Args:
             table: the devices.
-            rows: which of them; None for all.
+            rows: the rows to evaluate; None for all.
             budget: cost units after which the rest is left `PENDING`; None for no bound. A unit is
                 about a node visited (`costs.py`); one device can take `costs.LIMIT` of them.
         """
@@ -98,7 +98,7 @@ class Program:
         return DeviceMatches(codes, evaluation.spent, self, table, rows)
 
     def error(self, table: DeviceTable, row: int) -> str:
-        """Say why the expression has no verdict on a device; empty if it has one."""
+        """Return the reason why the expression has no verdict on a device; empty if it has one."""
         if row in table.unreadable:
             return table.unreadable[row]
         sources = Sources(table, self._reads)
@@ -159,7 +159,7 @@ def compile_expression(expression: str) -> Program:
     """Compile an expression about a device.
 
     Raises:
-        CompileError: it cannot be used; where and why, and what was expected.
+        CompileError: it is invalid; the error has the position and the reason.
     """
     root = parse(expression)
     checked = check(root)
@@ -170,7 +170,7 @@ def compile_expression(expression: str) -> Program:
 
 
 def _as_condition(plan: Interpretable, *, is_bool: bool) -> Interpretable:
-    """Return the plan whose value is turned into a bool, if it can be: an optional may hold one."""
+    """Return the plan with its value converted to a bool, if possible: an optional may hold one."""
     run = plan.run
 
     def condition(frame: Frame) -> bool:

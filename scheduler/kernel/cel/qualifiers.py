@@ -30,19 +30,19 @@ from scheduler.kernel.cel.values import (
 
 @dataclass(frozen=True, slots=True)
 class Qualifier:
-    """One selection: by which key, and whether what is absent is no error."""
+    """One selection: its key, and whether an absent value is no error."""
 
     key: Run
     optional: bool
 
 
 def property_of(index: int, cost: int, name: str) -> Run:
-    """Return what gives a property of the device.
+    """Return a run that reads a property of the device.
 
     Args:
         index: of the read.
-        cost: what it is charged.
-        name: what an error names.
+        cost: charged for it.
+        name: of the property in errors.
     """
 
     def run(frame: Frame) -> Value:
@@ -56,7 +56,7 @@ def property_of(index: int, cost: int, name: str) -> Run:
 
 
 def has_property(index: int, cost: int) -> Run:
-    """Return what says whether the device has a property."""
+    """Return a run that tells whether the device has a property."""
 
     def run(frame: Frame) -> bool:
         frame.cost += cost
@@ -66,7 +66,7 @@ def has_property(index: int, cost: int) -> Run:
 
 
 def optional_at(index: int, cost: int) -> Run:
-    """Return what gives a property of the device, or the optional value that is none."""
+    """Return a run that reads a property of the device as an optional."""
 
     def run(frame: Frame) -> Optional:
         frame.cost += cost
@@ -77,7 +77,7 @@ def optional_at(index: int, cost: int) -> Run:
 
 
 def map_at(path: Sequence[str], cost: int) -> Run:
-    """Return what gives the device, one of its maps, or one domain of a map."""
+    """Return a run that reads the device, one of its maps, or one domain of a map."""
 
     def run(frame: Frame) -> Value:
         frame.cost += cost
@@ -89,7 +89,7 @@ def map_at(path: Sequence[str], cost: int) -> Run:
 
 
 def chain(base: Run, steps: Sequence[Qualifier], cost: int) -> Run:
-    """Return what selects from a base, step by step."""
+    """Return a run that selects from a base, step by step."""
 
     def run(frame: Frame) -> Value:
         value = base(frame)
@@ -114,7 +114,7 @@ def chain(base: Run, steps: Sequence[Qualifier], cost: int) -> Run:
 
 
 def presence(base: Run, steps: Sequence[Qualifier], cost: int) -> Run:
-    """Return what tells whether the last step would find something."""
+    """Return a run that tells whether the last step would find a value."""
 
     def run(frame: Frame) -> bool:
         value = base(frame)
@@ -151,7 +151,7 @@ def key_of(key: Value) -> Value:
 
 
 def find(value: Value, key: Value) -> tuple[bool, Value]:
-    """Return whether a map or list has a key, and what it holds there.
+    """Return whether a map or list has a key, and its value.
 
     Raises:
         EvaluationError: the key is no index of a list.
@@ -186,10 +186,10 @@ def _missing(value: Value, key: Value) -> EvaluationError:
 
 
 def usable(value: Value) -> Value:
-    """Return what an optional holds.
+    """Return the value of an optional.
 
     Raises:
-        EvaluationError: it holds that.
+        EvaluationError: the value is an error.
     """
     if isinstance(value, EvaluationError):
         raise value
@@ -197,9 +197,9 @@ def usable(value: Value) -> Value:
 
 
 def round_trip(value: Value) -> Value:
-    """Return what is left of an optional's value where upstream takes it apart and wraps it again.
+    """Return an optional's value after upstream's conversion to a native value and back.
 
-    Its own types do not survive that: the optional then holds an error.
+    Upstream's own types do not survive that: the optional then holds an error.
     """
     if type(value) is Optional:
         return round_trip(value.value) if value.present else None

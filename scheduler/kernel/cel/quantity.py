@@ -2,7 +2,7 @@
 
 Source: k8s.io/apimachinery pkg/api/resource, v0.36.3 (`ParseQuantity`, `int64Amount`). Upstream
 holds a small quantity as 64 bits and a power of ten, any other as a decimal. Only the first kind
-can be an integer, so `1.0` and `0.5Gi` are not: expressions can tell.
+can be an integer, so `1.0` and `0.5Gi` are not, which expressions can observe.
 """
 
 import math
@@ -33,9 +33,9 @@ _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _FACTORS: Final = 18
 """Decimal digits that always fit 64 bits (`maxInt64Factors`)."""
 _FINEST: Final = -9
-"""Billionths: nothing smaller is told apart."""
+"""Billionths: the smallest unit of a quantity."""
 _MAX_EXPONENT: Final = 100_000
-"""Larger exponents say nothing that a device could hold, and cost time."""
+"""Larger exponents are beyond any device, and cost time."""
 FORMAT_WRONG: Final = (
     "quantities must match the regular expression "
     r"'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -97,7 +97,7 @@ class Quantity:
         return Quantity(exact=self.amount - other.amount, computed=True)
 
     def _added(self, other: "Quantity") -> "Quantity | None":
-        """The sum if 64 bits hold it and what is added up."""
+        """The sum, if 64 bits hold it and both operands."""
         if self.exact is not None or other.exact is not None:
             return None
         if other.value == 0:

@@ -35,7 +35,7 @@ _NO_ENTRIES: Final = Map((), of_device=True)
 
 @dataclass(slots=True)
 class Frame:
-    """One evaluation: what it reads, its variables, what it has been charged."""
+    """One evaluation: its input values, its variables, the cost so far."""
 
     inputs: list[Value]
     slots: list[Value]
@@ -94,13 +94,13 @@ def held(kind: str, value: Value) -> Value:
 
 @dataclass(slots=True)
 class Source:
-    """A read's column: codes for all rows, and how many values they stand for."""
+    """A read's column: the codes of all rows, and their values."""
 
     codes: NDArray[np.int32]
     values: Sequence[Value]
     """The values that the codes stand for. Only ever appended to, so that it can be recognized."""
     value: Callable[[int], Value]
-    """The value of a code; `ABSENT` is one."""
+    """Returns the value of a code; `ABSENT` is a code."""
 
 
 @dataclass(slots=True)

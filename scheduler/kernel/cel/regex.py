@@ -1,8 +1,8 @@
 """Regular expressions with the syntax and meaning of RE2, in time linear in the text.
 
-Python's own engine backtracks: a pattern of a tenant could cost it exponential time. Here a pattern
-is a program whose states are followed all at once (Thompson, Pike). The leftmost match wins, and of
-those the one that the pattern prefers, as in Go.
+Python's own engine backtracks: a tenant's pattern could take it exponential time. Here a pattern is
+a program whose states are followed all at once (Thompson, Pike). The leftmost match wins, and of
+several the one that the pattern prefers, as in Go.
 
 Source: Go's packages regexp and regexp/syntax; https://github.com/google/re2/wiki/Syntax.
 """
@@ -17,9 +17,9 @@ from scheduler.kernel.cel.regex_patterns import Alternation, Assertion, Pattern,
 from scheduler.kernel.cel.regex_syntax import parse_pattern
 
 MAX_STATES: Final = 20_000
-"""States of a program. Go stops at 1,000 repetitions of one thing and a size of its own."""
+"""Largest number of states of a program. Go limits repetitions to 1,000, and the program's size."""
 MAX_STEPS: Final = 500_000
-"""States followed in one search: what a step of the engine may take."""
+"""Largest number of states followed in one search, so that a step of the engine stays short."""
 
 Span = tuple[int, int]
 

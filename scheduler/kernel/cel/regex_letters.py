@@ -78,7 +78,7 @@ CATEGORIES: Final = frozenset(
 @final
 @dataclass(frozen=True, slots=True)
 class Characters:
-    """One letter out of a set."""
+    """A set of letters, which matches one of them."""
 
     ranges: Ranges
     """Ordered and apart from each other."""
@@ -143,7 +143,7 @@ def folded(ranges: Ranges) -> Ranges:
 
 
 def category_of(name: str, *, fold: bool) -> Callable[[str], bool]:
-    """Tells which letters are of one of Unicode's categories; `fold`: whatever their case."""
+    """Return the predicate of a Unicode category; `fold` ignores case."""
 
     def inside(letter: str) -> bool:
         if unicodedata.category(letter).startswith(name):

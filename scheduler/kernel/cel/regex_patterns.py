@@ -18,7 +18,7 @@ class Assertion:
 @final
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """One thing after another."""
+    """Parts one after the other."""
 
     parts: tuple["Pattern", ...]
 
@@ -34,7 +34,7 @@ class Alternation:
 @final
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A thing several times."""
+    """Repetitions of a part."""
 
     part: "Pattern"
     least: int

@@ -181,7 +181,7 @@ class _Parser:
         return found
 
     def _group_head(self) -> bool:
-        """Read what follows `(?`; false where it only set flags for what comes next."""
+        """Read the part after `(?`; false if it only sets flags for the rest of the group."""
         start = self._at - 2
         if self._accept("P<") or self._accept("<"):
             end = self._text.find(">", self._at)

@@ -13,7 +13,7 @@ _NUMBERS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class SemVer:
-    """A version. Equality and order leave the build out; `text` tells equal ones apart."""
+    """A version. Equality and order ignore the build; `text` distinguishes equal versions."""
 
     major: int
     minor: int

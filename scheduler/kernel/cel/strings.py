@@ -14,8 +14,8 @@ from scheduler.kernel.cel.regex import compile_regex
 from scheduler.kernel.cel.values import Value, shown
 
 MAX_TEXT: Final = 10 * costs.LIMIT
-"""Characters of a text that a call may make: what a walk over it may cost. Upstream makes longer
-ones and is charged afterwards."""
+"""Largest number of characters of a text that a call makes: the limit of a walk's cost. Upstream
+makes longer texts and charges them afterwards."""
 _SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )

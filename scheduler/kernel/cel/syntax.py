@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 from scheduler.kernel.cel.values import Value
 
 ACCUMULATOR: Final = "@result"
-"""The name of what a macro collects; no expression can write it."""
+"""The name of a macro's accumulator; no expression can write it."""
 UNUSED: Final = "#unused"
 
 
@@ -65,7 +65,7 @@ class MapNode:
 
 @dataclass(eq=False, slots=True)
 class Fold:
-    """A comprehension: what all macros over lists and maps, and `cel.bind`, become."""
+    """A comprehension: the expansion of all macros over lists and maps, and of `cel.bind`."""
 
     range: "Node"
     variables: tuple[str, ...]
@@ -81,7 +81,7 @@ Node: TypeAlias = Literal | Ident | Select | Call | ListNode | MapNode | Fold
 
 
 def children(node: Node) -> list[Node]:
-    """The nodes directly below one."""
+    """The direct children of a node."""
     match node:
         case Select():
             return [node.operand]

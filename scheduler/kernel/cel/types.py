@@ -15,7 +15,7 @@ from scheduler.kernel.cel.values import LISTS, Map, Value, kind_of
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type: what sort it is, its name, and what it is made of."""
+    """A type: its sort, its name, and its type parameters."""
 
     sort: str
     """simple, object, dyn, any, error, parameter, list, map, type or opaque."""
@@ -87,7 +87,7 @@ def parameter(name: str) -> Type:
 
 
 def unwrap_optional(kind: Type) -> tuple[Type, bool]:
-    """Return what an optional type holds, and whether it was one."""
+    """Return the element type of an optional, and whether the type was an optional."""
     if kind.sort == "opaque" and kind.name == "optional_type":
         return kind.parameters[0], True
     return kind, False
@@ -107,7 +107,7 @@ class Substitutions:
         return parameter(f"_var{self._fresh}")
 
     def assignable(self, ones: Sequence[Type], twos: Sequence[Type]) -> bool:
-        """Tell whether each of `ones` can stand for its partner; learn parameters if all can."""
+        """Tell whether each of `ones` is assignable to its partner; bind parameters if all are."""
         if len(ones) != len(twos):
             return False
         with self._attempt() as attempt:
@@ -115,7 +115,7 @@ class Substitutions:
         return attempt.ok
 
     def resolve(self, kind: Type, *, final: bool = False) -> Type:
-        """Replace parameters by what they stand for; at the end, unknown ones by dyn."""
+        """Replace parameters by their substitutions; if `final`, unknown ones by dyn."""
         while kind in self._types:
             kind = self._types[kind]
         if kind.sort == "parameter":
@@ -195,7 +195,7 @@ class _Attempt:
 
 
 def most_general(one: Type, two: Type) -> Type:
-    """The one of two assignable types that says less."""
+    """The more general of two assignable types."""
     return one if _less_specific(one, two) else two
 
 
@@ -212,7 +212,7 @@ def _less_specific(one: Type, two: Type) -> bool:
 
 
 def equivalent(one: Type, two: Type) -> bool:
-    """Tell whether two types are the same, whatever their parameters are called."""
+    """Tell whether two types are the same, up to the names of parameters."""
     if one.sort != two.sort or len(one.parameters) != len(two.parameters):
         return False
     if one.sort != "parameter" and one.name != two.name:
@@ -221,7 +221,7 @@ def equivalent(one: Type, two: Type) -> bool:
 
 
 def accepts(kind: Type, value: Value) -> bool:
-    """Tell whether a value is of a type as far as upstream looks: at its first element or entry."""
+    """Tell whether a value is of a type, by its first element or entry only, as upstream does."""
     if kind.is_dyn or kind.sort == "parameter":
         return True
     if kind.name != kind_of(value):

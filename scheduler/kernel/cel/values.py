@@ -1,4 +1,4 @@
-"""Values of expressions, and what kind they are.
+"""Values of expressions, and their kinds.
 
 bool, str, bytes, float and None are themselves; an int is a CEL int; `Uint` is a uint; a list is a
 tuple, or a `GrowingList` inside the comprehension that makes it. The rest has a class here or in
@@ -17,7 +17,7 @@ from scheduler.kernel.cel.quantity import Quantity
 from scheduler.kernel.cel.semver import SemVer
 
 Value: TypeAlias = Any
-"""Whatever an expression can be worth; `kind_of` tells which."""
+"""Any value of an expression; `kind_of` returns its kind."""
 
 INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**63 - 1
@@ -94,7 +94,7 @@ class Format:
     name: str
     validate: Callable[[str], list[str]]
     size: int
-    """The length of its regular expression, which is what a check is charged for."""
+    """The length of its regular expression, which determines the cost of a check."""
 
 
 @final
@@ -139,8 +139,8 @@ class Map:
             items: keys with values.
             growing: a comprehension is making the map, so that adding changes it.
             of_device: the map is one of the device's, whose keys are texts.
-            default: what is found for every key that is not there, though it is not contained: so
-                is an unknown domain of a device (`newStringInterfaceMapWithDefault`).
+            default: the value of every absent key, which still is not contained: for unknown
+                domains of a device (`newStringInterfaceMapWithDefault`).
         """
         self._items = {_key(key): (key, value) for key, value in items}
         self._default = default
@@ -158,7 +158,7 @@ class Map:
         return iter(self._items.values())
 
     def contains(self, key: Value) -> bool:
-        """Tell whether the key, or an equal number, is there."""
+        """Tell whether the key, or an equal number, is in the map."""
         return self._entry(key) is not None
 
     def find(self, key: Value) -> tuple[bool, Value]:
@@ -172,7 +172,7 @@ class Map:
         """Return the map with one more entry; the map a comprehension is making is changed.
 
         Raises:
-            EvaluationError: the key is there already.
+            EvaluationError: the key is in the map already.
         """
         if self.contains(key):
             raise EvaluationError(f"insert failed: key {shown(key)} already exists")
@@ -209,7 +209,7 @@ def check_hashable(value: Value) -> None:
     """Refuse a value that Go cannot look up.
 
     Raises:
-        UnhashableError: it is one.
+        UnhashableError: the value cannot be a key.
     """
     if type(value) in _UNHASHABLE:
         raise UnhashableError(_UNHASHABLE[type(value)])
