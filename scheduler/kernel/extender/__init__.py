@@ -1,4 +1,4 @@
-"""Scheduler extenders: the requests they get, and what their answers mean.
+"""Scheduler extenders: their requests, and the meaning of their answers.
 
 Pure: requests and answers are values, bodies are bytes. `client.extenders` sends them, the engine
 decides when.

@@ -89,13 +89,13 @@ class ExtenderCalls:
     """All calls about one pod.
 
     Attributes:
-        state: what is being asked.
-        open: the calls that have no answer yet, by number.
-        begun: how often nodes were asked about from the beginning.
-        is_sample: whether these are a sample of the nodes on which the pod fits.
-        candidates: the nodes that could be cleared, as far as they are left.
-        reviewed: what came of them; None before all have answered.
-        problem: how one that cannot be ignored has failed about nodes; empty if none has.
+        state: the state of the calls.
+        open: the calls without an answer yet, by number.
+        begun: number of times that calls about nodes were begun.
+        is_sample: whether the nodes are a sample of those on which the pod fits.
+        candidates: the remaining nodes that could be cleared.
+        reviewed: the reviewed candidates; None before all have answered.
+        problem: the error of an extender that is not ignorable, about nodes; empty without one.
     """
 
     def __init__(self, extenders: Extenders) -> None:
@@ -123,13 +123,13 @@ class ExtenderCalls:
         is_alone: bool = False,
         is_sample: bool = False,
     ) -> None:
-        """Ask about nodes from the beginning.
+        """Begin the calls about nodes.
 
         Args:
-            asked: the numbers of the extenders that the pod concerns.
-            nodes: those on which it fits.
-            is_alone: whether the only node is the one the pod is nominated to, tried before others.
-            is_sample: whether it fits on others as well.
+            asked: the numbers of the extenders interested in the pod.
+            nodes: the nodes on which it fits.
+            is_alone: whether the only node is the nominated one, tried before others.
+            is_sample: whether the pod fits on further nodes.
         """
         self._advance(CallEvent.NODES)
         self.begun += 1
@@ -141,7 +141,7 @@ class ExtenderCalls:
         self._rejected, self._scores = {}, {}
 
     def begin_candidates(self, asked: tuple[int, ...], candidates: Sequence[Candidate]) -> None:
-        """Ask about the nodes that could be cleared."""
+        """Begin the calls about the nodes that could be cleared."""
         self._advance(CallEvent.CANDIDATES)
         self._due, self.candidates = list(asked), tuple(candidates)
 
@@ -178,10 +178,10 @@ class ExtenderCalls:
         return []
 
     def take(self, question: Question, answer: Answer, pods_on: PodsOn = lambda _: None) -> str:
-        """Take over an answer; gives what went wrong and does not matter, or nothing.
+        """Apply an answer; returns the text of an ignored error, or nothing.
 
         Raises:
-            ExtenderError: one that cannot be ignored has failed to filter.
+            ExtenderError: an extender that is not ignorable has failed to filter.
         """
         extender = self._extenders.all[question.extender]
         if question.verb is Verb.PREEMPT:

@@ -18,17 +18,17 @@ from scheduler.kernel.extender.questions import Answer, NoAnswer, Verb
 LATE_IN_A_ROW: Final = 3
 """So many late answers in a row, and an ignorable extender is left alone."""
 SKIP_SECONDS: Final = 30.0
-"""For how long. After that one more late answer is enough."""
+"""Duration of a suspension. After it one more late answer is enough."""
 
 
 class KnownExtender(msgspec.Struct, frozen=True):
     """One extender.
 
     Attributes:
-        config: what is configured.
+        config: its configuration.
         place: its number in the configuration.
         name: its URL without the password that may be in it.
-        managed: the resources it cares for; empty for all pods.
+        managed: the resources it manages; empty for all pods.
     """
 
     config: Extender
@@ -37,7 +37,7 @@ class KnownExtender(msgspec.Struct, frozen=True):
     managed: frozenset[str]
 
     def verb(self, verb: Verb) -> str:
-        """The path that a verb has here; empty when it is not to be asked for."""
+        """The path of a verb; empty if the extender does not serve it."""
         if verb is Verb.FILTER:
             return self.config.filter_verb
         if verb is Verb.PRIORITIZE:
@@ -49,9 +49,9 @@ class KnownExtender(msgspec.Struct, frozen=True):
         return f"{self.name.rstrip('/')}/{path}"
 
     def is_interested(self, pod: PodInfo) -> bool:
-        """Whether the pod asks for anything that the extender cares for.
+        """Whether the pod requests any resource that the extender manages.
 
-        Upstream looks at limits as well; the API server copies a limit to a request that is missing
+        Upstream reads limits as well; the API server copies a limit to a missing request
         (`SetDefaults_Pod`).
         """
         if not self.managed:
@@ -73,10 +73,10 @@ class _Patience(msgspec.Struct):
 
 
 class Extenders:
-    """All extenders in the order in which they are asked: those that cannot be ignored first.
+    """All extenders in the order of calls: those that are not ignorable first.
 
     Attributes:
-        all: the extenders; their place here is the number they are called by.
+        all: the extenders; calls name them by their index here.
     """
 
     def __init__(self, configs: Sequence[Extender] = ()) -> None:
@@ -106,11 +106,11 @@ class Extenders:
         )
 
     def about_nodes(self, pod: PodInfo) -> tuple[int, ...]:
-        """The extenders that have a say in where a pod goes."""
+        """The extenders that filter or score nodes for a pod."""
         return self.asked(pod, Verb.FILTER, Verb.PRIORITIZE)
 
     def about_candidates(self, pod: PodInfo) -> tuple[int, ...]:
-        """The extenders that have a say in which pods are evicted for a pod."""
+        """The extenders that review the victims of a pod's preemption."""
         return self.asked(pod, Verb.PREEMPT)
 
     def binder(self, pod: PodInfo) -> int | None:
@@ -121,11 +121,11 @@ class Extenders:
         return None
 
     def is_skipped(self, number: int, now: float) -> bool:
-        """Whether an extender is left alone at present."""
+        """Whether an extender is suspended at present."""
         return now < self._patience[number].skipped_until
 
     def note(self, number: int, answer: Answer, now: float) -> bool:
-        """Take note of how an extender answered; says whether it is left alone from now on."""
+        """Record whether an answer was late; returns True if the extender is now suspended."""
         patience = self._patience[number]
         if not isinstance(answer, NoAnswer) or not answer.is_late:
             patience.late = 0

@@ -21,9 +21,9 @@ class Question(msgspec.Struct, frozen=True):
 
     Attributes:
         extender: its number among all.
-        verb: what is asked.
-        nodes: which nodes a pod may go to, as far as is known (filter, prioritize).
-        candidates: which nodes could be cleared for it (preempt).
+        verb: the verb to call.
+        nodes: the remaining nodes for the pod (filter, prioritize).
+        candidates: the nodes that could be cleared for it (preempt).
     """
 
     extender: int
@@ -70,12 +70,12 @@ class Preempted(_Answer, frozen=True):
 
 
 class NoAnswer(_Answer, frozen=True):
-    """An extender said that it failed, said nothing, or nothing that can be read.
+    """An extender reported an error, did not answer, or its answer cannot be parsed.
 
     Attributes:
-        problem: why, for people.
+        problem: the reason, for people.
         is_late: whether the time for an answer was over.
-        is_certain: False when what was asked for may have been done all the same.
+        is_certain: False if the extender may have done the requested action all the same.
     """
 
     problem: str

@@ -1,11 +1,11 @@
 """Answers of extenders, read as Go's encoding/json reads them.
 
-Names of fields count whatever their case, unknown ones are passed over, null is the same as
-nothing, bytes after the value do not matter, and what is no UTF-8 is replaced. A value of another
-type, a number that is no int64, or an empty body is an error.
+Field names are case-insensitive, unknown fields are ignored, null equals an absent value, bytes
+after the value are ignored, and invalid UTF-8 is replaced. A value of another type, a number that
+is no int64, or an empty body is an error.
 
-Source: kubernetes pkg/scheduler/extender.go (send), Go encoding/json (1.26). Differs: a field that
-is given twice counts as it is given last; Go merges maps.
+Source: kubernetes pkg/scheduler/extender.go (send), Go encoding/json (1.26). Differs: the last
+value of a repeated field counts; Go merges maps.
 """
 
 import json
@@ -120,7 +120,7 @@ def _list_of_names(fields: _Fields) -> tuple[str, ...] | None:
 
 
 def _node_names(fields: _Fields) -> tuple[str, ...] | None:
-    """The names of whole nodes: what else is in them is not read."""
+    """The names of full node objects, whose other fields are not read."""
     raw = _field(fields, "Nodes")
     if raw is None:
         return None
