@@ -1,4 +1,4 @@
-"""`stowage capacity`: how many more pods of a kind fit."""
+"""`stowage capacity`: the number of further pods of a kind that fit."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""`stowage replay` with another configuration: what it is, and what comes of it in words."""
+"""`stowage replay` with another configuration: its options, and its result as text."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
@@ -21,12 +21,12 @@ _SHOWN: Final = 20
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """Two configurations that are to be compared.
+    """The input of a comparison with another configuration.
 
     Attributes:
-        profiles: of the other one.
-        reference: any, in a builder of their own.
-        notices: what of the other one has no effect.
+        profiles: the profiles of the other configuration.
+        reference: any profiles, in a separate builder.
+        notices: notices about settings of the other configuration without effect.
     """
 
     profiles: Profiles

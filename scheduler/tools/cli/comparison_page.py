@@ -19,10 +19,10 @@ class Curves(msgspec.Struct):
     """One side over time.
 
     Attributes:
-        waiting: how many pods wait.
-        oldest: how long the one has waited that came first, in seconds.
-        victims: how many pods were evicted so far.
-        use: by resource, the share of what all nodes have that is requested.
+        waiting: number of waiting pods.
+        oldest: seconds that the oldest of them has waited.
+        victims: number of pods evicted so far.
+        use: by resource, the share of all nodes' capacity that is requested.
     """
 
     waiting: list[int] = []

@@ -1,4 +1,4 @@
-"""`stowage config`: check a configuration and print what is in effect."""
+"""`stowage config`: check a configuration and print the effective one."""
 
 import sys
 from collections.abc import Mapping

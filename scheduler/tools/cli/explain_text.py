@@ -120,7 +120,7 @@ def _color(report: PodReport) -> str:
 
 
 def print_note(text: str) -> None:
-    """Print what concerns no pod in particular."""
+    """Print a note that concerns no pod in particular."""
     click.echo(f"note: {text}", err=True)
 
 

@@ -49,14 +49,14 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """The profiles to ask, and the pods to ask about.
+    """The profiles that judge, and the pods to explain.
 
     Attributes:
-        cluster: what is known.
+        cluster: the loaded cluster.
         objects: the cluster as it was read.
-        profiles: the profiles that may be asked.
-        framework_of: gives the profile that decides about a pod.
-        pods: those to explain.
+        profiles: the profiles that may judge.
+        framework_of: returns the profile that decides about a pod.
+        pods: the pods to explain.
     """
 
     cluster: ClusterState
@@ -98,12 +98,12 @@ def served_names(pods: Iterable[PodInfo], profiles: Profiles) -> frozenset[str]:
 
 
 def _was_tried(pod: PodInfo) -> bool:
-    """Whether a scheduler has said why the pod waits."""
+    """Whether a scheduler has written why the pod waits."""
     return any(each.type == POD_SCHEDULED for each in pod.pod.status.conditions)
 
 
 def unserved_name(served: frozenset[str], pod: PodInfo) -> Unserved | None:
-    """That no scheduler is known to serve a pod, and which name may be meant."""
+    """Report that no known scheduler serves a pod, with the name that may be meant; else None."""
     name = pod.spec.scheduler_name
     return None if name in served else Unserved(name, nearest(name, served) or "")
 
@@ -219,7 +219,7 @@ def print_text(asked: Asked, explainer: Explainer, wanted: Wanted) -> ExplainRes
 def _reports(
     asked: Asked, explainer: Explainer, wanted: Wanted, outcome: ExplainResult
 ) -> list[PodReport]:
-    """One report for all pods that are alike, with the names of the others."""
+    """Build one report per group of equal pods, with the names of the others."""
     reports: dict[object, PodReport] = {}
     equals: dict[object, PodReport] = {}
     with shown_progress("judging pods") as progress:
@@ -320,7 +320,7 @@ class _Together:
         return group_standing(pod, cluster.engine)
 
     def _simulation(self) -> tuple[ClusterState, dict[str, Placement]]:
-        """The cluster after all that waits was tried, and what became of it."""
+        """Return the cluster after all waiting pods were tried, and their placements."""
         if self._simulated is None:
             cluster = self._asked.profiles.again().load(self._asked.objects)
             placements = simulate(cluster).placements
@@ -335,7 +335,7 @@ def _all_that_is_judged(asked: Asked, pod: PodInfo) -> Hashable:
 
 
 def print_notes(asked: Asked, wanted: Wanted, notices: tuple[str, ...]) -> None:
-    """Print what concerns no pod in particular."""
+    """Print the notes that concern no pod in particular."""
     for text in (*asked.objects.warnings, *_about_others(asked, wanted), *notices):
         print_note(text)
 

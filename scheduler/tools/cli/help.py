@@ -1,4 +1,4 @@
-"""`stowage help`: what `--help` of a command says, in the order in which people type it."""
+"""`stowage help COMMAND`: the same text as `stowage COMMAND --help`."""
 
 import click
 

@@ -40,7 +40,7 @@ NO_FILES: Final = (
 
 
 def refuse(command: str, problem: SchedulerError | str) -> NoReturn:
-    """End a command that cannot use what it was given."""
+    """End a command that cannot use its input."""
     click.echo(f"stowage {command}: {problem}", err=True)
     sys.exit(BAD_INPUT)
 
@@ -93,13 +93,13 @@ feature_gates_option: Final = click.option(
     metavar="NAME=BOOL,...",
     help=f"Those of the scheduler in question; with an effect: {', '.join(sorted(SWITCHES))}.",
 )
-"""Gives a command the settings of feature gates, each as `Name=true` or `Name=false`."""
+"""The option for feature gates, each as `Name=true` or `Name=false`."""
 
 
 def read_profiles(
     file: str | None, *, feature_gates: Sequence[str] = (), tries_all_nodes: bool = False
 ) -> tuple[Profiles, tuple[str, ...]]:
-    """The profiles of a configuration file, and what of it and of the gates has no effect.
+    """Build the profiles of a configuration file; return them with notices about idle settings.
 
     None is the default profile; `feature_gates` are settings such as `Name=true`;
     `tries_all_nodes` is as for `Profiles`.

@@ -37,10 +37,10 @@ class Instance(msgspec.Struct, frozen=True):
 
     Attributes:
         pod: `namespace/name` of a pod that runs with it.
-        config_map: `namespace/name` of where it is kept; empty where it is the default one.
-        text: what it says; None where it cannot be read.
-        feature_gates: settings of feature gates, as the flag has them.
-        problem: why it cannot be read.
+        config_map: `namespace/name` of its ConfigMap; empty for the default configuration.
+        text: its text; None if it cannot be read.
+        feature_gates: settings of feature gates, as in the flag.
+        problem: the reason why it cannot be read.
     """
 
     pod: str
@@ -57,10 +57,10 @@ class Instance(msgspec.Struct, frozen=True):
 
 
 def running_instances(place: ClusterAddress) -> list[Instance]:
-    """One instance for each configuration, by namespace and name.
+    """Find one instance for each configuration, by namespace and name.
 
     Raises:
-        SchedulerError: it cannot be worked out how to reach the cluster, or pods may not be listed.
+        SchedulerError: the connection settings are wrong, or pods may not be listed.
     """
     return uvloop.run(_running(place))
 
@@ -68,7 +68,7 @@ def running_instances(place: ClusterAddress) -> list[Instance]:
 def profiles_at_work(
     place: ClusterAddress, feature_gates: Sequence[str], *, tries_all_nodes: bool
 ) -> tuple[Profiles, tuple[str, ...]]:
-    """The profiles of the instances that run in a cluster, and what is to be said about them.
+    """Build the profiles of the instances that run in a cluster; return them with notices.
 
     Without an instance that has a readable configuration it is the default profile. The settings
     of feature gates are those of the instances, unless some are given.

@@ -36,7 +36,7 @@ _NOT_TRUSTED: Final = (
 
 
 class LiveError(SchedulerError):
-    """The cluster cannot be looked at; one message says why."""
+    """The cluster cannot be read; the message gives the reason."""
 
 
 class ClusterAddress(msgspec.Struct, frozen=True):
@@ -64,13 +64,13 @@ class DaemonAddress(msgspec.Struct, frozen=True):
 def read_cluster(
     place: ClusterAddress, kinds: Iterable[ObjectKind], *, keeps_written: bool = False
 ) -> ClusterObjects:
-    """The nodes, pods and namespaces of a cluster, and the kinds that plugins watch.
+    """Read the nodes, pods and namespaces of a cluster, and the kinds that plugins watch.
 
     `keeps_written`: pods and nodes are kept as they are written as well, for extenders.
 
     Raises:
-        SchedulerError: it cannot be worked out how to reach the cluster, a right is missing, or
-            there is no answer.
+        SchedulerError: the connection settings are wrong, a right is missing, or there is no
+            answer.
     """
     return uvloop.run(_read(place, tuple(kinds), keeps_written=keeps_written))
 
@@ -97,7 +97,7 @@ def read_admission(place: ClusterAddress) -> tuple[Admission, tuple[str, ...]]:
 
 
 def check_lists(place: ClusterAddress) -> None:
-    """Check that pods and nodes can be listed, for a command that goes on to watch them.
+    """Check that pods and nodes can be listed, for a command that then watches them.
 
     Raises:
         SchedulerError: as `read_cluster`.
@@ -107,7 +107,7 @@ def check_lists(place: ClusterAddress) -> None:
 
 @asynccontextmanager
 async def _session(place: ClusterAddress) -> AsyncIterator[tuple[ApiSession, str]]:
-    """A session with a cluster, and what its server is called in messages."""
+    """Open a session with a cluster; yield it with the server's name in messages."""
     clock = SystemClock()
     connection = await load_connection(
         kubeconfig=place.kubeconfig, context=place.context, clock=clock

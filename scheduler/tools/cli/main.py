@@ -81,11 +81,11 @@ _EXTRAS: Final = {
     "demo": "it is not installed: pip install 'stowage-scheduler[demo]', or `make install` in a "
     "checkout",
 }
-"""Commands of extras, and what to do when they are asked for in vain."""
+"""Commands of extras, each with the remedy if it is not installed."""
 
 
 class _LazyGroup(click.Group):
-    """Knows its commands by name and imports them when asked."""
+    """A group that knows its commands by name and imports them on use."""
 
     @override
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -51,7 +51,7 @@ def _output_option(choices: Sequence[str], told: str) -> Decorator:
 
 
 def print_line(value: object) -> None:
-    """Prints what programs read: JSON on one line."""
+    """Print output for programs: JSON on one line."""
     sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
     sys.stdout.buffer.flush()
 

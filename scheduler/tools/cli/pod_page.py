@@ -42,7 +42,7 @@ class _Wire(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ChangeWords(_Wire, frozen=True):
-    """A change in words, and the options of `what-if` that make it; none where it has no such."""
+    """A change in words, with the options of `what-if` that make it, if there are any."""
 
     text: str
     what_if: dict[str, list[str]]
@@ -62,14 +62,14 @@ class Words(_Wire, frozen=True):
 
     Attributes:
         verdict: where the pod fits, or why it fits nowhere.
-        mood: how that looks.
-        remarks: what else there is to say.
-        nodes: how many nodes there are.
-        filters: the filter plugins, in the order in which they are asked.
-        checks: why it fits nowhere.
+        mood: the style of the verdict.
+        remarks: further sentences.
+        nodes: number of nodes.
+        filters: the filter plugins, in the order in which they run.
+        checks: the reasons why it fits nowhere.
         nearest: the nodes that come closest.
         guesses: words that look misspelt.
-        changes: what would help; None where that was not looked for.
+        changes: changes that would help; None if none were looked for.
     """
 
     verdict: str
@@ -119,13 +119,13 @@ def pod_page(
     *,
     state: SchedulingState | None = None,
 ) -> PodPage:
-    """Put together what is known of a pod.
+    """Build the page of a pod.
 
     Args:
-        report: the pod, and what there is to say about it.
-        judgement: what the profile says, with every rejection.
-        now: the moment that it is about.
-        state: what the engine that decides knows, if it can be asked.
+        report: the report about the pod.
+        judgement: the profile's verdict, with every rejection.
+        now: the moment of the page.
+        state: the deciding engine's state of the pod, if there is one.
     """
     pod = report.pod
     created = pod.pod.metadata.creation_timestamp
@@ -156,7 +156,7 @@ def page_report(
 
 
 def seconds_since(time: str | None, now: datetime) -> float | None:
-    """The age of what was created at a time of RFC 3339; None where it does not say."""
+    """Return the seconds since a time in RFC 3339; None if there is none."""
     try:
         return max(0.0, (now - datetime.fromisoformat(time or "")).total_seconds())
     except (ValueError, TypeError):
@@ -221,7 +221,7 @@ def _mood(answer: PodAnswer) -> Mood:
 
 
 def _what_if(change: SuggestedChange, pod: str) -> dict[str, list[str]]:
-    """The options of `what-if` that make a change; none where one of its edits has no such."""
+    """Return the options of `what-if` that make a change; empty if an edit has none."""
     options: dict[str, list[str]] = {}
     for edit in change.edits:
         found = _options(edit, pod)

@@ -24,12 +24,12 @@ PATIENCE_SECONDS: Final = 2.0
 def shown_progress(
     what: str, console: Console | None = None, clock: MonotonicClock | None = None
 ) -> Iterator[Progress]:
-    """Shows a bar with the time left on standard error; nothing where that is no terminal.
+    """Show a bar with the time left on standard error; nothing if that is no terminal.
 
     Args:
-        what: what takes so long, in a word or two.
-        console: where to show it instead.
-        clock: tells whether it takes long.
+        what: the work, in a word or two.
+        console: the console to use instead of standard error.
+        clock: measures whether the work takes long.
     """
     console, clock = console or Console(stderr=True), clock or SystemClock()
     if not console.is_terminal:

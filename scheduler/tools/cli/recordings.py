@@ -157,7 +157,7 @@ class RecordedSource(msgspec.Struct, frozen=True):
 
     @contextmanager
     def opened(self, kubeconfig: str, context: str) -> Iterator[Recording]:
-        """The recording, or what the daemon has kept, while it is read.
+        """Open the recording, or the one that the daemon has kept, for reading.
 
         Raises:
             SchedulerError: as `read`.

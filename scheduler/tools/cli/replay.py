@@ -176,7 +176,7 @@ def _outcomes(table: Path | None, header: Header) -> Iterator[TakeOutcome | None
 
 
 class _Replay:
-    """One replay with the configuration that was recorded, and what is said about it."""
+    """One replay with the recorded configuration, and its output."""
 
     def __init__(self, header: Header, output: Output, take_outcome: TakeOutcome | None) -> None:
         self._header = header
@@ -185,7 +185,7 @@ class _Replay:
         self._said: dict[str, Any] = {}
 
     def run(self, records: Iterator[Record], pod: str | None, *, dump: bool) -> int:
-        """Do what is wanted; gives the exit status."""
+        """Run the replay; return the exit status."""
         profiles = recorded_profiles(self._header)
         engine = recorded_engine(profiles, self._header, self._take_outcome)
         status = self._feed(records, engine, dump=dump, is_asked=pod is not None)

@@ -1,4 +1,4 @@
-"""`stowage shadow`: how another scheduler's bindings look to this one."""
+"""`stowage shadow`: this scheduler's verdicts on another one's bindings."""
 
 import click
 import uvloop

@@ -1,4 +1,4 @@
-"""A shadow, and the cluster it hears of: what `stowage shadow` runs."""
+"""A shadow and the watch of its cluster, for `stowage shadow`."""
 
 import asyncio
 import signal
@@ -105,7 +105,7 @@ class ShadowWatch:
         self._engine.handle(event, now)
 
     async def _sync(self, watched: Watched) -> None:
-        """Wait until the whole cluster is known, and say what is missing while it is not."""
+        """Wait until the caches are complete, and log the missing kinds meanwhile."""
         notice = self._clock.monotonic() + SYNC_NOTICE_SECONDS
         while missing := watched.informers.unsynced:
             if self._stopping.is_set():
@@ -118,10 +118,10 @@ class ShadowWatch:
         log.info("Watching", server=watched.server, schedulers=list(self._profiles.frameworks))
 
     async def _pause(self, watched: Watched, seconds: float) -> None:
-        """Let others run for a while.
+        """Let other tasks run for a while.
 
         Raises:
-            Exception: what ended a part that should not end.
+            Exception: the error of a task that should not end.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):

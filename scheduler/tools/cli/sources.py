@@ -52,9 +52,9 @@ class InputSource(msgspec.Struct, frozen=True):
         """Read the cluster, the profiles that decide, and notices about settings without effect.
 
         Args:
-            documents: what the files hold, where they have been read already.
+            documents: the contents of the files, if they have been read already.
             tries_all_nodes: as for `Profiles`.
-            asks_extenders: whether the command asks them; they want whole objects.
+            asks_extenders: whether the command asks extenders; they need whole objects.
 
         Raises:
             SchedulerError: a file, the configuration or the cluster cannot be read.
@@ -94,9 +94,9 @@ class InputSource(msgspec.Struct, frozen=True):
     def read_beside(
         self, documents: Iterable[tuple[str, Any]], cluster: ClusterObjects
     ) -> ClusterObjects:
-        """Submitted objects, completed as the API server of the cluster that was read would.
+        """Read submitted objects, completed as the API server of the cluster would.
 
-        A recording has no priority classes and the like; the cluster of a daemon is asked for them.
+        A recording has no priority classes and the like; they are read from the daemon's cluster.
 
         Raises:
             SchedulerError: a document, or the cluster, cannot be read.
@@ -123,7 +123,7 @@ class InputSource(msgspec.Struct, frozen=True):
     def _read_recorded(
         self, recorded: RecordedSource, *, tries_all_nodes: bool
     ) -> tuple[ClusterObjects, Profiles, tuple[str, ...]]:
-        """The profiles are those of the daemon, unless others are given."""
+        """Read a recorded cluster, with the daemon's profiles unless others are given."""
         recorded.check()
         if self.files:
             raise InputError("-f asks files, --daemon and --recording a daemon: give one")
@@ -141,7 +141,7 @@ class InputSource(msgspec.Struct, frozen=True):
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options that say where a cluster comes from; the command gets a `source`."""
+    """Add the options for the source of a cluster; the command gets a `source`."""
 
     @wraps(command)
     def with_source(**options: Any) -> Any:
@@ -177,7 +177,7 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def recorded_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options for what a daemon knows to those of `source_options`."""
+    """Add the options for a daemon or a recording to those of `source_options`."""
 
     @wraps(command)
     def with_recorded(*, source: InputSource, **options: Any) -> Any:

@@ -157,7 +157,7 @@ def _dask(address: str) -> Workers:
 def _candidates(
     directory: Path | None, grid: Path | None, recordings: Sequence[Recording]
 ) -> list[CandidateConfig]:
-    """The recorded configuration and the others; just that one is enough for a what-if."""
+    """Return the recorded configuration and the others; for a what-if the first one is enough."""
     found = [RECORDED]
     if directory is not None:
         found += from_directory(directory)
@@ -195,7 +195,7 @@ def _run(
     kept: "SweepDirectory",
     results: dict[str, TaskResult],
 ) -> None:
-    """Carry out what is left, and add its results; a terminal shows how far it is."""
+    """Carry out the remaining tasks, and add their results; a terminal shows the progress."""
     bar = Progress(
         TextColumn("{task.completed}/{task.total} runs"),
         BarColumn(),

@@ -15,7 +15,7 @@ from scheduler.observability.visible import visible
 from scheduler.tools.offline.utilisation import UtilisationChange
 
 _WIDE: Final = 4000
-"""In a pipe, tables are as wide as what is in them."""
+"""In a pipe, tables are as wide as their content."""
 _INDENT: Final = 2
 _HEADER_WIDTH: Final = 12
 _NAMES_SHOWN: Final = 5
@@ -29,7 +29,7 @@ def print_table(
 ) -> None:
     """Print rows under headers; the columns in `texts` are texts, the others numbers.
 
-    On a terminal, texts that are too long for it are folded.
+    On a terminal, texts that are too long for its width are folded.
     """
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     width = terminal_width()
@@ -80,7 +80,7 @@ def grouped(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
 def print_use(
     use: Mapping[str, Mapping[str, UtilisationChange]], nodes: Mapping[str, int] | None = None
 ) -> None:
-    """Print what is requested of nodes by zone and resource, with their number if it is given."""
+    """Print the requested share by zone and resource, with the number of nodes if it is given."""
     resources = list(dict.fromkeys(name for shares in use.values() for name in shares))
     counts = {} if nodes is None else {zone: (str(nodes[zone]),) for zone in use}
     rows = [
@@ -94,12 +94,12 @@ def print_use(
 
 
 def print_by_reason(pods: Iterable[tuple[str, str]], one: str, several: str) -> None:
-    """Print what becomes of pods, each given as reason and name, the most frequent reason first.
+    """Print pods with the same outcome by reason, the most frequent reason first.
 
     Args:
-        pods: all of them.
-        one: what one pod does, as in `stays pending`.
-        several: the same of several.
+        pods: all of them, each as reason and name.
+        one: the outcome of one pod, as in `stays pending`.
+        several: the same for several pods.
     """
     by_reason: dict[str, list[str]] = {}
     for reason, name in pods:

@@ -1,4 +1,4 @@
-"""`stowage version`: what this is, and what it runs on."""
+"""`stowage version`: the version of Stowage, and its environment."""
 
 import platform
 

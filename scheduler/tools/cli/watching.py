@@ -32,9 +32,9 @@ class Watched(msgspec.Struct, frozen=True):
 
     Attributes:
         server: its address.
-        informers: what keeps the stores up to date.
-        session: the way there.
-        tasks: what goes on; ends only when something has failed that should not.
+        informers: keep the stores up to date.
+        session: the session with its API server.
+        tasks: the running tasks; they end only after an unexpected failure.
     """
 
     server: str
@@ -51,10 +51,10 @@ async def watching(
     clock: Clock,
     instruments: Instruments | None = None,
 ) -> AsyncIterator[Watched]:
-    """Watch pods, nodes, namespaces and what the plugins of profiles watch.
+    """Watch pods, nodes, namespaces and the kinds that the profiles' plugins watch.
 
     Raises:
-        ConnectionConfigError: it cannot be worked out how to reach the cluster.
+        ConnectionConfigError: the configuration of the connection is wrong.
     """
     instruments = instruments or Instruments()
     connection = await load_connection(

@@ -1,4 +1,4 @@
-"""`stowage what-if`: what becomes of the pods when something changes."""
+"""`stowage what-if`: the effect of a change on the pods of a cluster."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -182,7 +182,7 @@ def what_if(  # noqa: PLR0913 - one argument per option
 
 
 def _tell(page: WhatIfPage, output: Output, seed: int, notices: Iterable[str]) -> None:
-    """Print what was found; data take no notes beside them."""
+    """Print the result; data get no notes beside them."""
     if output == "json":
         print_line(page.found)
         return

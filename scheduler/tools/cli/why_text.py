@@ -20,7 +20,7 @@ _NO_CHANGE: Final = "Nothing that was tried would help."
 
 
 def say_why(answer: PodAnswer, say: Callable[[str], None]) -> None:
-    """Say everything, line by line."""
+    """Output the reasons line by line."""
     for line in _lines(answer):
         say(line)
 

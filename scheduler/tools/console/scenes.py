@@ -46,17 +46,17 @@ class Series(msgspec.Struct, frozen=True):
 
 
 class Scene(ABC):
-    """A cluster as it is known at a moment.
+    """A cluster at a moment.
 
     Attributes:
         profiles: the profiles that judge.
-        engine: knows the cluster; its snapshot is up to date after `go`.
-        rates: what has happened lately.
+        engine: holds the cluster; its snapshot is up to date after `go`.
+        rates: recent arrivals and placements.
         decides: whether the engine made the decisions; its queue is the scheduler's then.
-        has_time: whether anything happens; files are one moment.
+        has_time: whether it changes over time; files are one moment.
         is_live: whether the cluster changes by itself.
-        seconds: the length of a recording, 0 of anything else.
-        default: the moment that is looked at unless another one is asked for.
+        seconds: the length of a recording, else 0.
+        default: the moment that is shown by default.
     """
 
     profiles: Profiles
@@ -93,7 +93,7 @@ class Scene(ABC):
 
     @abstractmethod
     def time(self) -> datetime:
-        """The time of day that is looked at."""
+        """The time of day that is shown."""
 
     @property
     @abstractmethod
@@ -102,7 +102,7 @@ class Scene(ABC):
 
     @abstractmethod
     def objects(self) -> ClusterObjects:
-        """The cluster for a computation that may change what it is given."""
+        """Return the cluster's objects for a computation that may change them."""
 
     @abstractmethod
     def pods(self) -> Iterable[PodInfo]:
@@ -178,12 +178,12 @@ class ClusterScene(Scene):
         self._is_synced = False
 
     def watch(self, watched: Watched) -> None:
-        """Take what is watched."""
+        """Set the watched cluster."""
         self._server = watched.server
         self._unsynced = lambda: watched.informers.unsynced
 
     def submit(self, event: Event) -> None:
-        """Hear of a change; the engine is told when it is looked at."""
+        """Queue a change; the engine gets it when the scene is shown."""
         self._events.append((self._clock.monotonic(), event))
 
     @property
@@ -212,7 +212,7 @@ class ClusterScene(Scene):
         self.engine.core.catch_up()
 
     def sample(self) -> None:
-        """Take note of what happens; called once a second."""
+        """Record the present rates; called once a second."""
         self.go(None)
         if self._is_synced:
             rates = self.rates.per_second(self.now)
@@ -316,7 +316,7 @@ class RecordingScene(Scene):
         )
 
     def _whole_series(self) -> Series:
-        """The rates of the whole recording, without what was there when it began."""
+        """Compute the rates of the whole recording, without the pods at its beginning."""
         width = max(1.0, self.seconds / _BINS)
         count = int(self.seconds / width) + 1
         binds, arrivals = [0] * count, [0] * count

@@ -1,7 +1,7 @@
 """The server of the pages: answers as JSON, and never a change of the cluster.
 
-A page of another origin must not be able to ask: requests carry the reader's own address as their
-Host (DNS rebinding), and what is posted is JSON of our own pages.
+A page of another origin must not be able to send requests: they carry the reader's own address as
+their Host (DNS rebinding), and posts are JSON from our own pages.
 """
 
 import asyncio
@@ -75,12 +75,12 @@ class Console:
     """One scene as pages.
 
     Args:
-        scene: what is looked at.
-        clock: for how long computations take.
-        notices: what is to be said about where everything comes from.
-        admission_of: gives what submitted objects are completed from.
-        hosts: more names under which pages may be asked for.
-        session: the way to the API server, for a pod's events; None without one.
+        scene: the scene to show.
+        clock: measures computations.
+        notices: notices about the source of the scene.
+        admission_of: returns the defaults for submitted objects.
+        hosts: more host names under which pages are served.
+        session: the session with the API server, for a pod's events; None without one.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class Console:
     # --- short questions ------------------------------------------------------------------------
 
     async def _ask(self, request: web.Request, question: Callable[[Scene], Any]) -> Any:
-        """Have the scene at the moment that is asked for answer a question."""
+        """Answer a question about the scene at the requested moment."""
         moment = _moment(request.query.get("at"))
 
         def ask() -> Any:
@@ -284,7 +284,7 @@ class Console:
     async def _lines(
         self, request: web.Request, task: Callable[[Progress], Any]
     ) -> web.StreamResponse:
-        """Lines of JSON: how far it has come, and at last the answer."""
+        """Stream lines of JSON: the progress of a task, and finally its result."""
         response = web.StreamResponse(headers={**_HEADERS, "Content-Type": _LINES})
         await response.prepare(request)
         steps: AsyncIterator[Any] = self._work.long(task)
@@ -303,7 +303,7 @@ class Console:
 
 
 def _host_of(given: str) -> str:
-    """The host of a Host header, without its port; an address as it is written shortest."""
+    """Return the host of a Host header, without its port; an address in its shortest form."""
     bare = given.rpartition(":")[0] if given.rpartition(":")[2].isdigit() else given
     host = bare.strip("[]").lower()
     try:
@@ -313,10 +313,10 @@ def _host_of(given: str) -> str:
 
 
 def _moment(text: str | None) -> float | None:
-    """Seconds since the start, where some are asked for.
+    """Parse the seconds since the start, if given.
 
     Raises:
-        InputError: it is no number.
+        InputError: the text is no number.
     """
     if text is None:
         return None

@@ -37,10 +37,10 @@ class PendingPods(_Wire, frozen=True):
 
     Attributes:
         message: the reason.
-        count: how many they are.
+        count: their number.
         pods: the oldest of them.
-        oldest: how long that one waits, in seconds; None where none has a time of creation.
-        ages: how many wait less than 10 s, 1 min, 10 min, 1 h, 1 d, and longer.
+        oldest: seconds that the oldest one waits; None if none has a time of creation.
+        ages: number that waits less than 10 s, 1 min, 10 min, 1 h, 1 d, and longer.
     """
 
     message: str
@@ -70,7 +70,7 @@ class Gang(_Wire, frozen=True):
 
 
 class DevicesInUse(_Wire, frozen=True):
-    """Devices of a class, or of a driver: how many there are, and how many a claim has."""
+    """The number of devices of a class or a driver, and the number that claims hold."""
 
     name: str
     devices: int
@@ -81,16 +81,16 @@ class Now(_Wire, frozen=True):
     """The page "Now"; see `cli.top.view.View`.
 
     Attributes:
-        missing: what is not known yet.
-        is_live: whether it is worth asking again.
-        queue: pods by where the scheduler has them; files only say that they wait.
+        missing: a notice about kinds that are not listed yet.
+        is_live: whether the page should refresh.
+        queue: pods by part of the scheduler's queue; for files only the number that waits.
         binds: pods that got a node, per second; None where there is no time.
         arrivals: new pods, per second.
-        series: what happened over time.
-        heat: how full the nodes are.
+        series: arrivals and placements over time.
+        heat: the use of the nodes.
         waiting: pods without a node by reason.
         gangs: pod groups with members, those that wait first; at most 50.
-        devices: how many devices of each class, or else driver, are in use.
+        devices: number of devices in use by class, or else by driver.
         pending_claims: claims that have no devices.
     """
 
@@ -117,7 +117,7 @@ class FoundPod(_Wire, frozen=True):
 
 
 class FoundPods(_Wire, frozen=True):
-    """The first pods of those that were looked for, and how many there are."""
+    """The first pods found by a search, and the number of all."""
 
     count: int
     pods: tuple[FoundPod, ...]
@@ -276,7 +276,7 @@ def names_of(scene: Scene) -> Names:
 
 
 def _workload(pod: PodInfo) -> Iterator[str]:
-    """The workload that a pod is of, as `what-if` takes it."""
+    """Yield the workload of a pod, in the notation of `what-if`."""
     owner = controller_of(pod)
     if owner is None:
         return

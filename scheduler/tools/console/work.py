@@ -20,11 +20,11 @@ _T = TypeVar("_T")
 _LONG_AT_ONCE: Final = 2
 _TOLD_SECONDS: Final = 0.2
 _FORESEEN_SECONDS: Final = 1.0
-"""No time left is told before: it would be a guess."""
+"""No remaining time is reported before: it would be a guess."""
 
 
 class Stopped(Exception):  # noqa: N818 - not an error: the page has gone
-    """The answer of a long question is not wanted any more."""
+    """The result of a long question is no longer needed."""
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -35,7 +35,7 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class Work:
-    """Both places; `close` waits until nothing runs there."""
+    """Both kinds of workers; `close` waits until nothing runs there."""
 
     def __init__(self, clock: MonotonicClock) -> None:
         self._clock = clock
@@ -44,7 +44,7 @@ class Work:
         self._stops: set[Event] = set()
 
     async def short(self, task: Callable[[], _T]) -> _T:
-        """The result of something that may use the scene."""
+        """Run a task that may use the scene, and return its result."""
         return await asyncio.get_running_loop().run_in_executor(self._short, task)
 
     async def long(self, task: Callable[[Progress], _T]) -> AsyncIterator[Told | _T]:
@@ -76,7 +76,7 @@ class Work:
             self._stops.discard(stop)
 
     def close(self) -> None:
-        """End what still runs."""
+        """Stop the tasks that still run."""
         for stop in self._stops:
             stop.set()
         self._long.shutdown(cancel_futures=True)

@@ -124,9 +124,9 @@ class Admission:
         self._add(msgspec.convert(raw, _TYPES[kind]))
 
     def completed(self, raw: Raw, warn: Callable[[str], None]) -> dict[str, Any]:
-        """A pod or a claim with all that admission adds; `raw` names its namespace.
+        """Complete a pod or a claim with admission's defaults; `raw` names its namespace.
 
-        What an API server has written is complete. `warn` is told why one would refuse the object.
+        Objects from an API server are complete. `warn` gets the reason if one would refuse it.
         """
         spec = raw.get("spec")
         if not isinstance(spec, Mapping):
@@ -236,7 +236,7 @@ def is_complete(raw: Raw) -> bool:
 
 
 def _sorted(objects: Mapping[tuple[type[Any], str, str], Any]) -> list[tuple[Any, Any]]:
-    """By namespace and name, so that no order of files matters."""
+    """Sort by namespace and name, so that the order of files does not matter."""
     return sorted(objects.items(), key=lambda item: item[0][1:])
 
 

@@ -1,4 +1,4 @@
-"""The changes that `what-if` is asked for, as its options and its page have them."""
+"""The changes requested from `what-if`, in the notation of its options and its page."""
 
 from collections.abc import Sequence
 from functools import partial

@@ -1,6 +1,6 @@
 """Extenders asked about clusters in files: the same questions, one after the other.
 
-They are asked what they think and never to bind: nothing may come of an explanation.
+They are asked for verdicts and never to bind: an explanation must have no effect.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ class OfflineExtenders:
     """
 
     def __init__(self, extenders: Extenders, objects: WrittenObjects, clock: Clock) -> None:
-        """Take what there is.
+        """Build the clients of the extenders.
 
         Raises:
             ConnectionConfigError: an address, or a certificate, cannot be used.

@@ -27,7 +27,7 @@ from scheduler.tools.offline.resource_claims import RESOURCE_CLAIMS, catalog_of
 MAX_PODS: Final = 100_000
 """Pods that are tried one after the other; each node is tried alone as often as it takes."""
 _SHAPES: Final = 200
-"""Kinds of pods that are looked at for what they leave unused, the most frequent ones."""
+"""Most kinds of pods that are checked for unusable resources, the most frequent ones."""
 _NAME: Final = "capacity"
 
 
@@ -92,7 +92,7 @@ def capacity_of(
 def _each_node_alone(
     framework: Framework, kind: PodInfo, snapshot: Snapshot, progress: Progress
 ) -> tuple[Counter[str], Mapping[str, Status]]:
-    """One more on every node that fits, in lockstep: what a node takes depends on nothing else."""
+    """Add a pod to every fitting node, again and again: each node depends on nothing else."""
     taken: Counter[str] = Counter()
     last: dict[str, Status] = {}
     names = list(snapshot.table.row_of)
@@ -173,9 +173,9 @@ def fragmentation(
     snapshot: Snapshot,
     copy: Callable[[PodInfo, str], PodInfo] = copy_of,
 ) -> dict[str, float]:
-    """By resource, the share of what is free where no kind of pod fits, 0 to 1.
+    """Compute the share of free amounts where no kind of pod fits, 0 to 1, by resource.
 
-    Of `pods` the most frequent kinds count; `copy` makes a pod like one of them.
+    Only the most frequent kinds of `pods` count; `copy` builds a pod like one of them.
 
     Raises:
         PluginError: a plugin failed.
@@ -200,7 +200,7 @@ def _share(free: NDArray[np.float64], usable: NDArray[np.bool_]) -> float | None
 
 
 def _kinds(pods: Iterable[PodInfo]) -> list[PodInfo]:
-    """One pod of each kind, those of most pods first."""
+    """Return one pod of each kind, the most frequent kinds first."""
     first: dict[PodKind, PodInfo] = {}
     frequent: Counter[PodKind] = Counter()
     for pod in pods:

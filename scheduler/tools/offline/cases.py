@@ -15,7 +15,7 @@ from scheduler.tools.offline.reading import InputError, objects_from_documents
 def answer_case(
     line: str, feature_gates: Collection[str] = (), *, preempts: bool = False
 ) -> Answer:
-    """The answer to one case; a broken one gives an error, not a crash."""
+    """Answer one case; a broken one results in an error, not a crash."""
     try:
         return _answer(line, feature_gates, preempts=preempts)
     except msgspec.DecodeError as problem:

@@ -45,13 +45,13 @@ def no_time() -> float:
 
 
 class ClusterState(msgspec.Struct, frozen=True):
-    """Objects, placed.
+    """A cluster loaded into an engine.
 
     Attributes:
-        engine: knows them; nothing has been decided.
+        engine: holds the objects; nothing has been decided.
         waiting: the pods that the profiles are to place, by namespace and name.
-        others: waiting pods that the profiles do not answer to, by scheduler name.
-        asker: asks extenders; None where there are none, or none is to be asked.
+        others: number of waiting pods that no profile serves, by scheduler name.
+        asker: asks extenders; None if there are none, or none is to be asked.
     """
 
     engine: Engine
@@ -71,14 +71,14 @@ class ClusterState(msgspec.Struct, frozen=True):
 
 
 class Profiles:
-    """The frameworks of a configuration, and which pods they answer to.
+    """The frameworks of a configuration, and the scheduler names they serve.
 
     A profile may have no name, such as the default one when there is no configuration. Then it is
-    reported as `default-scheduler`, and answers to that and to `stowage`. No cluster is touched, so
+    reported as `default-scheduler`, and serves that name and `stowage`. No cluster is changed, so
     no other scheduler's pods are taken by mistake.
 
     Attributes:
-        config: what is in effect.
+        config: the effective configuration.
         frameworks: by scheduler name.
         is_named: False when the only profile was given no name.
     """
@@ -94,9 +94,9 @@ class Profiles:
         """Build the profiles.
 
         Args:
-            config: what they are; None for the default profile.
+            config: their configuration; None for the default profile.
             out_of_tree: plugins beside the in-tree ones, by name.
-            tries_all_nodes: whether preemption has every node that may help for a candidate.
+            tries_all_nodes: whether preemption tries every node that may help as a candidate.
             is_named: False when the only profile of the configuration was given no name.
 
         Raises:
@@ -115,9 +115,9 @@ class Profiles:
         self.is_named = config is not None and is_named
 
     def beside(self, others: "Sequence[Profiles]", *, tries_all_nodes: bool = False) -> "Profiles":
-        """These profiles, those of others with names that are free, and kube-scheduler's.
+        """Return these profiles, those of others with free names, and kube-scheduler's.
 
-        What is not said by a profile, such as extenders, is as here.
+        Settings outside of profiles, such as extenders, are these profiles' own.
 
         Raises:
             SchedulerError: a profile cannot be built.
@@ -134,7 +134,7 @@ class Profiles:
         return Profiles(config, self._out_of_tree, tries_all_nodes=tries_all_nodes)
 
     def again(self) -> "Profiles":
-        """The same profiles for another cluster: plugins remember the one they were told of.
+        """Build the same profiles for another cluster: plugins keep the state of theirs.
 
         Raises:
             SchedulerError: a profile cannot be built.
@@ -149,7 +149,7 @@ class Profiles:
         with_extenders: bool = True,
         progress: Progress = no_progress,
     ) -> ClusterState:
-        """Tell an engine of the objects, once; waiting pods arrive in the order of their creation.
+        """Load objects into an engine, once; waiting pods arrive in the order of their creation.
 
         `seed` breaks ties between nodes.
 
@@ -231,12 +231,12 @@ def events_of(objects: ClusterObjects) -> Iterator[ObjectSet]:
 
 
 def _creation(pod: PodInfo) -> str:
-    """Sorts pods by their creation; those that do not say it come last."""
+    """Return a key that sorts pods by creation; those without a time come last."""
     return pod.pod.metadata.creation_timestamp or "~"
 
 
 def _with_all_candidates(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
-    """The configuration with preemption that leaves out no node."""
+    """Return the configuration with preemption that leaves out no node."""
     name = DefaultPreemption.NAME
     profiles = []
     for profile in config.profiles:

@@ -27,7 +27,7 @@ def profiles_from_text(
     feature_gates: Sequence[str] = (),
     tries_all_nodes: bool = False,
 ) -> tuple[Profiles, tuple[str, ...]]:
-    """The profiles of a configuration that was read from `source`, and what of it has no effect.
+    """Build the profiles of a configuration from `source`; return them with its notices.
 
     Raises:
         SchedulerError: the configuration is wrong, or names what does not exist.

@@ -53,12 +53,12 @@ def with_own_claims(
 
 
 def claims_in(objects: ClusterObjects) -> dict[str, ResourceClaim]:
-    """The claims of a cluster by `namespace/name`."""
+    """Return the claims of a cluster by `namespace/name`."""
     return {found.key: found for kind, found in objects.watched if kind == CLAIM}
 
 
 def add_claims(objects: ClusterObjects, claims: Iterable[ResourceClaim]) -> None:
-    """Claims come; those of the same name are replaced."""
+    """Add claims, and replace those of the same name."""
     made = {claim.key: claim for claim in claims}
     if made:
         kept = [each for each in objects.watched if each[0] != CLAIM or each[1].key not in made]
@@ -66,7 +66,7 @@ def add_claims(objects: ClusterObjects, claims: Iterable[ResourceClaim]) -> None
 
 
 def free_claims(objects: ClusterObjects, uids: Collection[str]) -> None:
-    """Some pods go: what was made for them goes as well, and what no pod uses any more is free."""
+    """Remove the claims made for some pods, and deallocate those that no other pod uses."""
     watched = []
     for kind, found in objects.watched:
         if kind != CLAIM:

@@ -1,4 +1,4 @@
-"""Documents in YAML or JSON: what is in a file, each with the place it comes from."""
+"""Documents in YAML or JSON: the contents of a file, each with its place."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -17,10 +17,10 @@ from scheduler.tools.offline.resource_claims import carried_out, freed, written
 
 
 class Driving:
-    """Carries out what changes the cluster; PreBind and Bind plugins are not run.
+    """Carries out instructions that change the cluster; PreBind and Bind plugins are not run.
 
     Attributes:
-        engine: what is driven.
+        engine: the engine to drive.
         now: the time of events, in seconds.
     """
 
@@ -30,12 +30,12 @@ class Driving:
         self.now = engine.core.now
 
     def handle(self, event: Event) -> None:
-        """Tell the engine, and do as it says."""
+        """Pass an event to the engine, and carry out its instructions."""
         for instruction in self.engine.handle(event, self.now):
             self.carry_out(instruction)
 
     def carry_out(self, instruction: Instruction) -> None:
-        """Do one thing; what people would be told is nothing."""
+        """Carry out one instruction; those that only inform people are ignored."""
         if isinstance(instruction, RunPreBind):
             self.prepare(instruction)
         elif isinstance(instruction, Bind):

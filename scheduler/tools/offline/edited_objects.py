@@ -1,4 +1,4 @@
-"""Edits of one node or one waiting pod, for `what-if`: what page "Pod" says would help.
+"""Edits of one node or one waiting pod, for `what-if`: the changes that page "Pod" suggests.
 
 Each changes `ClusterObjects` in place, as those in `hypothetical_changes` do.
 """

@@ -1,8 +1,8 @@
-"""Changes to a cluster that has been read: what `what-if` is asked about.
+"""Hypothetical changes to a cluster, for `what-if`.
 
 Each takes `ClusterObjects` and changes them in place. It raises `InputError` if it names an object
-that does not exist. A pod that its controller would make again waits for a node under its old name.
-Each returns the pods that lose their node and that no controller makes again.
+that does not exist. A pod that its controller would create again waits for a node under its old
+name. Each returns the pods that lose their node and that no controller creates again.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -194,9 +194,9 @@ def delete(objects: ClusterObjects, what: str) -> list[PodInfo]:
 
 
 def apply(objects: ClusterObjects, others: ClusterObjects) -> list[PodInfo]:
-    """Add objects; those of the same kind and name are replaced.
+    """Add objects, and replace those of the same kind and name.
 
-    A pod that is there keeps its node. The pods of a workload are made anew.
+    An existing pod keeps its node. The pods of a workload are created anew.
     """
     made = {(pod.namespace, o.kind, o.name) for pod in others.pods if (o := controller_of(pod))}
     _go(objects, [p for p in objects.pods if any(_is_made_by(p, *workload) for workload in made)])
@@ -246,7 +246,7 @@ def _leave(objects: ClusterObjects, leaving: list[PodInfo]) -> list[PodInfo]:
 
 
 def _go(objects: ClusterObjects, pods: Iterable[PodInfo]) -> None:
-    """Pods go, and with them what they have of devices."""
+    """Remove pods, and free their devices."""
     uids = {pod.uid for pod in pods}
     objects.pods = [pod for pod in objects.pods if pod.uid not in uids]
     free_claims(objects, uids)
@@ -257,7 +257,7 @@ def _come(
     pods: Iterable[tuple[PodInfo, PodInfo]],
     claims: Mapping[str, ResourceClaim] | None = None,
 ) -> None:
-    """Pods come, each with claims of its own like those of another pod."""
+    """Add pods, each with claims of its own like those of another pod."""
     known = claims_in(objects) if claims is None else claims
     made: list[ResourceClaim] = []
     for pod, like in pods:
@@ -273,10 +273,10 @@ def _info(pod: PodInfo, metadata: PodMeta) -> PodInfo:
 
 
 def named_node(objects: ClusterObjects, name: str, about: str) -> Node:
-    """The node of a name.
+    """Return the node of a name.
 
     Raises:
-        InputError: there is no such node; `about` says where it was named.
+        InputError: there is no such node; `about` is the place of the name.
     """
     for node in objects.nodes:
         if node.metadata.name == name:
@@ -286,7 +286,7 @@ def named_node(objects: ClusterObjects, name: str, about: str) -> Node:
 
 
 def put_node(objects: ClusterObjects, node: Node) -> None:
-    """Add a node, or put it in the place of the one of its name."""
+    """Add a node, or replace the one of its name."""
     for index, each in enumerate(objects.nodes):
         if each.metadata.name == node.metadata.name:
             objects.nodes[index] = node
@@ -299,10 +299,10 @@ def _key(kind: str, metadata: ObjectMeta) -> tuple[str, str, str]:
 
 
 def named_pod(objects: ClusterObjects, name: str, about: str) -> PodInfo:
-    """The pod of a name, NAMESPACE/NAME or NAME where only one namespace has it.
+    """Return the pod of a name, NAMESPACE/NAME or NAME if only one namespace has it.
 
     Raises:
-        InputError: there is none, or there are several; `about` says where it was named.
+        InputError: there is none, or there are several; `about` is the place of the name.
     """
     found = _members(objects, f"pod/{name}", about)
     if not found:

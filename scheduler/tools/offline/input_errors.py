@@ -38,7 +38,7 @@ _ACTIONS: Final = frozenset({"DoNotSchedule", "ScheduleAnyway"})
 
 
 def of_required(pod: Pod) -> str | None:
-    """Say which field of a pod an API server requires and is missing or empty, or None.
+    """Describe a field of a pod that an API server requires and that is missing, or None.
 
     Source: kubernetes pkg/apis/core/validation (ValidatePodSpec, validatePodAffinityTerm,
     ValidateTopologyKeySpreadConstraint).
@@ -73,9 +73,9 @@ def _topology_keys(spec: PodSpec) -> Iterator[tuple[str, str]]:
 
 
 def of_words(pod_or_node: Pod | Node) -> str | None:
-    """Say which word is none of those that have a meaning there, or None.
+    """Describe a word that is none of the allowed values of its field, or None.
 
-    An API server refuses such objects. Scheduling would take the word for one that never matches.
+    An API server refuses such objects. Scheduling would treat the word as one that never matches.
     """
     if isinstance(pod_or_node, Pod):
         words = _words_of_pod(pod_or_node)
@@ -122,7 +122,7 @@ def _words_of_term(at: str, term: NodeSelectorTerm) -> Iterator[_Word]:
 
 
 def of_type(problem: msgspec.ValidationError, raw: Mapping[str, Any]) -> str:
-    """Say which field has the wrong type, or is missing."""
+    """Describe a field that has the wrong type, or is missing."""
     text, _, path = str(problem).partition(" - at `$")
     path = _with_key(path.removesuffix("`").lstrip("."), raw)
     if (missing := _MISSING.search(text)) is not None:
@@ -134,7 +134,7 @@ def of_type(problem: msgspec.ValidationError, raw: Mapping[str, Any]) -> str:
 
 
 def of_value(problem: ValueError, raw: Mapping[str, Any]) -> str:
-    """Say which field has a value that cannot be read."""
+    """Describe a field whose value cannot be parsed."""
     path = next(_unreadable(raw, ""), None)
     return str(problem) if path is None else f"{path}: {problem}"
 
@@ -147,7 +147,7 @@ def _in_words(types: str) -> str:
 
 
 def _with_key(path: str, raw: Mapping[str, Any]) -> str:
-    """The path with the key in it that the decoder does not tell: the first that is no text."""
+    """Add the key that the decoder leaves out of a path: the first whose value is no text."""
     before, found, after = path.partition(_ANY_KEY)
     if not found:
         return path

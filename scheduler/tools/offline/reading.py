@@ -1,7 +1,7 @@
 """Kubernetes objects from files: YAML or JSON, single, List, or many documents.
 
 Objects are completed as an API server would have completed them, as far as scheduling reads them:
-defaults always, and what admission and controllers add where people have submitted the objects.
+defaults always, and the additions of admission and controllers for objects that users submit.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -44,7 +44,7 @@ __all__ = ["ClusterObjects", "InputError", "documents_from_text", "objects_from_
 _GROUPS: Final[Mapping[str, Kind[PodGroup]]] = {
     kind.declared.api_version: kind for kind in POD_GROUPS.places
 }
-"""Pod groups by the version of the API; each is told of as one kind."""
+"""Pod groups by the version of the API; all are passed on as one kind."""
 _WATCHED: Final[Mapping[str, ObjectKind]] = {
     kind.kind: kind for kind in (*FOR_PLUGINS, TAINT_RULES.declared, POD_GROUP_KIND)
 }
@@ -132,9 +132,8 @@ class _Collector:
     """Decodes objects one by one.
 
     Args:
-        admission: completes submitted objects, and is told of more to complete from; None where
-            objects are as an API server holds them. With it workloads are taken as the pods that
-            they would make.
+        admission: completes submitted objects, and collects further defaults; None if objects
+            come from an API server. With it workloads are read as the pods that they would create.
         known: nodes beside those that are read.
     """
 
@@ -162,7 +161,7 @@ class _Collector:
         self._templates: dict[tuple[str, str], Mapping[str, Any]] = {}
 
     def take(self, raw: Mapping[str, Any], place: str) -> None:
-        """Add one object; kinds that scheduling does not read are left out, unknown ones told.
+        """Add one object; kinds that scheduling does not read are left out, unknown ones reported.
 
         Raises:
             InputError: the object cannot be read.
@@ -391,7 +390,7 @@ def _wrong_version(kind: str, version: str) -> str | None:
 
 
 def _is_core(api_version: str) -> bool:
-    """Whether an API is one of Kubernetes' own, as far as its name tells."""
+    """Whether an API is one of Kubernetes' own, judged by its name."""
     group = api_version.rpartition("/")[0]
     return "." not in group or group.endswith(".k8s.io")
 

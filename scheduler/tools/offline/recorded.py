@@ -49,7 +49,7 @@ def recorded_profiles(header: Header, *, tries_all_nodes: bool = False) -> Profi
 def recorded_engine(
     profiles: Profiles, header: Header, take_outcome: TakeOutcome | None = None
 ) -> Engine:
-    """A fresh engine that gives the answers of a recording."""
+    """Build a fresh engine that gives the answers of a recording."""
     return profiles.engine(
         header.seed,
         header.max_in_unschedulable_seconds,
@@ -86,13 +86,13 @@ def with_plugins(
 
 
 class RecordedCluster(msgspec.Struct, frozen=True):
-    """A cluster as an engine knew it.
+    """A cluster in the state of a recorded engine.
 
     Attributes:
         header: of the recording, with the configuration that was in force at the end.
-        objects: by kind, namespace and name; a pod that was sent to a node is on it.
-        assumed: the pods of which the API server had not said yet that they are there.
-        durations: how long pods ran that ended meanwhile.
+        objects: by kind, namespace and name; a pod with a binding under way is on its node.
+        assumed: the pods whose binding the API server had not confirmed yet.
+        durations: run times of pods that ended meanwhile.
         time: the time of day at the end, in seconds since 1970.
     """
 
@@ -171,13 +171,13 @@ class _Course:
                 self._objects[place] = pod.on_node(bind.node)
 
     def _forget(self, gone: ObjectGone) -> None:
-        """An object is gone; of a pod it is learned how long it ran."""
+        """Remove an object; for a pod, note its run time."""
         known = self._objects.pop((gone.kind, gone.namespace, gone.name), None)
         if isinstance(known, PodInfo):
             self._durations.note_end(known, self._time)
 
     def _take_back(self, attempt: int) -> None:
-        """A pod was not bound: it is as it was before."""
+        """Restore a pod whose binding failed."""
         place, pod = self._sent.pop(attempt)
         if place in self._objects and self._objects[place].uid == pod.uid:
             self._objects[place] = pod
@@ -203,7 +203,7 @@ def _decoded(answer: bytes) -> list[Instruction]:
 def _bound(
     objects: Mapping[Place, Any], answer: list[Instruction]
 ) -> Iterator[tuple[Place, PodInfo, Bind]]:
-    """The pods that are sent to a node: the watch will say so."""
+    """Yield the pods that an answer binds, before the watch shows it."""
     for instruction in answer:
         if isinstance(instruction, Bind):
             place = ("pods", instruction.namespace, instruction.name)

@@ -31,7 +31,7 @@ Raw = Mapping[str, Any]
 
 
 def completed_claim(raw: Raw) -> dict[str, Any]:
-    """A claim with a UID, and with what every request says in the end."""
+    """Complete a claim with a UID and the defaults of its requests."""
     metadata = raw.get("metadata", {})
     if isinstance(metadata, Mapping) and not metadata.get("uid"):
         uid = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"

@@ -40,9 +40,9 @@ def _known() -> _Known:
 
 
 def unknown_fields(raw: Mapping[str, Any], kind: str) -> Iterator[str]:
-    """The fields of an object that its kind does not have, with what may have been meant.
+    """Yield the fields of an object that its kind does not have, with a guess of each right name.
 
-    Nothing is said about what an API server has written: it has dropped such fields itself.
+    Objects from an API server have none: it has dropped such fields itself.
     """
     metadata = raw.get("metadata")
     if isinstance(metadata, Mapping) and metadata.get("resourceVersion"):
@@ -55,7 +55,7 @@ def unknown_fields(raw: Mapping[str, Any], kind: str) -> Iterator[str]:
 def unknown_kind(kind: str, *, is_core: bool) -> str | None:
     """Describe a mistake in a kind that is not read; None if leaving it out is expected.
 
-    `is_core` says whether its API is one of Kubernetes' own.
+    `is_core`: whether its API is one of Kubernetes' own.
     """
     kinds = _known().kinds
     if is_core and kind in _NOT_SUPPORTED:

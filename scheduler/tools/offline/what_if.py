@@ -84,17 +84,17 @@ def what_if(
     look: Callable[[Snapshot], None] = lambda _: None,
     progress: Progress = no_progress,
 ) -> WhatIfResult:
-    """Change a cluster, and let all pods that wait then find their places.
+    """Change a cluster, and place all pods that wait then.
 
-    `look` is shown the cluster as it was, and as it would be.
+    `look` is called with the cluster before the change, and after it.
 
-    A victim of preemption that has a controller is made again, and looks for a place as well.
+    A victim of preemption that has a controller is created again, and placed as well.
     Extenders are not asked: they know nothing of pods and nodes that do not exist.
 
     `objects` are changed.
 
     Raises:
-        InputError: a change names what is not there.
+        InputError: a change names an unknown object.
     """
     load_before, load_after, settle = (
         part(progress, *bounds) for bounds in ((0.0, 0.25), (0.25, 0.5), (0.5, 1.0))

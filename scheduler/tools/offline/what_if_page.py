@@ -42,7 +42,7 @@ def what_if_page(
     """As `what_if`; `objects` are changed.
 
     Raises:
-        InputError: a change names what is not there.
+        InputError: a change names an unknown object.
     """
     seen: list[Heat] = []
     found = what_if(

@@ -43,13 +43,13 @@ _HOST_NETWORK_TOLERATION: Final = ("node.kubernetes.io/network-unavailable", "No
 
 
 class WorkloadError(SchedulerError):
-    """A workload that pods cannot be made of; the message names the field."""
+    """A workload whose pods cannot be built; the message names the field."""
 
 
 def is_workload(raw: Mapping[str, Any]) -> bool:
-    """Whether an object stands for pods that are yet to be made.
+    """Whether an object stands for pods that do not exist yet.
 
-    What an API server has written does not: its controllers have made the pods.
+    An object from an API server does not: its controllers have created the pods.
     """
     metadata = raw.get("metadata")
     is_written = isinstance(metadata, Mapping) and bool(metadata.get("uid"))
@@ -57,7 +57,7 @@ def is_workload(raw: Mapping[str, Any]) -> bool:
 
 
 def pods_of(raw: Mapping[str, Any], nodes: Iterable[Node]) -> Iterator[Object]:
-    """The objects that a workload's controller makes: pods, and what their decisions depend on.
+    """Yield the objects that a workload's controller creates: pods, and objects they depend on.
 
     A DaemonSet has a pod on each of the nodes that it may use.
 
@@ -72,7 +72,7 @@ def pods_of(raw: Mapping[str, Any], nodes: Iterable[Node]) -> Iterator[Object]:
 
 
 def _daemon_template(raw: Mapping[str, Any]) -> Object:
-    """A pod of a DaemonSet without a node: what a node is judged by before it gets one."""
+    """Build a pod of a DaemonSet without a node, by which nodes are checked."""
     pod = _pod(raw, raw, raw["metadata"]["name"])
     spec = pod["spec"]
     added = list(_DAEMON_TOLERATIONS)

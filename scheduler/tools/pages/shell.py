@@ -1,6 +1,6 @@
 """The HTML around the pages: served ones, and whole ones to save and to attach to a ticket.
 
-Nothing here is made of names from a cluster: a page's data is JSON that its modules turn into text
+No name from a cluster enters this HTML: a page's data is JSON that its modules turn into text
 nodes. The policies forbid every script but those of the package.
 """
 
@@ -49,7 +49,7 @@ _HEAD: Final = """\
 
 
 def served_page(page: Page) -> str:
-    """The shell of a page; its modules ask the server for what they show."""
+    """Return the shell of a page; its modules fetch their data from the server."""
     styles = "".join(f'<link rel="stylesheet" href="/static/{name}">\n' for name in STYLES)
     return (
         f'{_HEAD}<link rel="icon" href="/static/icon.svg">\n{styles}'
@@ -60,9 +60,9 @@ def served_page(page: Page) -> str:
 
 
 def saved_page(page: Page, data: object) -> bytes:
-    """One file with everything in it; it asks no server for anything.
+    """Return a page as one complete file that needs no server.
 
-    `data` is what the page's modules would have been answered: JSON, or what can be written as it.
+    `data` is the server's answer to the page's modules: JSON, or a value that can be encoded.
     """
     plots, styles, script = _inline()
     policy = _SAVED_POLICY.format(
@@ -85,13 +85,13 @@ def saved_page(page: Page, data: object) -> bytes:
 
 @cache
 def _inline() -> tuple[str, tuple[str, ...], str]:
-    """The plots, the styles, and all modules as one."""
+    """Return the plots, the styles, and all modules as one."""
     styles = tuple(_text(name) for name in STYLES)
     return _text(PLOTS), styles, "".join(map(_module, _MODULES))
 
 
 def _module(name: str) -> str:
-    """A module without what binds it to others: together, they share one scope."""
+    """Return a module without imports and exports: all modules share one scope."""
     return _EXPORT.sub("", _IMPORT.sub("", _text(f"{name}.js")))
 
 

@@ -1,6 +1,6 @@
 """Many replays: recordings under many configurations and what-ifs, on all processors or machines.
 
 `candidates` reads the configurations, `what_if` changes a recorded cluster, `run` is one replay,
-`executors` carries runs out, `directory` keeps their results, and `ranking` and `picture` say what
-came of them. A run knows nothing of the others.
+`executors` carries runs out, `directory` keeps their results, and `ranking` and `picture` evaluate
+them. Runs are independent of each other.
 """

@@ -23,7 +23,7 @@ class CandidateConfig(msgspec.Struct, frozen=True):
     """One configuration.
 
     Attributes:
-        name: of the file, or what a point of the grid sets.
+        name: the name of the file, or the settings of a point of the grid.
         text: a KubeSchedulerConfiguration in YAML or JSON; empty for the recorded one.
     """
 

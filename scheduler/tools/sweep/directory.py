@@ -1,6 +1,6 @@
 """The directory of a sweep: one file for each finished run, and the tables made from all of them.
 
-A sweep that was cut off goes on where it was: a run whose file is there is not carried out again.
+An interrupted sweep continues where it was: a run whose file exists is not carried out again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ SCHEMA: Final = pa.schema(
         for name in _NAMES
     ]
 )
-"""The columns of `results.parquet`: those of `Row`."""
+"""The columns of `results.parquet`: the fields of `Row`."""
 
 
 class SweepDirectory:

@@ -1,6 +1,6 @@
 """Carries tasks out on a pool of processes or on Dask, through the futures of the standard library.
 
-A worker that dies breaks a pool of processes: it is opened anew for the tasks that are left. Dask
+A worker that dies breaks a pool of processes: a new pool carries out the remaining tasks. Dask
 gives the tasks of a dead worker to others by itself. A task that a dead worker may have finished is
 carried out again; its result is the same.
 """

@@ -46,7 +46,7 @@ class Standing(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def ranked(rows: Iterable[Row]) -> list[Standing]:
-    """By what-if; those on the front first, the shortest wait first."""
+    """Rank the candidates by what-if: those on the front first, then by costs."""
     found: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
         if row.workload == ALL_PODS:

@@ -1,6 +1,6 @@
 """One run of a sweep: a recording, replayed with a configuration and a what-if.
 
-A run takes plain values and gives plain values, so any process on any machine can carry it out.
+A run takes and returns plain values, so any process on any machine can carry it out.
 The same task gives the same rows.
 """
 

@@ -20,9 +20,9 @@ class NodeChanges(msgspec.Struct, frozen=True):
     """Changes to the nodes of a recording.
 
     Attributes:
-        name: as it was asked for; empty for the cluster as it was.
-        added: by name of a node, how many more like it there are while it is there.
-        removed: patterns (`old-*`) of nodes that are not there.
+        name: the requested change as text; empty for the recorded cluster.
+        added: by name of a node, the number of further nodes like it while it exists.
+        removed: patterns (`old-*`) of nodes to leave out.
     """
 
     name: str = ""

@@ -85,7 +85,7 @@ class ClusterSource(TopSource):
     @asynccontextmanager
     @override
     async def running(self) -> AsyncIterator[None]:
-        """Watch; raises ConnectionConfigError before anything is asked."""
+        """Watch the cluster; raises ConnectionConfigError before the first request."""
         async with watching(self._place, self.profiles, self._submit, self._clock) as watched:
             self._server = f"{watched.server}  {self._place.kubeconfig}".rstrip()
             self._unsynced = lambda: watched.informers.unsynced
@@ -174,7 +174,7 @@ class RecordingSource(TopSource):
             await asyncio.sleep(LOOK_SECONDS)
 
     def catch_up(self) -> None:
-        """Tell the engine what happened until the moment wanted."""
+        """Pass the events up to the requested moment to the engine."""
         until = self._wanted
         while self._next < len(self.records):
             record = self.records[self._next]

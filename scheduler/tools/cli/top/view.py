@@ -58,16 +58,16 @@ class View(msgspec.Struct, frozen=True):
     """One picture.
 
     Attributes:
-        pods: how many have a node.
-        queue: waiting pods by where they are: active, backoff, unschedulable, gated. Of a cluster
-            that is watched the back-off is not known.
+        pods: number of pods with a node.
+        queue: waiting pods by part of the queue: active, backoff, unschedulable, gated. For a
+            watched cluster the back-off is unknown.
         assumed: pods on a node that the API server does not know of yet; `kubectl describe node`
             leaves them out.
         binds: pods that got a node, per second.
         arrivals: new pods, per second.
         zones: nodes by zone, both in the order of their names.
         waiting: pods without a node by reason, the most frequent one first.
-        devices: how many of each driver and class are in use; empty where there are none.
+        devices: number in use by driver and class; empty if there are none.
         pending_claims: claims that have no devices.
     """
 
@@ -88,7 +88,7 @@ class View(msgspec.Struct, frozen=True):
 
 
 class Rates:
-    """Counts what happens to pods over the last seconds."""
+    """Counts binds and arrivals of pods over the last seconds."""
 
     def __init__(self) -> None:
         self._binds: deque[float] = deque()
@@ -97,7 +97,7 @@ class Rates:
         """The node of each pod by UID; empty while it waits."""
 
     def note(self, event: Event, now: float) -> None:
-        """Hear of a change at a time in seconds."""
+        """Count a change at a time in seconds."""
         if isinstance(event, ObjectGone) and event.kind == "pods":
             self._nodes.pop(event.uid, None)
         elif isinstance(event, ObjectSet) and isinstance(pod := event.object, PodInfo):
@@ -109,7 +109,7 @@ class Rates:
             self._nodes[pod.uid] = pod.node_name
 
     def forget(self) -> None:
-        """Forget what came so far: it was there before the user looked."""
+        """Forget the changes so far: they existed before the user looked."""
         self._binds.clear()
         self._arrivals.clear()
 
@@ -124,7 +124,7 @@ class Rates:
 def view_of(
     engine: Engine, profiles: Profiles, rates: Rates, now: float, *, decides: bool = True
 ) -> View:
-    """Look at everything.
+    """Build the view of an engine.
 
     `now` is of the clock of `rates`. `decides` says whether the engine has made the decisions; if
     not, the conditions of the pods tell which have been tried.
@@ -195,7 +195,7 @@ def _devices(engine: Engine) -> tuple[tuple[DeviceShare, ...], int]:
 
 
 def _waiting(engine: Engine, profiles: Profiles) -> tuple[WaitingRow, ...]:
-    """Equal pods are judged once; those that lack different volumes say the same."""
+    """Group waiting pods by reason; equal pods are judged once."""
     kinds: dict[Hashable, list[PodInfo]] = {}
     for pod in engine.core.queue.pending_pods():
         kinds.setdefault(_judged_by(engine, pod), []).append(pod)
