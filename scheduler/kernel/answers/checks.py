@@ -139,7 +139,7 @@ def _past_pre_filter(
     while found.verdicts is None:
         said = found.pre_filter
         rejection = rejection_of(said)
-        # Plugins that leave no node between them are all in the way.
+        # If plugins leave no node between them, each of them is an obstacle.
         names = [said.plugin] if said.plugin else sorted(found.restricting)
         aside.update(names)
         if not _is_told(rejection, outright.values()):
@@ -242,7 +242,7 @@ def _foremost(keys: Sequence[NDArray[Any]], count: int) -> NDArray[np.intp]:
         left, values = count - len(found), key[tied]
         if len(tied) <= left:
             break
-        # What is smaller than the last that may be among them is; of its equals the next key tells.
+        # Values below the last possible one are in; the next key decides among its equals.
         last = np.partition(values, left - 1)[left - 1]
         found = np.concatenate((found, tied[values < last]))
         tied = tied[values == last]

@@ -31,7 +31,7 @@ HOSTNAME: Final = "kubernetes.io/hostname"
 _ZONE: Final = "topology.kubernetes.io/zone"
 
 _NODES_CLEARED: Final = 32
-"""So many of the nodes that lack least are tried with fewer pods."""
+"""Largest number of nodes tried with fewer pods, the smallest shortage first."""
 _NODES_TRIED: Final = 4
 _MOST_VICTIMS: Final = 16
 _ANY_PRIORITY: Final = 2**31

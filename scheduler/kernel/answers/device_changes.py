@@ -131,7 +131,7 @@ def free_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange |
         def rows_without(some: Sequence[ResourceClaim], row: int = node.row) -> Rows:
             return _rows_without(trials, some, row)
 
-        # Of what must go the claims of most devices come first; the others are to stay.
+        # Claims of most devices are freed first, so that as many as possible of the rest stay.
         if len(rows_without(claims)):
             needed = trials.needed(claims[::-1], lambda some: len(rows_without(some)) > 0)
             name = world.table.names[node.row]

@@ -145,7 +145,7 @@ def _bisect(
         else:
             too_few = middle
     is_first = enough - too_few == 1
-    # What the places are may be of an earlier question.
+    # `ahead.places` may be of an earlier check.
     yield from ahead.fits_without(range(enough))
     matter = yield from _those_that_matter(ahead, ending[:enough], is_first=is_first)
     ends = [ending[number] for number in matter]
@@ -204,7 +204,7 @@ def with_estimate(judged: PodVerdict, found: Estimate) -> PodVerdict:
     return replace(judged, summary=replace(judged.summary, estimate=found))
 
 
-# --- what is asked about --------------------------------------------------------------------------
+# --- the pods to place ----------------------------------------------------------------------------
 
 
 def _wanted(engine: Engine, framework: Framework, pod: PodInfo) -> _Wanted | None:

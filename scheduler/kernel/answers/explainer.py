@@ -352,7 +352,7 @@ def _scored(
     if not len(rows):
         return Scored()
     table = framework.scoring.score_table(found, pod, snapshot, rows)
-    # What plugins gave may be theirs to change.
+    # Plugins may reuse the arrays that they returned.
     columns = [(name, weight, column.copy()) for name, weight, column in table]
     return Scored(rows, columns, framework.scoring.totals(found, pod, snapshot, rows))
 

@@ -57,7 +57,7 @@ class ExtenderResults:
         self.refused = {} if advice is None else advice.refused()
 
     def rows_of(self, found: Feasibility, snapshot: Snapshot) -> NDArray[np.intp]:
-        """The rows on which the pod fits, and that they let pass."""
+        """The rows on which the pod fits and that passed the extenders."""
         rows = found.feasible_rows()
         return rows if self._advice is None else self._advice.allowed(rows, snapshot.table)
 

@@ -27,7 +27,7 @@ from scheduler.kernel.framework.status import EXTENDER, Status
 from scheduler.kernel.snapshot import Snapshot
 
 TOLD: Final = 5
-"""As many nodes are named where nodes are counted."""
+"""Largest number of nodes named where nodes are counted."""
 
 _encode = msgspec.json.Encoder().encode
 _NAMELESS = b'{"node":""'
@@ -153,7 +153,7 @@ class PodVerdict(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self.summary, nodes=nodes)
 
     def json(self, nodes: Collection[str] = ()) -> msgspec.Raw:
-        """The same as JSON, with all nodes or some only.
+        """The complete answer as JSON, with all nodes or only some.
 
         A verdict is written once, however many nodes it is about.
         """
@@ -172,7 +172,7 @@ class PodVerdict(msgspec.Struct, frozen=True):
         return msgspec.Raw(b"".join((before, b'"nodes":[', *written, b"]", after)))
 
     def short_json(self) -> msgspec.Raw:
-        """The same as JSON with its nodes counted, however many there are."""
+        """The answer as JSON with its nodes counted instead of listed."""
         summary = msgspec.structs.replace(self.summary, counts=self.counts())
         before, _, after = _encode(summary).partition(_NODES + b",")
         return msgspec.Raw(before + after)
@@ -183,7 +183,7 @@ class PodVerdict(msgspec.Struct, frozen=True):
             return UNSET
         rejected: dict[tuple[str, str, tuple[str, ...]], list[NDArray[np.intp]]] = {}
         for node, rows in self.rejected:
-            # With every rejection told there may be several of the same first one.
+            # With all rejections requested, several entries may share the same first one.
             rejected.setdefault((node.plugin, node.code, node.reasons), []).append(rows)
         told = [
             RejectedNodes(sum(map(len, rows)), *said, self.nodes.first(np.concatenate(rows)))

@@ -45,7 +45,7 @@ class PodChange(msgspec.Struct, frozen=True):
     turn: tuple[Any, float] | None = None
 
     def may_swap(self, other: "PodChange") -> bool:
-        """Whether it is not known which of the two came first."""
+        """Whether the order of the two changes is unknown."""
         return self.since <= other.until and other.since <= self.until
 
 
@@ -97,7 +97,7 @@ def _ways(binding: PodChange, unsure: Sequence[PodChange]) -> Iterator[_Counted]
         yield direct.union(turns[: max(0, own_turn - move)])
     yield frozenset(numbers)
     yield frozenset()
-    # What leaves its node as empty as may be, and the others as full; and the reverse.
+    # The order that leaves its node emptiest and other nodes fullest; and the reverse.
     node = binding.pod.node_name
     room = frozenset(
         each.number for each in unsure if (each.pod.node_name == node) is (each.before is not None)

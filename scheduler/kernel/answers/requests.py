@@ -25,7 +25,7 @@ def least(spec: PodSpec, resource: str) -> int:
 def with_request(spec: PodSpec, resource: str, amount: int) -> PodSpec:
     """The specification that requests an amount in all; no less than its overhead.
 
-    The first container requests it, the others and the pod itself nothing.
+    The first container requests it, other containers and the pod itself nothing.
     """
     of_containers = Decimal(amount) / (MILLI if resource == CPU else 1)
     of_containers -= parse(spec.overhead.get(resource, 0))

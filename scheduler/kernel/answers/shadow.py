@@ -70,7 +70,7 @@ class Shadow:
     ) -> None:
         """Begin; until `begin` is called pods are not judged.
 
-        In a summary so many examples of each kind of disagreement are explained.
+        Largest number of explained examples per kind of disagreement in a summary.
         """
         self._core = core = engine.core
         self._metrics = metrics
@@ -150,7 +150,7 @@ class Shadow:
         if look.result in AGREEMENT:
             self._settle(BindingAgreement.RACED)
 
-    # --- what is remembered ---------------------------------------------------------------------
+    # --- recent changes -------------------------------------------------------------------------
 
     def _known_changes(self) -> list[PodChange]:
         return [*(change for change, _ in self._promises.values()), *self._changes]
@@ -168,7 +168,7 @@ class Shadow:
         return self._number
 
     def _left(self, before: PodInfo, after: PodInfo | None, now: float) -> None:
-        """A pod went, or is being deleted: it holds its room still, and counts no more."""
+        """Record that a pod is gone, or is being deleted: it counts no more."""
         since, until = now - AROUND_SECONDS, now + AROUND_SECONDS
         self._remember(PodChange(self._next_number(), before, before, after, since, until))
 

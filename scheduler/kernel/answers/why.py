@@ -235,7 +235,7 @@ def _gives_up_a_resource(change: SuggestedChange) -> bool:
 def _of_kinds(
     kinds: Iterable[_Kind], every: EveryCheck, trials: Trials, most: int = MOST_TRIALS
 ) -> Steps[list[SuggestedChange]]:
-    """The changes of some kinds, of each as many as so many trials find."""
+    """The changes of some kinds, with at most `most` trials for each kind."""
     found: list[SuggestedChange] = []
     for kind in kinds:
         trials.left = most

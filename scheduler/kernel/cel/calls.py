@@ -29,7 +29,7 @@ def strict(resolved: Resolved, runs: Sequence[Run]) -> Run:
     call = function.body if function.body is not None else _dispatch(resolved)
     cost: Cost | None = function.cost
     if function.fragile is not None and len(resolved.overloads) == 1:
-        # Those before it are of the same origin: where they fail, it fails too.
+        # Earlier operands are of the same origin: where they fail, it fails too.
         last = function.fragile
         runs = [_unbroken(one, is_list=index == last) for index, one in enumerate(runs)]
     two = len(runs) == _BINARY and (function.body is not None or len(resolved.overloads) == 1)
@@ -135,7 +135,7 @@ def _difference(_: Resolved, runs: Sequence[Run]) -> Run:
     def run(frame: Frame) -> bool:
         one, two = left(frame), right(frame)
         frame.cost += costs.shorter((one, two), None)
-        # What refuses to be compared is different.
+        # Values that cannot be compared are different.
         return equal(one, two) is not True
 
     return run

@@ -62,7 +62,7 @@ def check(root: Node) -> Checked:
     """Find the types of all nodes.
 
     Raises:
-        CompileError: the expression does not make sense, or is no condition.
+        CompileError: the expression is ill-typed, or is no condition.
     """
     checker = _Checker()
     checker.check(root)

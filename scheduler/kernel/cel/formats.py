@@ -52,7 +52,7 @@ _label_value: Final = _matching(f"({_NAME})?", _SHORT, "the value of a label")
 
 def _as_prefix(problems: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
     def run(text: str) -> list[str]:
-        # What is generated behind a trailing dash makes it valid.
+        # The generated suffix after a trailing dash makes it valid.
         masked = text[:-2] + "a" if len(text) > 1 and text.endswith("-") else text
         return problems(masked)
 

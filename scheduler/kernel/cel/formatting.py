@@ -80,7 +80,7 @@ _PROBLEMS: Final = {
 
 
 def parts(text: str) -> Iterator[str | Clause]:
-    """Take a format text apart.
+    """Parse a format text.
 
     Raises:
         EvaluationError: a clause is none.

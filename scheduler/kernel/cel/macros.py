@@ -1,4 +1,4 @@
-"""Calls that stand for comprehensions and presence tests.
+"""Macros: calls that expand to comprehensions and presence tests.
 
 Source: github.com/google/cel-go v0.26.0 parser/macro.go, ext/comprehensions.go, ext/bindings.go,
 ext/lists.go (`sortBy`), cel/library.go (`optMap`, `optFlatMap`).

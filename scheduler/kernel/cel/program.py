@@ -189,7 +189,7 @@ def _as_condition(plan: Interpretable, *, is_bool: bool) -> Interpretable:
             f"CEL result of type {kind} could not be converted to bool: {problem}"
         )
 
-    # Branches of `?:` that are no conditions must not be worked out as such.
+    # Branches of `?:` that are no conditions must not be evaluated as such.
     logic = plan.logic if is_bool or plan.logic != "?:" else ""
     return replace(plan, run=condition, logic=logic)
 

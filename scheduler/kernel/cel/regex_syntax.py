@@ -35,7 +35,7 @@ from scheduler.kernel.cel.regex_patterns import (
 
 _MAX_REPEAT: Final = 1000
 _MAX_DEPTH: Final = 60
-"""Groups in each other. Go allows 1,000; no pattern that people write comes near either."""
+"""Groups in each other. Go allows 1,000; patterns written by people stay far below both."""
 _OCTAL_DIGITS: Final = 3
 _HEX_DIGITS: Final = 2
 _MAX_HEX_DIGITS: Final = 12
@@ -148,7 +148,7 @@ class _Parser:
             before = written
 
     def _counts(self, at: int) -> tuple[int, int | None, str] | None:
-        """Read a repetition: least, most, its text. Braces that are none stand for themselves."""
+        """Read a repetition: least, most, its text. Braces that form no repetition are literal."""
         sign = self._text[at : at + 1]
         if sign in {"*", "+", "?"}:
             return {"*": (0, None), "+": (1, None), "?": (0, 1)}[sign] + (sign,)

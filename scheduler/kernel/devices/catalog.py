@@ -78,7 +78,7 @@ class Devices:
     # --- changes --------------------------------------------------------------------------------
 
     def set_slice(self, published: ResourceSlice) -> None:
-        """A slice came, or changed.
+        """Add or replace a slice.
 
         Raises:
             QuantityError: an amount does not parse; nothing has changed.
@@ -93,7 +93,7 @@ class Devices:
         self.usage.devices_changed((), self.table.remove_slice(name))
 
     def set_class(self, device_class: DeviceClass) -> None:
-        """A device class came, or changed."""
+        """Add or replace a device class."""
         self.classes[device_class.metadata.name] = device_class
         self._allocators.clear()
 

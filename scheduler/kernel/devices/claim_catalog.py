@@ -159,13 +159,13 @@ class ClaimCatalog(SharedState):
         return copy
 
     def keeping_nothing(self) -> Self:
-        """The same devices, to read only, where nothing is kept for any pod."""
+        """A read-only copy in which no device is kept for any pod."""
         copy = self._with_devices(self.devices)
         copy.kept = {}
         return copy
 
     def to_reserve(self, pod: PodInfo) -> Iterator[ResourceClaim]:
-        """The allocated claims of a pod that are not reserved for it, as they are once they are."""
+        """The allocated claims of a pod not reserved for it yet, in their reserved state."""
         try:
             claims = [claim for _, claim in claims_of(pod, self.claims)]
         except ClaimProblem:
@@ -214,11 +214,11 @@ class ClaimCatalog(SharedState):
 
     @override
     def fork(self) -> Self:
-        """The same devices, to be changed on their own."""
+        """An independent copy."""
         return self._with_devices(self.devices.fork())
 
     def for_new_node(self, like: str, name: str) -> Self:
-        """The same with the devices that a new node sees only; see `Devices.for_new_node`."""
+        """A copy with only the devices that a new node sees; see `Devices.for_new_node`."""
         return self._with_devices(self.devices.for_new_node(like, name))
 
     def _with_devices(self, devices: Devices) -> Self:

@@ -70,7 +70,7 @@ def reserving(
 def reserved(
     claim: ResourceClaim, pod: PodInfo, allocation: AllocationResult | None
 ) -> ResourceClaim:
-    """The claim as it is once it is reserved for a pod."""
+    """The claim with a reservation for a pod."""
     status = claim.status
     user = ResourceClaimConsumerReference("pods", pod.name, pod.uid)
     users = tuple(each for each in status.reserved_for if each.uid != pod.uid)
@@ -79,7 +79,7 @@ def reserved(
 
 
 def unreserved(claim: ResourceClaim, uids: Container[str]) -> ResourceClaim:
-    """The claim as it is reserved once the pods of some UIDs have given it up."""
+    """The claim without the reservations of the pods of some UIDs."""
     left = tuple(user for user in claim.status.reserved_for if user.uid not in uids)
     return replace(claim, status=replace(claim.status, reserved_for=left))
 

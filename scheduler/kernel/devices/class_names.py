@@ -8,15 +8,15 @@ from typing import Final, Self
 from scheduler.api.devices import DeviceClass
 
 IMPLICIT_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
-"""Every class stands for the resource that has this prefix and the name of the class."""
+"""Every class serves the resource that has this prefix and the name of the class."""
 
 
 class ClassNames:
     """Device classes by the extended resources that they serve.
 
-    As upstream, an event about a class counts for nothing while another class, or the class itself,
-    holds its explicit resource name, and is as new or newer; and the name is free once one of its
-    classes is deleted. So the result depends on the order of events.
+    As upstream, an event about a class is ignored while a class as new or newer holds its explicit
+    resource name; that may be the class itself. The name is free once one of its classes is
+    deleted. So the result depends on the order of events.
 
     Attributes:
         version: number of changes so far.
@@ -27,14 +27,14 @@ class ClassNames:
         self._classes: dict[str, DeviceClass] = {}
 
     def class_of(self, resource: str) -> DeviceClass | None:
-        """The class that stands for a resource, as it was when it was filed."""
+        """The class that serves a resource, in the version that was stored."""
         return self._classes.get(resource)
 
     def __bool__(self) -> bool:
         return bool(self._classes)
 
     def changed(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
-        """A class came (`old` is None), changed, or went (`new` is None)."""
+        """Handle a class that was added (`old` is None), changed, or deleted (`new` is None)."""
         if new is None:
             self._remove(old)
         elif not self._is_outdone(new):
@@ -67,7 +67,7 @@ class ClassNames:
 
 
 def names_of(device_class: DeviceClass) -> tuple[str, ...]:
-    """The resources that a class stands for."""
+    """The resources that a class serves."""
     explicit = device_class.spec.extended_resource_name
     implicit = IMPLICIT_PREFIX + device_class.metadata.name
     return (implicit,) if explicit is None else (explicit, implicit)

@@ -1,4 +1,4 @@
-"""Extended resources of a pod that devices serve: the claim that stands for them.
+"""Extended resources of a pod that devices serve: the claim made for them.
 
 Source: pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go (v1.36.3):
 createRequestsAndMappings, createResourceRequestAndMappings, partitionContainerIndices.
@@ -31,7 +31,7 @@ IN_MEMORY: Final = "<extended-resources>"
 
 
 class RequestMapping(msgspec.Struct, frozen=True, rename="camel"):
-    """The devices of which request a container gets for a resource."""
+    """The request whose devices a container gets for a resource."""
 
     container_name: str
     resource_name: str
@@ -45,7 +45,7 @@ class _Request(NamedTuple):
 
 
 def may_be_devices(resource: str) -> bool:
-    """Whether a resource has a name that a device class can stand for."""
+    """Whether a resource has a name that a device class can serve."""
     return is_extended_resource(resource) or resource.startswith(IMPLICIT_PREFIX)
 
 
@@ -70,7 +70,7 @@ def claim_in_memory(pod: PodInfo) -> ResourceClaim:
 
 
 def is_of_extended_resources(claim: ResourceClaim) -> bool:
-    """Whether a claim stands for extended resources of the pod that controls it."""
+    """Whether a claim is for extended resources of the pod that controls it."""
     return claim.metadata.annotations.get(ANNOTATION) == "true"
 
 
@@ -174,7 +174,7 @@ def _request(
 
 
 def _renamed(mapping: RequestMapping, names: set[str], name: str) -> RequestMapping:
-    """The mapping, to the request that stands for all of these."""
+    """The mapping, redirected to the request that replaces all of these."""
     return replace(mapping, request_name=name) if mapping.request_name in names else mapping
 
 

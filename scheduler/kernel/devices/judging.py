@@ -186,7 +186,7 @@ class Judging:
         return self._asks[ask.index].fits(self.usage, rows)
 
     def tolerated(self, ask: RequestData, rows: Rows) -> Mask:
-        """By given row, whether a request puts up with the taints of the device."""
+        """By given row, whether a request tolerates the taints of the device."""
         taint_sets = self.usage.table.columns.taints.of(rows)
         return self._asks[ask.index].tolerated(self.usage)[taint_sets]
 

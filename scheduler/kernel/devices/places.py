@@ -1,7 +1,7 @@
 """The devices visible to each node: of slices that name it, and of slices with a condition.
 
-Nodes that the conditions of slices do not distinguish form one area, so that devices which many
-nodes see are evaluated once per area and not once per node.
+Nodes that the conditions of slices do not distinguish form one area. So devices that many nodes see
+are evaluated once per area, not once per node.
 
 Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/pools_incubating.go
 (GatherPools, v0.36.3).

@@ -1,7 +1,7 @@
 """Pools of devices: the slices that count, and the part of them that a node sees.
 
-A pool is published as slices of one generation. A node's view of a pool depends on the slices that
-are meant for the node, and on the total number of slices of the pool.
+A pool is published as slices of one generation. A node's view of a pool depends on the slices
+for the node, and on the total number of slices of the pool.
 
 Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/pools_incubating.go
 (GatherPools, buildPool, v0.36.3).
@@ -52,7 +52,7 @@ class PlacedSlice:
         pool_id: its pool.
         generation: of that pool.
         names: of its devices.
-        duplicate: a name that comes twice, or empty.
+        duplicate: a name that two devices have, or empty.
         consumes: whether a device consumes counters.
         is_bound: whether a device has a list of binding conditions, even an empty one.
     """
@@ -143,7 +143,7 @@ class PoolView:
             self.rows = np.concatenate([s.placed.rows for s in seen])
             if any(s.here is not None for s in seen):
                 self.here = np.concatenate([_here(s) for s in seen])
-        # Those with binding conditions are tried last.
+        # Pools with binding conditions are tried last.
         bound = any(s.placed.is_bound for s in seen)
         self.key = (bound, pool.id)
 
@@ -189,7 +189,7 @@ class Pool:
         self._counters: dict[int, tuple[CounterTable, str]] = {}
 
     def add(self, placed: PlacedSlice) -> None:
-        """Take a slice in."""
+        """Add a slice."""
         self.placed[placed.name] = placed
         self._generations[placed.generation] += 1
         self._consuming += placed.consumes

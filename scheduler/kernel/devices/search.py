@@ -139,7 +139,7 @@ class _Frame:
         next: the present alternative, or the next option for a device.
         picked: the device that is taken at present, or None.
         undo: the changes made by taking it.
-        only_too_many: whether every alternative so far came to too many devices.
+        only_too_many: whether every alternative so far needed too many devices.
     """
 
     __slots__ = ("ask", "claim", "next", "only_too_many", "picked", "place", "request", "undo")
@@ -337,7 +337,7 @@ class Search:
         return None
 
     def _advance(self) -> _Result | None:
-        """Pick the next device that can be had for the top of the stack, and go on from there."""
+        """Pick the next available device for the top of the stack, and continue from there."""
         frame = self._stack[-1]
         ask = frame.ask
         if ask is None:
@@ -366,7 +366,7 @@ class Search:
         if self.steps > self._max_steps:
             raise OutOfStepsError(f"gave up after {self._max_steps} devices")
         self._next_look = self._max_steps
-        # A selector that fails, or a constraint among "all", must be met to be told.
+        # The search reports a failing selector, or a constraint among "all", only on reaching it.
         may_raise = any(self._may_fail) or any(
             ask.is_all for plan in self._plan.claims for r in plan.requests for ask in r.asks
         )
@@ -417,7 +417,7 @@ class Search:
     # --- one device -----------------------------------------------------------------------------
 
     def _take(self, frame: _Frame, ask: RequestData, candidate: int) -> bool:
-        """Take a device if it can be had; otherwise nothing has changed."""
+        """Take a device if it is available; otherwise nothing has changed."""
         users = self._users.get(candidate)
         if users and (not ask.is_admin or frame.claim in users):
             return False
@@ -431,7 +431,7 @@ class Search:
         if not self._take_counters(candidate, undo):
             return False
         frame.picked = candidate
-        # Where all devices must be had, a constraint that fails is an error; so it comes first.
+        # For "all" devices, a constraint that fails is an error; so it comes first.
         if not self._take_constraints(frame, ask, candidate) or (
             is_shared and ask.is_all and not self._fits(ask, candidate)
         ):

@@ -25,7 +25,7 @@ _NO_ROWS: Final[tuple[int, ...]] = ()
 class SliceTable:
     """All slices, without any allocations.
 
-    Nodes have numbers of their own here: a slice may come before its node does.
+    Nodes have numbers of their own here: a slice may be published before its node exists.
 
     Attributes:
         columns: the properties of devices.

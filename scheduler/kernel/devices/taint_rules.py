@@ -12,9 +12,9 @@ from scheduler.api.devices import Device, ResourceSlice
 
 
 class TaintRules:
-    """The rules, and the slices as they are without them.
+    """The rules, and the slices without the taints of rules.
 
-    Cost: a change of a rule is O(slices), and as much as publishing those anew that it is about.
+    Cost: a change of a rule is O(slices), plus publishing again the slices that it applies to.
     """
 
     def __init__(self) -> None:
@@ -22,18 +22,18 @@ class TaintRules:
         self._slices: dict[str, ResourceSlice] = {}
 
     def publish(self, published: ResourceSlice) -> ResourceSlice:
-        """A slice came, or changed; how it is with the rules."""
+        """Add or replace a slice; returns it with the taints of rules."""
         self._slices[published.metadata.name] = published
         return self._tainted(published)
 
     def withdraw(self, name: str) -> None:
-        """A slice went."""
+        """Remove a slice."""
         self._slices.pop(name, None)
 
     def change(
         self, old: DeviceTaintRule | None, new: DeviceTaintRule | None
     ) -> Iterator[ResourceSlice]:
-        """A rule came (`old` is None), changed, or went (`new` is None); how slices are now."""
+        """Handle a rule that was added, changed or deleted; yields the affected slices."""
         changed = [rule for rule in (old, new) if rule is not None]
         for rule in changed:
             self._rules.pop(rule.metadata.name, None)
@@ -44,7 +44,7 @@ class TaintRules:
                 yield self._tainted(published)
 
     def fork(self) -> "TaintRules":
-        """The same, to be changed on their own."""
+        """An independent copy."""
         copy = TaintRules()
         copy._rules, copy._slices = self._rules.copy(), self._slices.copy()
         return copy

@@ -106,7 +106,7 @@ class Usage:
                 self._count(uid, result, -1)
 
     def devices_changed(self, came: Iterable[int], went: Iterable[int]) -> None:
-        """Rows of the table got a device, or lost it."""
+        """Handle rows of the table that got or lost a device."""
         capacity = self.table.columns.capacity
         if capacity > len(self.in_use):
             self._grow(capacity)

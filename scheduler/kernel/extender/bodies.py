@@ -35,7 +35,7 @@ def names_args(pod: bytes, names: Sequence[str]) -> bytes:
 
 
 def nodes_args(pod: bytes, nodes: Iterable[bytes]) -> bytes:
-    """ExtenderArgs for an extender that wants all of the nodes."""
+    """ExtenderArgs for an extender that needs full node objects."""
     items = b",".join(nodes)
     return b'{"Pod":%b,"Nodes":{"metadata":{},"items":[%b]},"NodeNames":null}' % (pod, items)
 

@@ -147,7 +147,7 @@ class ExtenderCalls:
 
     @property
     def rejects_nominated(self) -> bool:
-        """Whether the nominated node, tried alone, will not do: the others are to be tried."""
+        """Whether the nominated node, tried alone, will not do: other nodes are to be tried."""
         return self._is_alone and not self._left
 
     def next_calls(self, now: float) -> list[Question]:
@@ -262,7 +262,7 @@ def _statuses(answer: Filtered, nodes: frozenset[str]) -> Iterator[tuple[str, St
 
 
 def _summed(answer: Prioritized) -> Counter[str]:
-    """A node that is named twice gets both scores."""
+    """A repeated node gets the sum of its scores."""
     scores: Counter[str] = Counter()
     for name, score in answer.scores:
         scores[name] += score

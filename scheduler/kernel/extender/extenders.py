@@ -16,7 +16,7 @@ from scheduler.config.types import Extender
 from scheduler.kernel.extender.questions import Answer, NoAnswer, Verb
 
 LATE_IN_A_ROW: Final = 3
-"""So many late answers in a row, and an ignorable extender is left alone."""
+"""Late answers in a row after which an ignorable extender is suspended."""
 SKIP_SECONDS: Final = 30.0
 """Duration of a suspension. After it one more late answer is enough."""
 
@@ -134,7 +134,7 @@ class Extenders:
         if not self.all[number].config.ignorable or patience.late < LATE_IN_A_ROW:
             return False
         if now < patience.skipped_until:
-            # It was asked before that.
+            # The call was made before the suspension.
             return False
         patience.late = LATE_IN_A_ROW - 1
         patience.skipped_until = now + SKIP_SECONDS

@@ -172,7 +172,7 @@ class ClaimBinding:
     async def _write(
         self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo
     ) -> ResourceClaim:
-        """Write once more with the claim as it is by now where another write came first."""
+        """Write once more with the current claim after a conflict with another write."""
         for tried in range(1, _TRIES + 1):
             left = self._to_write(claim, allocation, pod)
             _check_as_decided(claim, left)

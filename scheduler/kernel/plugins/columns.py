@@ -19,7 +19,7 @@ N = TypeVar("N", bound=np.generic)
 
 _ROOM_TO_GROW: Final = 16
 _ROWS_PER_DOMAIN: Final = 8
-"""With fewer rows to a domain, looking at domains is no shorter than looking at rows."""
+"""With fewer rows per domain, a pass over domains is no faster than a pass over rows."""
 
 
 def count_of(rows: Rows, size: int) -> int:

@@ -216,8 +216,8 @@ class DynamicResources(
 
         Raises:
             LookupError: PreFilter did not run; upstream fails in the same case.
-            AllocationError: the claims cannot be satisfied on a node, for a reason that is no
-                matter of the node; upstream ends the attempt as well.
+            AllocationError: the claims cannot be satisfied, for a reason independent of the node;
+                upstream ends the attempt as well.
         """
         decision = _prepared(state).decision
         if decision is None:
@@ -242,10 +242,10 @@ class DynamicResources(
     def post_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status]:
-        """Free a claim of the pod that keeps it from nodes, so that it can be allocated anew.
+        """Free a claim of the pod that excludes nodes, so that it can be allocated again.
 
-        When PreFilter ended before this plugin upstream fails here, which keeps the plugins that
-        come next, such as preemption, from trying.
+        When PreFilter ended before this plugin, upstream fails here, so that later plugins such as
+        preemption do not run.
         """
         if self.NAME in (state.get(NOT_REACHED) or ()):
             return None, error("not found")

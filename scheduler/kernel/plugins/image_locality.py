@@ -1,7 +1,7 @@
 """ImageLocality: prefers nodes that already hold the pod's images.
 
-An image counts with its size times the share of nodes that hold it, so that a popular image does
-not draw all pods to the few nodes that have it.
+An image counts with its size times the share of nodes that hold it. So a popular image does not
+draw all pods to the few nodes that have it.
 
 Extension points: Score.
 Source: pkg/scheduler/framework/plugins/imagelocality/image_locality.go (v1.36).

@@ -260,7 +260,7 @@ class _Verdicts:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        # In bytes until they are told: by hostname every row is a domain of its own.
+        # Bytes until they are reported: by hostname every row is a domain of its own.
         self._by_key: dict[str, NDArray[np.uint8]] = {}
         self._kinds = 0
 
@@ -275,7 +275,7 @@ class _Verdicts:
         self._kinds += 1
 
     def of(self, rows: Rows) -> Bits | None:
-        """Per given row the reason that comes first, the lowest bit; None when there is none."""
+        """Per given row the first reason, which is the lowest bit; None when there is none."""
         found: NDArray[np.uint8] | None = None
         for key, by_domain in self._by_key.items():
             bits = by_domain.take(self._snapshot.topology(key).ids[rows])

@@ -167,7 +167,7 @@ def is_schedulable_after_pod_deleted(
     old: PodInfo,
     new: None,  # noqa: ARG001 - hints share a signature
 ) -> QueueingHint:
-    """The deleted pod held, or was promised, a port that the pod wants."""
+    """Queue if the deleted pod held, or was nominated with, a port that the pod wants."""
     if not (old.node_name or old.pod.status.nominated_node_name):
         return QueueingHint.SKIP
     frees = any(

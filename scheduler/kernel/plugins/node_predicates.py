@@ -77,11 +77,11 @@ class RequiredNodeAffinity(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_empty(self) -> bool:
-        """Whether every node will do."""
+        """Whether every node matches."""
         return not self.labels and self.terms is None
 
     def matches(self, snapshot: Snapshot, rows: Rows) -> Mask | None:
-        """Per given row whether its node will do; None when every node will."""
+        """Per given row whether its node matches; None when every node will."""
         mask = labels_match(self.labels, snapshot, rows)
         if self.terms is None:
             return mask
@@ -128,7 +128,7 @@ def required_node_affinity_of(spec: PodSpec) -> RequiredNodeAffinity:
 
 
 def required_terms(spec: PodSpec) -> tuple[NodeSelectorTerm, ...]:
-    """The terms of the required node affinity, as they are written."""
+    """The unparsed terms of the required node affinity."""
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     if affinity is None:
         return ()

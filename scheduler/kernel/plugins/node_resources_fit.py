@@ -166,7 +166,7 @@ class NodeResourcesFit(
         of_devices = self._of_devices.of(pod)
         if not of_devices:
             return asked
-        # What devices are taken changes, and no node with it.
+        # Allocations of devices change without any change of a node.
         is_scored = not of_devices.isdisjoint(name for name, _ in self._weights)
         return None if is_scored else (*asked, of_devices)
 
@@ -287,7 +287,7 @@ class NodeResourcesFit(
         found = (
             _obstacle(*each, snapshot, rows)
             for each in wanted
-            # Devices say themselves what is in the way.
+            # The obstacles of devices are reported by DynamicResources.
             if each[0] not in fit.of_devices
         )
         return [each for each in found if each is not None]
@@ -352,7 +352,7 @@ class NodeResourcesFit(
 
     def _prepare_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> ScoreState:
         asked = pod.shape.scoring_requests
-        # A scalar resource that the pod does not ask for says nothing about where it should go.
+        # A scalar resource that the pod does not request must not affect its place.
         weights = {
             name: weight
             for name, weight in self._weights

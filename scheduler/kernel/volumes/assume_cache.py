@@ -81,7 +81,7 @@ class AssumeCache(Generic[T]):
         self._changed(obj.key)
 
     def restore(self, obj: T) -> None:
-        """Take an assumption back, unless another version is assumed by now."""
+        """Drop an assumption, unless another version is assumed by now."""
         assumed = self._assumed.get(obj.key)
         if assumed is not None and _is_same_version(assumed, obj):
             del self._assumed[obj.key]

@@ -46,7 +46,7 @@ def assume(catalog: VolumeCatalog, volumes: PodVolumes, node_name: str) -> PodVo
     """Assume the volumes for the pod; later decisions see them as taken.
 
     Returns:
-        The volumes and claims as they are to be.
+        The volumes and claims in their assumed state.
 
     Raises:
         OutOfSyncError: an object has changed since the decision; nothing is assumed.
@@ -179,7 +179,7 @@ def _is_provisioned(
     if not claim.is_annotated:
         raise BindingError(f'selectedNode annotation reset for PVC "{name}"')
     if claim.selected_node != node_name:
-        # How a provisioner says that it cannot.
+        # A provisioner reports a failure by changing the annotation.
         raise BindingError(f'provisioning failed for PVC "{name}"')
     if claim.volume_name:
         volume = catalog.volumes.get(claim.volume_name)

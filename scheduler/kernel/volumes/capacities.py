@@ -30,7 +30,7 @@ class Capacities:
         self._size: list[int] = []
 
     def put(self, key: str, capacity: CSIStorageCapacity) -> None:
-        """Add a capacity, or take over its newest version."""
+        """Add a capacity, or replace it by its newest version."""
         slot = self._slots.get(key)
         if slot is None:
             slot = self._slots[key] = self._new_slot()

@@ -205,7 +205,7 @@ class VolumeCatalog(SharedState):
 
     @override
     def fork(self) -> Self:
-        """The same storage, to be changed on its own."""
+        """An independent copy."""
         copy = type(self)()
         for kind, objects in (
             (STORAGE_CLASS, self.classes),

@@ -68,12 +68,12 @@ class PodVolumes(msgspec.Struct, frozen=True):
         return (*(binding.claim for binding in self.bindings), *self.provisions)
 
     def with_binding(self, place: int, binding: Binding) -> "PodVolumes":
-        """The same with another binding in a place."""
+        """A copy with another binding at an index."""
         bindings = (*self.bindings[:place], binding, *self.bindings[place + 1 :])
         return PodVolumes(bindings, self.provisions)
 
     def with_provision(self, place: int, claim: PersistentVolumeClaim) -> "PodVolumes":
-        """The same with another claim in a place."""
+        """A copy with another claim at an index."""
         provisions = (*self.provisions[:place], claim, *self.provisions[place + 1 :])
         return PodVolumes(self.bindings, provisions)
 
@@ -159,7 +159,7 @@ class VolumeDecision:
         for claim in claims:
             volume = self._catalog.volume(claim.volume_name)
             if volume is None:
-                # The claims behind it are not looked at.
+                # Later claims are not checked.
                 bits[bits == 0] = VOLUME_MISSING
                 break
             bits[(bits == 0) & ~reach_of(volume, self._catalog, self._snapshot)] = NODE_CONFLICT

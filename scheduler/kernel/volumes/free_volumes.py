@@ -76,7 +76,7 @@ class FreeVolumes:
         return np.where(slots == NONE, 0.0, self._capacity[slots])
 
     def put(self, volume: PersistentVolume) -> None:
-        """Add a volume, or take over its newest version."""
+        """Add a volume, or replace it by its newest version."""
         if self._is_given_away:
             self._volumes, self._is_given_away = self._volumes.copy(), False
         self._known.clear()
