@@ -1,4 +1,4 @@
-"""What the cache tells the snapshot: changes of nodes that exist, in order.
+"""Changes that the cache passes to the snapshot: of nodes that exist, in order.
 
 Invariant: a pod is only ever added to, or removed from, a node that is set. Before a node is
 removed its pods are; pods of a ghost (a deleted node) are never mentioned.
@@ -18,8 +18,8 @@ class NodeSet(msgspec.Struct, frozen=True, gc=False):
     """The node object is new or has changed.
 
     Attributes:
-        info: where the node is found from now on, with its pods.
-        node: the object as it was then; `info` may have moved on until this is read.
+        info: the node with its pods, valid from now on.
+        node: the object at the time of the change; `info` may be newer when this is read.
     """
 
     info: NodeInfo
@@ -45,20 +45,20 @@ class PodRemoved(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodUpdated(msgspec.Struct, frozen=True, gc=False):
-    """There is a newer version of a pod; all that is counted of it is as before."""
+    """There is a newer version of a pod; nothing that is counted has changed."""
 
     pod: PodInfo
 
 
 class PodRelabelled(msgspec.Struct, frozen=True, gc=False):
-    """A pod has other labels, and is on the same node with all that it takes.
+    """A pod has other labels, and is on the same node with the same resources.
 
     API servers copy topology labels of the node to a pod when it is bound (since 1.35), so this
     comes once for every pod.
 
     Attributes:
-        old: as it was.
-        pod: as it is.
+        old: the pod before.
+        pod: the pod after.
     """
 
     old: PodInfo

@@ -1,6 +1,6 @@
 """Counts over the cluster as a fork sees them: those of its original, and a few pods more or less.
 
-Nothing but these pods tells the two apart, so nothing is copied. What is here ends when the
+The two differ only by these pods, so nothing is copied. The counts of a fork are invalid once the
 original changes.
 """
 
@@ -25,7 +25,7 @@ PodChange: TypeAlias = tuple[int, PodInfo, int]
 
 
 class ForkedSelectorCounts:
-    """What `SelectorCounts` is to a snapshot, for a fork."""
+    """The `SelectorCounts` of a fork."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class ForkedSelectorCounts:
 
 
 class ForkedTermCounts:
-    """What `TermCounts` is to a snapshot, for a fork."""
+    """The `TermCounts` of a fork."""
 
     def __init__(
         self,
@@ -72,13 +72,13 @@ class ForkedTermCounts:
                 self._by_key.setdefault(key, []).append((row, sign))
 
     def matching(self, kind: TermKind, pod: PodInfo, capacity: int) -> list[TermClass]:
-        """The classes of a kind that speak of the pod."""
+        """The classes of a kind whose terms match the pod."""
         if not self._by_key:
             return self._original.matching(kind, pod, capacity)
         return self.about(kind, pod)
 
     def about(self, kind: TermKind, pod: PodInfo) -> list[TermClass]:
-        """The same, each by itself."""
+        """The same, without sums of classes."""
         found = {cls.key: cls for cls in self._original.about(kind, pod)}
         for key, rows in self._by_key.items():
             if key[0] is kind and self._speaks_of(key, pod):
@@ -90,7 +90,7 @@ class ForkedTermCounts:
         return [cls for cls in found.values() if cls.counts.total]
 
     def __len__(self) -> int:
-        """How many terms are counted at most."""
+        """The largest number of terms that may be counted."""
         return len(self._original) + len(self._by_key)
 
     def _speaks_of(self, key: TermKey, pod: PodInfo) -> bool:

@@ -1,4 +1,4 @@
-"""Which images lie on which nodes.
+"""An index of the nodes that have each image.
 
 Source: kubernetes pkg/scheduler/backend/cache/cache.go (addNodeImageStates) v1.36.
 """
@@ -66,13 +66,13 @@ class ImageIndex:
         self._images_of.pop(row, None)
 
     def nodes_changed(self) -> None:
-        """The number of nodes changed, so every image's spread did."""
+        """Note that the number of nodes changed, and so the spread of every image."""
         self._node_count_changed_at = self._tick()
 
     def changed_at(self, names: Iterable[str]) -> int:
-        """A number that differs once the worth of an image has changed on other nodes too.
+        """A number that differs once the score of an image may have changed on other nodes too.
 
-        An image that the last node has lost is no longer asked: it was worth something there only.
+        An image that the last node has lost is ignored: only that node's score has changed.
         """
         states = [self._states[name] for name in names if name in self._states]
         if not states:

@@ -15,18 +15,18 @@ ABSENT: Final = 0
 """The id of "the node has no such label"."""
 
 _MAX_BYTES: Final = 64 * 2**20
-"""Columns kept; those asked for longest ago go first, and are made again from the labels."""
+"""The most memory of columns; the least recently used go first, and are made again from labels."""
 _MIN_COLUMNS: Final = 16
 _MAX_VERDICT_BYTES: Final = 2**20
-"""Verdict tables remembered per key; more are worked out again."""
+"""Memory of the kept verdict tables of a key; more are computed again."""
 _BYTES_PER_VALUE: Final = 64
-"""What a requirement that is remembered takes for each value it names."""
+"""Memory of a kept requirement for each value it names."""
 
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
 
 class LabelColumn(InternedColumn[str | None]):
-    """The values of one label key by row; ids are good until the next node change.
+    """The values of one label key by row; ids are valid until the next node change.
 
     Attributes:
         values: distinct values; `values.values[id]` is the text, id 0 stands for absence.
@@ -38,7 +38,7 @@ class LabelColumn(InternedColumn[str | None]):
         self._verdict_bytes = 0
 
     def domain_count(self) -> int:
-        """How many ids there are, absence included."""
+        """Number of ids, absence included."""
         return len(self.values)
 
     def verdicts(self, requirement: Requirement) -> NDArray[np.bool_]:
@@ -82,7 +82,7 @@ class LabelColumn(InternedColumn[str | None]):
                 assert_never(unreachable)
 
     def forget_verdicts(self) -> None:
-        """Work out all verdict tables again when they are asked for."""
+        """Drop all verdict tables; they are computed again when needed."""
         self._verdicts = {}
         self._verdict_bytes = 0
 
@@ -100,7 +100,7 @@ class LabelColumns:
 
     Attributes:
         key_epoch: grows whenever a key appears on the first node or goes from the last one.
-        nodes_with: how many nodes have a label of each key.
+        nodes_with: number of nodes that have a label of each key.
     """
 
     def __init__(self) -> None:
@@ -111,7 +111,7 @@ class LabelColumns:
         self._absent = LabelColumn(0)
 
     def column(self, key: str, capacity: int) -> LabelColumn:
-        """The column of a key; of a key that no node has always the same, all absent."""
+        """The column of a key; for a key that no node has, always the same column of absence."""
         if key not in self.nodes_with:
             return self._absent
         column = self._columns.get(key)

@@ -1,8 +1,8 @@
 """Running pods of one kind, found by namespace and label.
 
 Where each pod of a workload has labels of its own (Jobs, StatefulSets), there are as many groups as
-pods. A new selector must not look at all of them. So for each label key that selectors demand, the
-groups are filed by value.
+pods. A new selector must not be tried on all of them. So for each label key that selectors demand,
+the groups are filed by value.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -24,7 +24,7 @@ _MIN_ARRAY: Final = 8
 C = TypeVar("C")
 
 _NOTHING: Final[dict[Any, None]] = {}
-"""Stands for no classes, for very many groups; never added to."""
+"""The shared empty classes of very many groups; never added to."""
 
 
 class LabelGroup(Generic[C]):
@@ -33,8 +33,8 @@ class LabelGroup(Generic[C]):
     Attributes:
         kind: their kind.
         is_terminating: whether they are being deleted.
-        rows: how many of them there are, by row.
-        classes: what counts them; mostly nothing does.
+        rows: number of these pods by row.
+        classes: the classes that count them; mostly none.
     """
 
     __slots__ = ("_arrays", "classes", "is_terminating", "kind", "rows")
@@ -47,11 +47,11 @@ class LabelGroup(Generic[C]):
         self.classes: dict[C, None] = _NOTHING
 
     def set_classes(self, classes: Iterable[C]) -> None:
-        """Say what counts the pods."""
+        """Set the classes that count the pods."""
         self.classes = dict.fromkeys(classes) or _NOTHING
 
     def add_class(self, cls: C) -> None:
-        """Say what counts the pods, too."""
+        """Add a class that counts the pods."""
         if self.classes:
             self.classes[cls] = None
         else:
@@ -90,7 +90,7 @@ class _Namespace(Generic[C]):
 
     def __init__(self) -> None:
         self.groups: tuple[_Groups[C], _Groups[C]] = ({}, {})
-        """Of pods that are not being deleted, and that are."""
+        """The groups of pods that are not being deleted, and those of pods that are."""
         self.indexes: dict[str, Buckets[str, LabelGroup[C]]] = {}
 
     def add(self, group: LabelGroup[C]) -> None:
@@ -167,7 +167,7 @@ class LabelGroups(Generic[C]):
             del self._namespaces[name]
 
     def copy(self) -> "LabelGroups[C]":
-        """The same groups, counted by nothing."""
+        """The same groups, without classes."""
         copy: LabelGroups[C] = LabelGroups()
         for name, namespace in self._namespaces.items():
             of_copy = copy._namespaces[name] = _Namespace[C]()

@@ -15,7 +15,7 @@ from scheduler.kernel.snapshot.interning import InternedColumn, Interner
 from scheduler.kernel.snapshot.resource_sums import Floats, ResourceSums
 
 Rows: TypeAlias = slice | NDArray[np.intp]
-"""Which rows a column operation is about: a slice over all of them or over one, or indices."""
+"""The rows of a column operation: a slice over all of them or over one, or indices."""
 
 _MIN_CAPACITY: Final = 64
 
@@ -23,7 +23,7 @@ _MIN_CAPACITY: Final = 64
 class NodeTable:
     """The columns of the snapshot. Only the snapshot writes to them.
 
-    Rows of deleted nodes are reused; `alive` tells which rows are nodes. All arrays have the same
+    Rows of deleted nodes are reused; `alive` marks the rows that are nodes. All arrays have one
     capacity. Only the first `size` rows have ever been used, and views end there.
 
     Attributes:
@@ -31,9 +31,9 @@ class NodeTable:
         count: nodes.
         names: by row, the node's name ("" when dead).
         infos: by row, the node with its pods as they are now; the cache's own, except in a copy.
-        nodes: by row, the node object that the columns speak of.
+        nodes: by row, the node object that the columns describe.
         row_of: row by node name.
-        sums: what nodes offer and what pods take.
+        sums: allocatable and requested resources.
         owns_infos: whether `infos` follow the changes, instead of the cache.
     """
 
@@ -63,7 +63,7 @@ class NodeTable:
 
     @property
     def alive(self) -> NDArray[np.bool_]:
-        """Which rows are nodes."""
+        """The rows that are nodes, as a mask."""
         return self._alive[: self.size]
 
     @property
@@ -78,7 +78,7 @@ class NodeTable:
 
     @property
     def taint_set(self) -> NDArray[np.intp]:
-        """Which of `taint_sets` the node has."""
+        """The id of each node's list of taints in `taint_sets`."""
         return self._taint_sets.ids(self.size)
 
     @property
@@ -88,7 +88,7 @@ class NodeTable:
 
     @property
     def feature_set(self) -> NDArray[np.intp]:
-        """Which of `feature_sets` the node declares."""
+        """The id of each node's set of declared features in `feature_sets`."""
         return self._feature_sets.ids(self.size)
 
     @property
@@ -113,7 +113,7 @@ class NodeTable:
 
     @property
     def requested(self) -> Floats:
-        """What the pods on the node take. Shape (resources, rows)."""
+        """Resources requested by the pods on each node. Shape (resources, rows)."""
         return self.sums.requested[:, : self.size]
 
     @property
@@ -126,9 +126,9 @@ class NodeTable:
         return np.flatnonzero(self.alive)
 
     def name_ranks(self) -> NDArray[np.intp]:
-        """By row, how many nodes come before it by name; of rows that are no nodes, anything.
+        """The rank of each row by node name; undefined for rows that are no nodes.
 
-        Not to be written to; another object once a node came or went.
+        Read-only; another object once a node came or went.
 
         Cost: O(n log n), once until a node comes or goes.
         """
@@ -180,13 +180,12 @@ class NodeTable:
     def picked(self, rows: NDArray[np.intp], shape: PodShape, times: Floats) -> "NodeTable | None":
         """The sums of some rows as they would be with more pods of a shape, as a table.
 
-        It is for looking at sums and at what nodes offer of resources, and only until this table
-        changes.
+        It is for reading sums and allocatable resources, and only until this table changes.
 
         Args:
-            rows: which, in order; one may come again.
-            shape: of the pods.
-            times: by place in `rows`, how many pods more.
+            rows: the rows, in order; one may come again.
+            shape: the shape of the pods.
+            times: number of additional pods for each of `rows`.
 
         Returns:
             None where sums would not be exact.
@@ -212,7 +211,7 @@ class NodeTable:
         return copy
 
     def copy(self) -> "NodeTable":
-        """An independent copy; `infos` follow what is told of pods, not the cache."""
+        """An independent copy; `infos` follow the changes of pods, not the cache."""
         copy = object.__new__(NodeTable)
         copy.__dict__.update(self.__dict__)
         copy.owns_infos = True
@@ -226,7 +225,7 @@ class NodeTable:
         return copy
 
     def show_pod(self, row: int, pod: PodInfo, sign: int) -> None:
-        """Let the node of a row have a pod more, or less, where `infos` are not the cache's."""
+        """Add a pod to the node of a row, or remove it, where `infos` are not the cache's."""
         info = self.infos[row]
         if info is None:
             raise KeyError(row)

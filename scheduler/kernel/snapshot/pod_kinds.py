@@ -1,8 +1,8 @@
-"""Pods that no filter can tell apart, as numbers: what is worked out once per kind is a column.
+"""Numbers for kinds of pods that no filter can tell apart; a result per kind is a column.
 
 Questions of the form "what if these pods were not there" are about thousands of pods at a time.
-Pods of one kind (equal specification, labels and namespace) weigh the same in every sum, so a
-weight is found once per kind and gathered for pods by the number of their kind.
+Pods of one kind (equal specification, labels and namespace) weigh the same in every sum. So a
+weight is computed once per kind and gathered for pods by the number of their kind.
 """
 
 from collections.abc import Callable, Hashable, Iterator
@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from scheduler.api.pods import PodInfo, PodKind
 
 _FEW_GONE: Final = 1024
-"""So many numbers of kinds without pods are not worth numbering anew."""
+"""The most numbers of kinds without pods that are kept; above it all are numbered anew."""
 
 
 class PodKinds:
-    """Numbers for kinds of pods, and what is known of each kind.
+    """Numbers for kinds of pods, and columns of results per kind.
 
     Attributes:
         epoch: grows when all numbers become void.
@@ -28,7 +28,7 @@ class PodKinds:
     def __init__(self) -> None:
         self.epoch = 0
         self._kinds: list[ref[PodKind]] = []
-        """By number."""
+        """The kinds by number."""
         self._numbers: WeakKeyDictionary[PodKind, int] = WeakKeyDictionary()
         self._columns: dict[Hashable, NDArray[np.float64]] = {}
 
@@ -46,7 +46,7 @@ class PodKinds:
         return self._kinds[number]()
 
     def column(self, key: Hashable, judge: Callable[[PodKind], float]) -> NDArray[np.float64]:
-        """What `judge` says of each kind, remembered under `key`. Not to be written to."""
+        """The results of `judge` for each kind, kept under `key`. Read-only."""
         known = self._columns.get(key)
         start = 0 if known is None else len(known)
         if known is None or start < len(self._kinds):
@@ -56,7 +56,7 @@ class PodKinds:
         return known
 
     def trim(self) -> None:
-        """Forget everything once most kinds have no pods any more; between decisions only."""
+        """Forget everything once most kinds have no pods; between decisions only."""
         if len(self._kinds) > 2 * len(self._numbers) + _FEW_GONE:
             self._kinds.clear()
             self._numbers.clear()
@@ -86,12 +86,12 @@ class OtherPods:
         return (kind for kind in found if kind is not None)
 
     def column(self, key: Hashable, judge: Callable[[PodKind], float]) -> NDArray[np.float64]:
-        """What `judge` says of each; remembered, so it must depend on the kind only."""
+        """The results of `judge` for each; they are kept, so they must depend on the kind only."""
         return self._kinds.column(key, judge)[self.numbers]
 
 
 def kinds_used(numbers: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The distinct numbers in ascending order, and the place of each given one among them."""
+    """The distinct numbers in ascending order, and the position of each given one among them."""
     if not len(numbers):
         return numbers, numbers
     distinct = np.flatnonzero(np.bincount(numbers))

@@ -1,4 +1,4 @@
-"""Which pods a term speaks of, and the index that finds the terms that speak of a pod.
+"""Selectors of pods, and the index that finds the terms which match a pod.
 
 Thousands of selectors must not be tried on every pod: each is filed under its namespace and one
 label it demands, so that a pod meets only those filed under its own namespace and labels.
@@ -33,7 +33,7 @@ class PodSelector(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         namespaces: namespaces by name.
         namespace_selector: further namespaces, by their labels.
-        selector: what the labels of the pod must satisfy.
+        selector: the requirements on the labels of the pod.
         skip_terminating: whether pods that are being deleted do not count.
     """
 
@@ -44,11 +44,11 @@ class PodSelector(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def reads_namespace_labels(self) -> bool:
-        """Whether the labels of namespaces decide which are meant."""
+        """Whether the labels of namespaces decide which are selected."""
         return bool(self.namespace_selector.requirements)
 
     def matches(self, pod: PodInfo, namespaces: NamespaceLabels) -> bool:
-        """Whether a pod is among the selected ones."""
+        """Whether a pod is selected."""
         return (
             not (self.skip_terminating and pod.is_terminating)
             and self.matches_namespace(pod.namespace, namespaces)
@@ -56,7 +56,7 @@ class PodSelector(msgspec.Struct, frozen=True, gc=False):
         )
 
     def matches_namespace(self, namespace: str, namespaces: NamespaceLabels) -> bool:
-        """Whether pods of the namespace are meant."""
+        """Whether pods of the namespace are selected."""
         return namespace in self.namespaces or (
             not self.namespace_selector.nothing
             and self.namespace_selector.matches(namespaces.get(namespace, {}))
@@ -64,7 +64,7 @@ class PodSelector(msgspec.Struct, frozen=True, gc=False):
 
 
 def pod_selector_of(term: AffinityTerm, namespace: str) -> PodSelector:
-    """The pods an affinity term of a pod in `namespace` speaks of."""
+    """The pods that an affinity term of a pod in `namespace` selects."""
     resolved = term.in_namespace(namespace)
     return PodSelector(resolved.namespaces, resolved.selector, resolved.namespace_selector)
 
@@ -74,7 +74,7 @@ class Selecting(Protocol):
 
     @property
     def pods(self) -> PodSelector:
-        """The pods it speaks of."""
+        """The pods that it selects."""
         ...
 
 
@@ -82,14 +82,14 @@ S = TypeVar("S", bound=Selecting)
 
 
 class SelectorIndex(Generic[S]):
-    """Finds what speaks of a pod by the pod's own namespace and labels."""
+    """Finds the items that match a pod, by the pod's own namespace and labels."""
 
     def __init__(self) -> None:
         self._drawers: dict[_Drawer, Buckets[str, S]] = {}
         self._filed: dict[S, int] = {}
-        """By item, which of its choices of buckets was taken."""
+        """By item, the number of its choice of buckets that was taken."""
         self._named: dict[str, Counter[str]] = {}
-        """By label key, how many items name each value; "" is counted once more for each item."""
+        """By label key, number of items that name each value; each item also counts once for ""."""
 
     def add(self, item: S) -> None:
         """File an item, where it has the fewest neighbours."""
@@ -123,10 +123,10 @@ class SelectorIndex(Generic[S]):
         return len(self._filed)
 
     def distinction(self, labels: Mapping[str, str]) -> tuple[tuple[str, str | None], ...]:
-        """What the items can tell of labels: those of a key, with the value if an item names it.
+        """The part of labels that items can tell apart: keys, and the values that an item names.
 
-        Selectors of pods compare with values and with nothing else, so of labels that are equal in
-        this the same items speak.
+        Selectors of pods compare with values and with nothing else, so the same items match labels
+        that are equal in this part.
         """
         named = self._named
         return tuple(
@@ -138,7 +138,7 @@ class SelectorIndex(Generic[S]):
     def matching(
         self, labels: Mapping[str, str], namespace: str, namespaces: NamespaceLabels
     ) -> list[S]:
-        """The items that speak of a pod with these labels in this namespace."""
+        """The items that match a pod with these labels in this namespace."""
         return [
             item
             for item in self.candidates(labels, namespace)
@@ -147,7 +147,7 @@ class SelectorIndex(Generic[S]):
         ]
 
     def candidates(self, labels: Mapping[str, str], namespace: str) -> Iterator[S]:
-        """Items that may speak of a pod with these labels; each must still be tried."""
+        """Items that may match a pod with these labels; each must still be tried."""
         if not self._filed:
             return
         for place in (namespace, None):
@@ -168,7 +168,7 @@ def label_choices(selector: Selector) -> list[list[tuple[str, str]]]:
 
 
 def _bucket_keys(pods: PodSelector) -> list[list[_BucketKey]]:
-    """Where an item may be filed, several choices."""
+    """The buckets in which an item may be filed, as several choices."""
     places: Iterable[str | None] = (None,)
     if pods.namespace_selector.nothing and len(pods.namespaces) <= _MAX_NAMESPACES_FILED:
         places = sorted(pods.namespaces)

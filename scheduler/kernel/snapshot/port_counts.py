@@ -1,4 +1,4 @@
-"""Which host ports are taken on which nodes."""
+"""Counts of the pods that hold each host port, by node."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
@@ -34,7 +34,7 @@ class PortCounts:
                     del self._by_port[port.protocol, port.port]
 
     def conflicts(self, port: HostPort, size: int) -> NDArray[np.float64] | None:
-        """How many pods of each row hold the port; None when it is free everywhere.
+        """Number of pods on each row that hold the port; None when it is free everywhere.
 
         Two addresses conflict when they are equal or one of them is the wildcard.
         Source: k8s.io/kube-scheduler framework/types.go HostPortInfo.CheckConflict.
@@ -47,7 +47,7 @@ class PortCounts:
         return holders
 
     def at(self, row: int) -> dict[HostPort, int]:
-        """How many pods of a row hold each port."""
+        """Number of pods on a row that hold each port."""
         return {
             HostPort(ip, protocol, number): int(counts.at(row))
             for (protocol, number), by_address in self._by_port.items()

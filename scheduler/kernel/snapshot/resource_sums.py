@@ -1,4 +1,4 @@
-"""What nodes offer and what the pods on them take: a line per resource, a column per node.
+"""Allocatable and requested resources of nodes: a line per resource, a column per node.
 
 Units: cpu in thousandths of a core, memory and ephemeral storage in bytes, others in units; all as
 float64, which holds every whole number below 2**53 exactly. Larger ones are in `Amounts.oversized`.
@@ -18,24 +18,24 @@ from scheduler.kernel.snapshot.interning import Interner
 Floats: TypeAlias = NDArray[np.float64]
 
 Content: TypeAlias = tuple[bytes, bytes, bytes, float, float]
-"""What a row offers and what is taken there; comparable while `layout` is the same object."""
+"""The allocatable and requested amounts of a row; comparable while `layout` is the same object."""
 
 Load: TypeAlias = tuple[Floats, Floats, int]
-"""What pods add to `requested` and to `non_zero_requested`, by line, and how many they are."""
+"""The amounts that pods add to `requested` and `non_zero_requested`, by line, and their number."""
 
 CPU_COLUMN: Final = 0
 MEMORY_COLUMN: Final = 1
 
 _CORE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _SPARE_LINES: Final = 8
-"""Columns of resources that no node offers any more and that are not worth compacting."""
+"""The most lines of resources that no node offers any more before lines are compacted."""
 
 
 class ResourceSums:
-    """What is there and what is taken, by resource and row.
+    """Allocatable and requested amounts, by resource and row.
 
     A resource has a line when a node offers some of it. Of any other resource every node has 0.
-    What pods on nodes hold of it is kept aside until a node offers it.
+    The amounts that pods on nodes request of it are kept aside until a node offers it.
 
     Attributes:
         resources: line by resource name.
@@ -53,7 +53,7 @@ class ResourceSums:
         self._requested = Amounts(len(_CORE), capacity)
         self._non_zero = Amounts(2, capacity)
         self._offering = [0] * len(_CORE)
-        """By line, how many nodes offer some of the resource."""
+        """By line, number of nodes that offer some of the resource."""
         self._unoffered: dict[str, dict[int, int]] = {}
 
     @property
@@ -63,7 +63,7 @@ class ResourceSums:
 
     @property
     def requested(self) -> Floats:
-        """What the pods on the node take. Shape (resources, capacity)."""
+        """Resources requested by the pods on each node. Shape (resources, capacity)."""
         return self._requested.floats[: len(self.resources.values)]
 
     @property
@@ -79,23 +79,23 @@ class ResourceSums:
         return bool(self._allocatable.oversized or self._requested.oversized)
 
     def oversized_cells(self) -> set[tuple[int, int]]:
-        """Lines and rows where what is there or taken is more than float64 holds."""
+        """Lines and rows of amounts that exceed what float64 holds exactly."""
         return {*self._allocatable.oversized, *self._requested.oversized}
 
     def exact_allocatable(self, line: int, row: int) -> int:
-        """What the node has of a resource."""
+        """The exact allocatable amount of a resource on a node."""
         return self._allocatable.at(line, row)
 
     def exact_requested(self, line: int, row: int) -> int:
-        """What the pods on the node take of a resource."""
+        """The exact amount of a resource that the pods on a node request."""
         return self._requested.at(line, row)
 
     def of_row(self, row: int) -> tuple[dict[str, int], tuple[int, int], int]:
         """All sums over the pods of a row.
 
         Returns:
-            What they take by resource (what they take nothing of is left out), cpu and memory with
-            defaults, and their number.
+            Their requests by resource (without zeros), cpu and memory with defaults, and their
+            number.
         """
         taken = {name: self._requested.at(i, row) for i, name in enumerate(self.resources.values)}
         taken.update((name, rows.get(row, 0)) for name, rows in self._unoffered.items())
@@ -105,18 +105,18 @@ class ResourceSums:
     # --- rows to be compared --------------------------------------------------------------------
 
     def load_of(self, shape: PodShape, times: int) -> Load:
-        """What so many pods of a shape add to a row; holds until the layout changes."""
+        """The load that this many pods of a shape add to a row; valid until the layout changes."""
         requested = np.zeros(len(self._requested.floats))
         for line, name in enumerate(self.resources.values):
             requested[line] = shape.occupied.get(name, 0)
         return requested * times, np.array(shape.non_zero_occupied, np.float64) * times, times
 
     def content(self, row: int, load: Load | None = None) -> Content:
-        """What a row offers and holds, or would with more pods.
+        """The allocatable and requested amounts of a row, or those with more pods.
 
         Args:
-            row: which.
-            load: what these pods add.
+            row: the row.
+            load: the load of these pods.
         """
         requested, non_zero, times = (None, None, 0) if load is None else load
         return (
@@ -128,7 +128,7 @@ class ResourceSums:
         )
 
     def contents(self) -> list[Content]:
-        """`content` of every row, as it is."""
+        """`content` of every row, without more pods."""
         return [
             *zip(
                 self._allocatable.contents(),
@@ -185,7 +185,7 @@ class ResourceSums:
             amounts = [shape.occupied.get(name, 0) for shape in numbers]
             if any(amounts):
                 self._requested.add_all(line, at, kinds, amounts)
-        # How many names there are of resources that no node offers is for tenants to say.
+        # Tenants may name any number of resources that no node offers.
         unoffered = [shape.occupied.keys() - self.resources.values for shape in numbers]
         if any(unoffered):
             for row, shape, kind in zip(rows, shapes, kinds.tolist(), strict=True):
@@ -197,7 +197,7 @@ class ResourceSums:
         np.add.at(self.pod_count, at, 1)
 
     def fit(self, capacity: int) -> None:
-        """Make room for so many rows."""
+        """Make room for `capacity` rows."""
         for amounts in (self._allocatable, self._requested, self._non_zero):
             amounts.fit(len(amounts.floats), capacity)
         more = np.zeros(capacity - len(self.pod_count))
@@ -223,7 +223,7 @@ class ResourceSums:
         return copy
 
     def fork(self) -> "ResourceSums":
-        """A copy to which pods may come and go; what nodes offer is shared."""
+        """A copy to which pods may come and go; allocatable amounts are shared."""
         copy = object.__new__(ResourceSums)
         copy.__dict__.update(self.__dict__)
         copy._requested, copy._non_zero = self._requested.copy(), self._non_zero.copy()

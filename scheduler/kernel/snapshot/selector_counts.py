@@ -1,12 +1,12 @@
-"""How many pods of each kind run on each node.
+"""Number of pods of each kind on each node.
 
 Pods that agree in kind and in being deleted are one *group*. Each distinct `PodSelector`
-that a constraint or term asks about is one *class*: the sum of the groups it matches, as a count
-per node, kept up to date while pods come and go. A question about pods is then a question about
-one column, whatever the number of pods in the cluster.
+that a constraint or term uses is one *class*: the sum of the groups it matches, as a count per
+node, kept up to date while pods come and go. A question about pods is then a question about one
+column, whatever the number of pods in the cluster.
 
 Invariant: for every class and row, the count equals the number of pods on the row that the
-selector matches (the property test builds it from scratch and compares).
+selector matches. A property test builds it from scratch and compares.
 """
 
 from collections import OrderedDict
@@ -23,13 +23,13 @@ from scheduler.kernel.snapshot.row_counts import RowCounts
 
 _MAX_CLASSES: Final = 20_000
 _MAX_BYTES: Final = 64 * 2**20
-"""What all classes may take; those asked for longest ago go first."""
+"""The most memory of all classes; the least recently used go first."""
 _MAX_CLASSES_PER_GROUP: Final = 64
 """A pod that comes or goes is counted in each class of its group. This bounds the cost of selectors
 that no caller uses any more."""
 _DROPPED_AT_ONCE: Final = 16
 _CHANGES_PER_SIZING: Final = 256
-"""The memory of classes changes with the pods they count; it is summed once per so many changes."""
+"""The memory of classes changes with the pods they count; it is summed once in so many changes."""
 _BYTES_PER_CLASS: Final = 1024
 _BYTES_PER_MEMBERSHIP: Final = 100
 
@@ -47,7 +47,7 @@ class _Class:
 
     @property
     def size_bytes(self) -> int:
-        """About how much memory the class takes."""
+        """The approximate memory that the class takes."""
         of_groups = _BYTES_PER_MEMBERSHIP * self.groups
         return _BYTES_PER_CLASS + self.counts.size_bytes + of_groups
 
@@ -102,10 +102,10 @@ class SelectorCounts:
             self.trim()
 
     def trim(self) -> None:
-        """Let go of classes, so that all together take no more than they may.
+        """Drop the least recently used classes above the limits.
 
-        To be called before each decision: then those go that the one before has displaced. All at
-        once, after 100,000 different pods, would stop everything for a second.
+        To be called before each decision, so that each call drops few. All at once, after 100,000
+        different pods, would stop everything for a second.
         """
         while self._classes and (
             self._size_bytes > _MAX_BYTES or len(self._classes) > _MAX_CLASSES
@@ -113,7 +113,7 @@ class SelectorCounts:
             self._drop(next(iter(self._classes.values())))
 
     def namespace_changed(self, namespace: str, capacity: int) -> None:
-        """Re-decide which classes mean the pods of a namespace whose labels changed."""
+        """Match classes anew with the pods of a namespace whose labels changed."""
         if not self._reading_labels:
             return
         for group in self._groups.of_namespace(namespace):
@@ -124,16 +124,16 @@ class SelectorCounts:
             group.set_classes(now)
 
     def __len__(self) -> int:
-        """How many selectors are counted."""
+        """Number of selectors that are counted."""
         return len(self._classes)
 
     def at(self, row: int) -> dict[PodSelector, int]:
-        """How many pods of a row each class counts; classes that count none are left out."""
+        """Number of pods on a row that each class counts, without zeros."""
         classes = self._classes.items()
         return {pods: int(count) for pods, cls in classes if (count := cls.counts.at(row))}
 
     def recounted(self, pods: Iterable[PodInfo]) -> dict[PodSelector, int]:
-        """The same for these pods, found out one by one."""
+        """The same for these pods, counted one by one."""
         found: dict[PodSelector, int] = {}
         for pod in pods:
             for cls in self._classes_of(pod.kind, is_terminating=pod.is_terminating):
@@ -141,7 +141,7 @@ class SelectorCounts:
         return found
 
     def copy(self, namespaces: NamespaceLabels) -> "SelectorCounts":
-        """An independent copy; its classes are derived anew when they are asked for."""
+        """An independent copy; its classes are derived anew on their first read."""
         copy = SelectorCounts(namespaces)
         copy._groups = self._groups.copy()
         return copy
@@ -174,7 +174,7 @@ class SelectorCounts:
         self._groups.drop(group)
 
     def _thin(self, group: LabelGroup[_Class]) -> None:
-        """Let go of classes that count the pods of a crowded group, a few at a time."""
+        """Drop classes that count the pods of a crowded group, a few at a time."""
         excess = min(len(group.classes) - _MAX_CLASSES_PER_GROUP, _DROPPED_AT_ONCE)
         for cls in nsmallest(excess, group.classes, key=lambda cls: cls.asked_at):
             self._drop(cls)
@@ -189,7 +189,7 @@ class SelectorCounts:
     def _matches(self, pods: PodSelector, group: LabelGroup[_Class]) -> bool:
         if group.is_terminating and pods.skip_terminating:
             return False
-        # Not `Selector.matches`: thousands of groups are looked at for one new selector.
+        # Not `Selector.matches`: thousands of groups are tried for one new selector.
         labels = group.kind.labels
         for requirement in pods.selector.requirements:
             if not requirement.matches_value(labels.get(requirement.key)):

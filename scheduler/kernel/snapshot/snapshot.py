@@ -1,4 +1,4 @@
-"""The snapshot: everything a decision looks at, updated by what changed and by nothing else."""
+"""The snapshot: all data that a decision reads, updated by changes and by nothing else."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
@@ -39,15 +39,15 @@ from scheduler.kernel.snapshot.topology import Topology
 _NEWER_VERSIONS: Final = frozenset({PodUpdated})
 """The changes that alter no count."""
 _TAKES_NOTHING_AWAY: Final = frozenset({PodAdded, PodUpdated, PodRelabelled})
-"""Of such changes in a row, those that add pods may come first."""
+"""Types of changes among which those that add pods may be applied first."""
 _WORTH_SUMMING: Final = 16
-"""So many pods that come at once are summed up before they are added to the columns."""
+"""From this many pods at once, they are summed up before they are added to the columns."""
 
 
 class Snapshot:
     """Columns over all nodes and counts over all pods on them.
 
-    Reading changes no result: what a read derives is bounded, and dropped by `update` only.
+    Reading changes no result: data that a read derives is bounded, and dropped by `update` only.
 
     Attributes:
         epoch: grows with every update that changed something; newer versions of pods do not count.
@@ -59,7 +59,7 @@ class Snapshot:
         namespace_epoch: grows whenever a namespace, or the labels of one, came or went.
         node_log: rows whose node object changed (also: appeared, disappeared).
         pod_log: rows on which pods came, went or were relabelled.
-        sum_log: rows on which the sum of what pods take changed.
+        sum_log: rows on which the requested sums changed.
         version_log: rows with newer versions of pods that count as before.
         selector_counts: the selectors in use, counted; a fork has those of its original.
         term_counts: the terms of running pods, counted; a fork has those of its original.
@@ -91,9 +91,9 @@ class Snapshot:
         """The original, and the pods that a fork has more and less."""
 
     def update(self, changes: Iterable[Change]) -> None:
-        """Take over what changed, in order. All forks end.
+        """Apply changes in order. All forks end.
 
-        When a change raises, the snapshot is good for nothing but `rebuild`.
+        When a change raises, the only valid call is `rebuild`.
 
         Cost: O(changes); a node change looks once at each label column in use.
 
@@ -119,7 +119,7 @@ class Snapshot:
                 self._apply(change)
 
     def trim(self) -> None:
-        """Let go of what was derived for decisions long ago; between decisions only."""
+        """Drop data that was derived for decisions long ago; between decisions only."""
         self.selector_counts.trim()
 
     def rebuild(self, changes: Iterable[Change]) -> list[tuple[Change, Exception]]:
@@ -146,12 +146,12 @@ class Snapshot:
         """The cluster with other pods, for reading, until this snapshot is updated.
 
         Counts of selectors and terms see the pods. The logs of the fork are its own where it
-        differs: results kept by position of one must not be asked of another (`RowLog`s are told
-        apart by identity).
+        differs: results kept by position of one log must not be used with another (`RowLog`s
+        differ by identity).
 
         Args:
             add: pods that come to the nodes they name.
-            remove: pods that go from theirs.
+            remove: pods that go from the nodes they name.
 
         Cost: a few array copies.
 
@@ -184,7 +184,7 @@ class Snapshot:
     def copy(self) -> "Snapshot":
         """A cluster of its own that is as this one is now; it may be updated.
 
-        Cost: all nodes and groups of pods; labels and selectors are looked at again when asked.
+        Cost: all nodes and groups of pods; selectors are counted again on their first read.
         """
         if self._forked_from is not None:
             original, added, removed = self._forked_from
@@ -217,7 +217,7 @@ class Snapshot:
         return copy
 
     def end(self) -> None:
-        """A fork: keep nothing, so that reading it from now on is a fault that shows."""
+        """End a fork: drop all its data, so that a later read raises."""
         for fork in list(self._forks):
             fork.end()
         self.__dict__.clear()
@@ -242,32 +242,32 @@ class Snapshot:
         return found
 
     def pod_counts(self, pods: PodSelector) -> RowCounts:
-        """How many of the selected pods run on each row."""
+        """Number of selected pods on each row."""
         return self._selectors.counts(pods, self.table.capacity)
 
     def terms_about(self, kind: TermKind, pod: PodInfo) -> list[TermClass]:
-        """The terms of running pods that speak of the pod, those that any node can meet.
+        """The terms of running pods that match the pod and that any node can meet.
 
-        Where very many do, terms of equal topology key and weight are summed up.
+        Where there are very many, terms of equal topology key and weight are summed up.
         """
         return self._terms.matching(kind, pod, self.table.capacity)
 
     @property
     def has_terms(self) -> bool:
-        """Whether running pods have any terms; perhaps, in a fork from which pods went."""
+        """Whether running pods have any terms; may be True in a fork that has lost the last."""
         return len(self._terms) > 0
 
     def each_term_about(self, kind: TermKind, pod: PodInfo) -> list[TermClass]:
-        """The same, each term by itself; for people."""
+        """The same, without sums of terms; for people."""
         return self._terms.about(kind, pod)
 
     def label_keys(self) -> Mapping[str, int]:
-        """How many nodes have a label of each key. Not to be written to."""
+        """Number of nodes that have a label of each key. Read-only."""
         return self._labels.nodes_with
 
     @property
     def counted_classes(self) -> int:
-        """How many selectors and terms are counted per row."""
+        """Number of selectors and terms that are counted per row."""
         return len(self.selector_counts) + len(self.term_counts)
 
     def node_order(self) -> NDArray[np.intp]:
@@ -296,7 +296,7 @@ class Snapshot:
     # --- changes --------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        """Another state begins: no fork may be read any more."""
+        """Begin another state: end all forks."""
         if len(self._forks):
             for fork in list(self._forks):
                 fork.end()
@@ -348,7 +348,7 @@ class Snapshot:
         self.sum_log.append(row, table.capacity)
 
     def _add_pods(self, pods: Sequence[PodInfo]) -> None:
-        """The same for very many that came at once, as they do at the start."""
+        """Add many pods that came at once, as at the start."""
         table = self.table
         rows = [table.row_of[pod.node_name] for pod in pods]
         table.sums.add_pods(rows, [pod.shape for pod in pods])
@@ -358,7 +358,7 @@ class Snapshot:
         self.sum_log.extend(rows, table.capacity)
 
     def _count_pod(self, row: int, pod: PodInfo, sign: int) -> None:
-        """All that is counted of a pod but what it takes."""
+        """Count a pod in all counts except resources."""
         table, shape = self.table, pod.shape
         if table.owns_infos:
             table.show_pod(row, pod, sign)
@@ -369,7 +369,7 @@ class Snapshot:
             self.ports.change(row, shape.host_ports, sign, table.capacity)
 
     def _relabel(self, old: PodInfo, pod: PodInfo) -> None:
-        """Only selectors look at labels; what the pod takes and asks of others is in its shape."""
+        """Count new labels, which only selectors read; the pod's shape holds all the rest."""
         table = self.table
         row = table.row_of[pod.node_name]
         if table.owns_infos:

@@ -1,8 +1,8 @@
 """The affinity terms of running pods, counted per node.
 
-Running pods have a say about an incoming one: their required anti-affinity keeps it away, their
-other terms attract or repel it. Equal terms of equal kind and weight are one class with a count
-per node. Weights are not summed per node, because terms that cancel out still speak of the pod:
+The terms of running pods affect an incoming one: required anti-affinity excludes it, other terms
+attract or repel it. Equal terms of equal kind and weight are one class with a count
+per node. Weights are not summed per node, because terms that cancel out still match the pod:
 kube-scheduler then scores all nodes alike instead of skipping the score.
 """
 
@@ -25,42 +25,42 @@ from scheduler.kernel.snapshot.row_counts import RowCounts
 _MAX_REMEMBERED: Final = 2**20
 """Classes in all remembered lists together; then all lists are made anew."""
 _REMEMBERED_PER_LIST: Final = 8
-"""What a list takes beside its classes, in classes."""
+"""Size of a list beside its classes, in classes."""
 _REMEMBERED_PER_SUM: Final = 32
-"""What a sum of classes takes, in classes."""
+"""Size of a sum of classes, in classes."""
 _MERGED_ABOVE: Final = 4
-"""A pod of which more classes speak is told of sums of theirs."""
+"""Above this number of classes that match a pod, sums of them are returned."""
 _MAX_SUMS_PER_CLASS: Final = 1024
 _SEVERAL: Final = PodSelector(frozenset(), EVERYTHING, EVERYTHING)
-"""What a sum of terms speaks of is not told."""
+"""The placeholder selector of a sum of terms."""
 
 
 class TermKind(Enum):
-    """What a running pod's term does to an incoming pod it matches."""
+    """The effect of a running pod's term on an incoming pod that it matches."""
 
     REQUIRED_ANTI_AFFINITY = "forbids"
     REQUIRED_AFFINITY = "attracts, by hardPodAffinityWeight"
     PREFERRED = "attracts or repels, by weight"
 
-    # Members are themselves; the hash of their names would be worked out in Python each time.
+    # Members are themselves; the hash of their names would be computed in Python each time.
     __hash__ = object.__hash__
 
 
 TermKey: TypeAlias = tuple[TermKind, PodSelector, str, int]
-"""Kind, the pods spoken of, topology key and signed weight."""
+"""Kind, selected pods, topology key and signed weight."""
 
 
 class TermClass:
     """All running pods with one term.
 
     Attributes:
-        key: what the term is.
-        kind: what the term does.
-        pods: which incoming pods it speaks of.
-        topology_key: within which domain.
-        weight: of preferred terms, negative for anti-affinity; 1 for required ones.
-        counts: such terms by row; a pod that repeats a term counts as often.
-        sums: further counts that this one is part of.
+        key: the key of the term.
+        kind: the effect of the term.
+        pods: the incoming pods that it selects.
+        topology_key: the node label; each of its values is a domain.
+        weight: the weight of preferred terms, negative for anti-affinity; 1 for required ones.
+        counts: number of such terms by row; a pod that repeats a term counts as often.
+        sums: further counts that include this one.
     """
 
     __slots__ = ("counts", "key", "kind", "pods", "sums", "topology_key", "weight")
@@ -75,7 +75,7 @@ class TermClass:
 class TermCounts:
     """Counts per node of the affinity terms of running pods.
 
-    Terms with a topology key that no node has say nothing about any node and are never found.
+    Terms with a topology key that no node has affect no node and are never returned.
     """
 
     def __init__(self, namespaces: NamespaceLabels, labels: LabelColumns) -> None:
@@ -91,7 +91,7 @@ class TermCounts:
         self._merged_classes: list[TermClass] = []
 
     def matching(self, kind: TermKind, pod: PodInfo, capacity: int) -> list[TermClass]:
-        """The classes of a kind that speak of the pod; of very many, sums by key and weight.
+        """The classes of a kind that match the pod; of very many, sums by key and weight.
 
         It is the same list, until the terms change, for all pods whose labels they cannot tell
         apart.
@@ -119,7 +119,7 @@ class TermCounts:
         return found
 
     def about(self, kind: TermKind, pod: PodInfo) -> list[TermClass]:
-        """The classes of a kind that speak of the pod, each by itself."""
+        """The classes of a kind that match the pod, without sums."""
         found = self._index[kind].matching(pod.labels, pod.namespace, self._namespaces)
         return [cls for cls in found if cls.topology_key in self._labels]
 
@@ -140,15 +140,15 @@ class TermCounts:
                 self._forget()
 
     def namespace_changed(self) -> None:
-        """The labels of a namespace changed: forget which terms speak of which pods."""
+        """Forget the matches of terms and pods, as the labels of a namespace changed."""
         self._forget()
 
     def __len__(self) -> int:
-        """How many terms are counted."""
+        """Number of terms that are counted."""
         return len(self._classes)
 
     def at(self, row: int) -> dict[TermKey, int]:
-        """How many terms of each class the pods of a row have."""
+        """Number of affinity terms of each class among the pods of a row."""
         counted = ((key, cls.counts.at(row)) for key, cls in self._classes.items())
         return {key: int(count) for key, count in counted if count}
 
@@ -165,7 +165,7 @@ class TermCounts:
         self._forget()
 
     def _merged(self, classes: list[TermClass], capacity: int) -> list[TermClass]:
-        """One class for each topology key and weight, which is kept up to date."""
+        """Sum classes up to one for each topology key and weight, which is kept up to date."""
         parts: dict[tuple[str, int], list[TermClass]] = {}
         for cls in classes:
             parts.setdefault((cls.topology_key, cls.weight), []).append(cls)

@@ -1,4 +1,4 @@
-"""Which domains nodes form by a label, as long as no node changes."""
+"""The domains that nodes form by a label, as long as no node changes."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 class Topology:
     """The domains of one label key.
 
-    It is another object once any node has changed, so that what is worked out for it can be kept
-    by identity.
+    It is another object once any node has changed, so that results for it can be kept by
+    identity.
 
     Attributes:
         ids: the domain of each row; ABSENT (0) for rows without the label.
-        count: how many ids there are, ABSENT included.
+        count: number of ids, ABSENT included.
         eligible: rows whose pods count; all when None.
         is_complete: whether every node has the label.
     """

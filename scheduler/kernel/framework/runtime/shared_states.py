@@ -144,7 +144,7 @@ class SharedStates:
     def object_set(self, kind: ObjectKind, new: Any) -> Any | None:
         """Take over a new or changed object; return its former version.
 
-        None if no plugin declared the kind. A pod without its node, or replaced, goes first.
+        None for an undeclared kind. A pod that lost its node, or was replaced, is removed first.
         """
         store = self._stores.get(kind)
         if store is None:
