@@ -1,9 +1,9 @@
-"""How many pods PodDisruptionBudgets allow to be evicted, and which evictions would be too many.
+"""PodDisruptionBudgets: the evictions they allow, and those that violate them.
 
 Source: kubernetes pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go
 filterPodsWithPDBViolation (v1.36).
-Differs: what one decision looks at is bounded. A pod that more than eight budgets speak of leaves
-against one of them; so does a pod whose budgets are not known yet, as there are very many.
+Differs: the work of one decision is bounded. A pod that more than eight budgets select counts as
+violating one; so does a pod whose budgets are not known yet, as there are very many.
 """
 
 from collections import Counter
@@ -21,22 +21,22 @@ from scheduler.kernel.snapshot.pod_kinds import OtherPods
 from scheduler.kernel.snapshot.pod_selectors import PodSelector, SelectorIndex
 
 MAX_BUDGETS: Final = 8
-"""Budgets that speak of one pod, at most; eviction through the API takes one."""
+"""The most budgets that may select one pod; eviction through the API allows one."""
 MAX_COMPARED: Final = 200_000
-"""Labels that one decision compares with requirements, at most: some 60 ms. The next goes on."""
+"""The most labels that one decision compares with requirements: some 60 ms. The next goes on."""
 MAX_FILED: Final = 5_000
-"""Selectors of new budgets that one decision files, at most: some 40 ms. The next goes on."""
+"""The most selectors of new budgets that one decision files: some 40 ms. The next goes on."""
 _KIND_COST: Final = 16
-"""What looking for the budgets of a kind costs beside comparisons, in comparisons."""
+"""Fixed cost of a search for the budgets of a kind, in comparisons."""
 
 
 class _Filed:
-    """A budget, found by the pods that it speaks of.
+    """A budget, found by the pods that it selects.
 
     Attributes:
-        pods: these.
+        pods: the selector of these pods.
         budget: its newest version.
-        number: its place among all budgets.
+        number: its position among all budgets.
     """
 
     __slots__ = ("budget", "number", "pods")
@@ -48,14 +48,14 @@ class _Filed:
 
 
 _Found: TypeAlias = tuple[_Filed, ...] | None
-"""The budgets that speak of a pod; None if there are too many."""
+"""The budgets that select a pod; None if there are too many."""
 
 
 class Budgets:
-    """All budgets of a cluster; finds those that speak of a pod once per kind.
+    """All budgets of a cluster; finds those that select a pod once per kind.
 
-    What was found stands until the selector of a budget of the namespace changes; a changed status
-    changes nothing of it.
+    A result is valid until the selector of a budget of the namespace changes; a change of status
+    does not matter.
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Budgets:
         """Namespaces with budgets that are not filed yet."""
 
     def refresh(self, budgets: Iterable[DisruptionBudget]) -> None:  # noqa: C901, PLR0912 - one pass that adds, changes and drops
-        """Take over what there is now.
+        """Take over the present budgets.
 
         Cost: O(budgets) comparisons by identity, and O(changed budgets) once any has changed.
         """
@@ -118,20 +118,20 @@ class Budgets:
             del self._in_namespace[namespace]
 
     def violating(self, pods: RankedPods, others: OtherPods, places: Indices) -> NDArray[np.bool_]:
-        """Which evictions no budget has left, if all these pods were evicted.
+        """A mask of the evictions for which a budget has nothing left, if all pods were evicted.
 
-        Budgets are spent per node, on its pods in the order given. A pod spends of every budget
-        that speaks of it, also when one of them has nothing left.
+        Budgets are spent per node, on its pods in the order given. A pod spends from every budget
+        that selects it, also when one of them has nothing left.
 
         Args:
             pods: the pods.
             others: their kinds.
-            places: the place of each pod's kind among `others`.
+            places: the position of each pod's kind among `others`.
         """
         found = self._speaking_of(others)
         violates = np.array([each is None for each in found], np.bool_)[places]
         allowed = np.array([b.disruptions_allowed for b in self._budgets], np.int64)
-        # Of as many as may leave a node no budget runs out that allows so many.
+        # A budget that allows as many as may leave one node cannot run out.
         scarce = allowed < len(pods.widths)
         numbers = [[each.number for each in of or () if scarce[each.number]] for of in found]
         counts = np.array([len(each) for each in numbers], np.intp)
@@ -139,7 +139,7 @@ class Budgets:
             return violates
         flat = np.array([number for each in numbers for number in each], np.intp)
         spends = counts[places]
-        # One pair per pod and budget that speaks of it.
+        # One pair per pod and budget that selects it.
         pod = np.repeat(np.arange(len(pods)), spends)
         within = np.arange(len(pod)) - np.repeat(np.cumsum(spends) - spends, spends)
         budget = flat[(np.cumsum(counts) - counts)[places][pod] + within]
@@ -147,7 +147,7 @@ class Budgets:
         order = stable_order(pods.at[pod])
         order = order[stable_order(budget[order])]
         pod, budget = pod[order], budget[order]
-        # What is spent of a budget on a node lies together now, in order of importance.
+        # The pairs of a budget and a node are adjacent now, in order of importance.
         at = pods.at[pod]
         starts = np.flatnonzero((np.diff(budget, prepend=-1) != 0) | (np.diff(at, prepend=-1) != 0))
         nth = np.arange(len(pod)) - np.repeat(starts, np.diff(np.append(starts, len(pod))))
@@ -157,15 +157,15 @@ class Budgets:
     def violating_together(
         self, pods: PodsAt, others: OtherPods, places: Indices, units: Indices
     ) -> NDArray[np.bool_]:
-        """Which units no budget has left for, if they all left in the order given.
+        """A mask of the units for which a budget has nothing left, if they left in the order given.
 
         A unit violates a budget when any of its pods does; the rest of it then spends nothing.
-        Budgets are spent all over the cluster, and a pod that finds one spent asks no further.
+        Budgets are spent cluster-wide, and a pod that finds one spent takes from no other.
 
         Args:
             pods: the pods, unit by unit.
             others: their kinds.
-            places: the place of each pod's kind among `others`.
+            places: the position of each pod's kind among `others`.
             units: the number of each pod's unit.
 
         Source: pkg/scheduler/framework/preemption/preemption.go (filterVictimsWithPDBViolation).
@@ -181,7 +181,7 @@ class Budgets:
         return violates
 
     def _spend(self, pod: PodInfo, found: _Found, left: list[int]) -> bool:
-        """Spend what a pod takes of its budgets; says whether one had nothing left."""
+        """Take one eviction from each budget of a pod; return whether one had nothing left."""
         for filed in () if found is None else sorted(found, key=lambda filed: filed.number):
             if pod.name not in self._budgets[filed.number].disrupted_pods:
                 left[filed.number] -= 1
@@ -190,7 +190,7 @@ class Budgets:
         return found is None
 
     def _spent(self, pods: RankedPods, pod: Indices, budget: Indices) -> tuple[Indices, Indices]:
-        """The pairs that cost the budget something: the API server has already counted others."""
+        """The pairs that cost the budget an eviction: the API server has already counted others."""
         budgets = self._budgets
         names = frozenset().union(*(b.disrupted_pods for b in budgets if b.disrupted_pods))
         if not names:
@@ -207,7 +207,7 @@ class Budgets:
         return np.delete(pod, free), np.delete(budget, free)
 
     def _speaking_of(self, others: OtherPods) -> list[_Found]:
-        """The budgets that speak of each kind; of some it may not be known yet."""
+        """The budgets that select each kind; for some kinds they may not be known yet."""
         kinds = [*others]
         unknown: dict[str, list[PodKind]] = {}
         for kind in kinds:
@@ -225,13 +225,13 @@ class Budgets:
         return [*map(self._known_of, kinds)]
 
     def _known_of(self, kind: PodKind) -> _Found:
-        """The budgets of a kind as far as they are known; None where they are not."""
+        """The budgets of a kind; None where they are not known or too many."""
         if kind.namespace in self._behind and kind.labels:
             return None
         return self._found.get(kind) if kind.namespace in self._in_namespace else ()
 
     def _look(self, kind: PodKind, left: int) -> int:
-        """Find the budgets of a kind; answers how many comparisons are left of so many."""
+        """Find the budgets of a kind; return how many of the `left` comparisons remain."""
         labels, found = kind.labels, []
         left -= _KIND_COST + len(labels)
         for filed in self._index.candidates(labels, kind.namespace) if labels else ():

@@ -55,7 +55,7 @@ class Candidates(Sequence[Candidate]):
         return Candidate(name, tuple(victims), int(tried.violations[place]))
 
     def best(self) -> Candidate | None:
-        """The candidate to take, by the first of these that tells them apart.
+        """Choose the candidate to take, by the first of these criteria on which they differ.
 
         Fewest violations of budgets; fewest victims that were placed together with others, which is
         not upstream's; the most important victim of the lowest priority; the smallest sum of
@@ -71,7 +71,7 @@ class Candidates(Sequence[Candidate]):
         return self[int(left[0])]
 
     def _criteria(self) -> list[NDArray[np.int64]]:
-        """What to keep small, one after the other; a value for each candidate."""
+        """The criteria in order, each a column to minimize with a value per candidate."""
         parts = [_criteria_of(tried) for tried in self._batches]
         offsets = np.cumsum([0, *(len(tried.rows) for tried in self._batches)])
         return list(np.concatenate(parts, axis=1)[:, offsets[self._batch] + self._place])
@@ -108,7 +108,7 @@ class _Latest(str):
 
 
 def _criteria_of(tried: DryRunResult) -> NDArray[np.int64]:
-    """By criterion and row; rows without victims get what does not matter."""
+    """The criteria by row, shape (criteria, rows); meaningless for rows without victims."""
     rows, victims = len(tried.rows), tried.victims
     counts: Indices = np.bincount(victims.at, minlength=rows)
     # The most important victim comes first, and started first among its equals.

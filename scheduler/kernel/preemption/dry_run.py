@@ -31,9 +31,9 @@ from scheduler.kernel.snapshot.pod_kinds import OtherPods, kinds_used
 NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
 
 _LATER_BATCHES: Final = 4
-"""When the first nodes do not do, at most this many times as many are tried next."""
+"""If the first nodes do not suffice, at most this many times as many are tried next."""
 _SPARE: Final = 1.25
-"""So many times the nodes are tried that would do if as many of them were candidates as so far.
+"""A factor on the number of nodes that would suffice at the present rate of candidates.
 
 A batch costs about the same whether it has some nodes more: it is the second batch that costs.
 """
@@ -46,11 +46,11 @@ class DryRunResult(msgspec.Struct):
 
     Attributes:
         rows: the nodes, in the order in which they were to be tried.
-        victims: the pods to evict, node by node, most important first; `at` is a place in `rows`.
-        violations: by node, how many of its victims violate a budget.
-        together: by node, how many of its victims were placed together with others.
+        victims: the pods to evict, node by node, most important first; `at` is an index of `rows`.
+        violations: number of victims of each node that violate a budget.
+        together: number of victims of each node that were placed together with others.
         is_candidate: the nodes on which the pod fits once the victims have left.
-        rejected: why other nodes do not help, each reason with its number of nodes.
+        rejected: the reasons why other nodes do not help, each with its number of nodes.
     """
 
     rows: Indices
@@ -75,13 +75,13 @@ class DryRun:
         below: int | None = None,
         whole: WholeGroups | None = None,
     ) -> None:
-        """Take what there is to know.
+        """Prepare to try nodes.
 
         Args:
-            diagnosis: why the pod fits nowhere.
+            diagnosis: the reasons why the pod fits nowhere.
             snapshot: the cluster.
             importance: the order of the pods of each node.
-            budgets: what evictions violate.
+            budgets: the budgets that evictions may violate.
             nominated: the pods that wait for a node to be cleared for them.
             below: pods of a lower priority than this may have to leave; None for the pod's own.
             whole: the pod groups that leave whole or not at all; None where each pod leaves alone.
@@ -144,7 +144,7 @@ class DryRun:
         found = rows.judge()
         fits = found.first == FEASIBLE
         tried.rejected.extend((status, len(which)) for status, which in found.groups())
-        # In step with others a node costs next to nothing; picking out those that count costs more.
+        # In step with others a node costs next to nothing; selecting the relevant ones costs more.
         is_many = not rows.follows_single_pods and 2 * np.count_nonzero(fits) > len(fits)
         chosen = np.ones_like(fits) if is_many else fits
         kinds, lower, fits = kinds[chosen[lower.at]], lower.only(chosen), fits[chosen]
@@ -171,7 +171,7 @@ class DryRun:
         )
 
     def _placed_together(self, others: OtherPods, kinds: Indices) -> NDArray[np.bool_]:
-        """Which pods, by the places of their kinds, are placed together, or leave together."""
+        """The pods that are placed together, or leave together, as a mask; given by kind."""
         judge = self._places_together
         found = np.zeros(len(kinds), np.bool_)
         if judge is not None:
@@ -181,7 +181,7 @@ class DryRun:
         return found
 
     def helps(self, candidates: Sequence[Candidate]) -> NDArray[np.bool_]:
-        """Whether the pod fits, for each candidate of the extenders, once the victims have left.
+        """For each candidate of the extenders, whether the pod fits once the victims have left.
 
         Args:
             candidates: on nodes where preemption may help, with victims that are still there.
@@ -201,16 +201,16 @@ class DryRun:
     def _without(
         self, rows: Indices, at: Indices, numbers: Indices, pods: PodsOf
     ) -> tuple[ChangedRows, Indices, OtherPods]:
-        """Rows with pods taken off and nominated ones put there.
+        """Make rows without some pods and with the nominated ones.
 
         Args:
             rows: the rows.
-            at: of each pod that goes, the place of its row.
+            at: the position of the row of each pod that goes.
             numbers: the number of its kind.
-            pods: gives them, should a filter need them.
+            pods: returns these pods, should a filter need them.
 
         Returns:
-            The rows; the places of the pods' kinds among all kinds concerned; these.
+            The rows; the position of each pod's kind among all kinds concerned; these kinds.
         """
         before = self._nominated.before(self._pod, self._snapshot)
         concerned = numbers if before is None else np.concatenate((numbers, before.kinds))
@@ -231,7 +231,7 @@ class DryRun:
 
 
 def _next_size(tried: int, wanted: int, total: int) -> int:
-    """How many nodes to try next, where those tried have brought so many candidates."""
+    """The number of nodes to try next, estimated from the candidates found so far."""
     most = _LATER_BATCHES * tried
     if not total or total >= wanted:
         return most
@@ -239,7 +239,7 @@ def _next_size(tried: int, wanted: int, total: int) -> int:
 
 
 def _nominate(rows: ChangedRows, before: Nominated, kinds: Indices, snapshot: Snapshot) -> None:
-    """Tell of the nominated pods on the rows that are tried."""
+    """Add the nominated pods on the rows that are tried."""
     order = np.argsort(rows.rows)
     place = np.searchsorted(rows.rows, before.rows, sorter=order)
     place = order[np.minimum(place, len(order) - 1)]
@@ -256,17 +256,17 @@ def _reprieve(
     kinds: Indices,
     spared: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
-    """Bring pods back while the preemptor fits: on each node those first that are to be spared.
+    """Bring pods back while the preemptor fits: on each node the spared ones first.
 
     Args:
-        rows: among which the nodes are.
-        places: the place of each node there.
+        rows: the rows that include the nodes.
+        places: the position of each node among them.
         lower: all pods that have left these nodes.
-        kinds: the place of the kind of each.
-        spared: which of them are to stay before others.
+        kinds: the position of the kind of each.
+        spared: a mask of the pods that come back before others.
 
     Returns:
-        Which of the pods must leave.
+        A mask of the pods that must leave.
     """
     turns = _turns(lower, spared)
     kinds = kinds[turns]
@@ -308,7 +308,7 @@ def _cut(tried: DryRunResult, wanted: int, clean: int, total: int) -> tuple[int,
 
     Args:
         tried: the nodes of this batch.
-        wanted: how many candidates are enough, and the most of either sort.
+        wanted: the number of candidates that is enough, and the most of either sort.
         clean: candidates before this batch that violate no budget and take no part of a group.
         total: all candidates before this batch.
 

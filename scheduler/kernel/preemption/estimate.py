@@ -1,6 +1,6 @@
 """The node on which a pod could start first if no other pod came there, as far as ends are known.
 
-What is known of ends is in `kernel.ends`. Pods of DaemonSets do not end.
+The ends of pods are estimated in `kernel.ends`. Pods of DaemonSets do not end.
 """
 
 from math import inf
@@ -25,12 +25,12 @@ UNKNOWN: Final = float_info.max
 
 
 class Start(msgspec.Struct, frozen=True):
-    """When a pod could start on a node.
+    """A possible start of a pod on a node.
 
     Attributes:
         node_name: the node.
-        time: when enough pods have left, in seconds since 1970; 0 where that is not known.
-        unknown: how many of the pods that have to end have no known end.
+        time: the time at which enough pods have left, in seconds since 1970; 0 where unknown.
+        unknown: number of pods without a known end among those that have to end.
     """
 
     node_name: str
@@ -39,9 +39,9 @@ class Start(msgspec.Struct, frozen=True):
 
 
 def end_of(pod: PodInfo, now: float, durations: RunDurations | None = None) -> float:
-    """When a pod ends, in seconds since 1970; see `expected_end`.
+    """The expected end of a pod, in seconds since 1970; see `expected_end`.
 
-    One that has a node and has not started is thought to start now.
+    A pod that has a node and has not started counts as starting now.
     """
     if never_ends(pod):
         return NEVER
@@ -63,7 +63,7 @@ def soonest_start(
     """The node of `rows` on which the pod could start first; None when it could start on none.
 
     The node with the fewest pods of unknown end; then the earliest time; then the fewest pods.
-    `now` is the time of day, in seconds since 1970; `durations` is what was learned of runs.
+    `now` is the time of day, in seconds since 1970; `durations` holds the run times of ended pods.
 
     Raises:
         PluginError: a plugin failed.
@@ -99,10 +99,10 @@ def soonest_start(
 
 
 def _leave(changed: ChangedRows, pods: PodsAt, kinds: Indices) -> dict[int, int]:
-    """Let pods leave all rows one by one in the order given, until the pod fits.
+    """Remove pods from all rows one by one in the order given, until the pod fits.
 
     Returns:
-        By place of the row, which of the pods was the last that had to leave.
+        By position of the row, the index of the last pod that had to leave.
     """
     starts: dict[int, int] = {}
     first = np.flatnonzero(np.diff(pods.at, prepend=-1))

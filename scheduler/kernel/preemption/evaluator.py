@@ -1,4 +1,4 @@
-"""Preemption of one pod, from the question whether it may to the victims.
+"""Preemption of one pod, from its eligibility to the choice of victims.
 
 Source: kubernetes pkg/scheduler/framework/preemption/preemption.go (Evaluator.Preempt),
 pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go v1.36.
@@ -34,7 +34,7 @@ _PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
 
 
 class Evaluator:
-    """Decides about preemptions; what it keeps between them only saves time.
+    """Decides about preemptions; state kept between them only saves time.
 
     Args:
         min_candidate_nodes_percentage: the share of the nodes that may help to find candidates on.
@@ -42,7 +42,7 @@ class Evaluator:
 
     Attributes:
         importance: the order of the pods of each node.
-        budgets: what evictions violate.
+        budgets: the budgets that evictions may violate.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Evaluator:
         nominated: NominatedPods,
         whole: WholeGroups | None,
     ) -> tuple[PostFilterResult | None, Status]:
-        """Choose among what extenders have left, as far as it helps still."""
+        """Choose among the candidates that extenders have left and that still help."""
         reviewed = diagnosis.reviewed
         if reviewed is None or reviewed.problem:
             return None, error("" if reviewed is None else reviewed.problem)
@@ -134,7 +134,7 @@ class Evaluator:
 
 
 def why_not_eligible(pod: PodInfo, snapshot: Snapshot, diagnosis: AttemptDiagnosis) -> str:
-    """Why the pod may not preempt; empty when it may.
+    """The reason why the pod may not preempt; empty when it may.
 
     Source: PodEligibleToPreemptOthers.
     """
@@ -196,7 +196,7 @@ def _is_leaving_for_another(pod: PodInfo) -> bool:
 def _nobody_helps(
     snapshot: Snapshot, batches: Sequence[DryRunResult]
 ) -> tuple[PostFilterResult | None, Status]:
-    """No node can be cleared: the nomination is withdrawn, unless something failed."""
+    """The result if no node can be cleared: withdraw the nomination, unless an error occurred."""
     counts: Counter[str] = Counter()
     failures: list[str] = []
     tried = 0

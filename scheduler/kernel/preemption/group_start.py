@@ -1,8 +1,8 @@
-"""When and where a group, or a pod with claims, could start first if no other pod came.
+"""The earliest start of a group, or of a pod with claims, if no other pod came.
 
-Running pods are thought away in the order of their ends. The fewest are searched after which the
-group fits: first twice as many each time, then by bisection. Pods whose end is not known come last,
-node by node.
+Running pods are removed hypothetically in the order of their ends. The fewest are searched after
+which the group fits: first twice as many each time, then by bisection. Pods whose end is not known
+come last, node by node.
 """
 
 from abc import abstractmethod
@@ -27,19 +27,19 @@ from scheduler.kernel.preemption.kept_room import RoomReservation
 from scheduler.kernel.snapshot import Snapshot
 
 MOST_LOOKS: Final = 8192
-"""So often a node is looked for at most before the ends found so far must do."""
+"""The most searches for a node; after these the best result so far counts."""
 _FEWEST: Final = 16
-"""So many pods are thought away at first."""
+"""Number of pods that are removed at first."""
 _AT_ONCE: Final = 64
-"""Pods that are thought away, or come back, in one go."""
+"""Number of pods that are removed, or added back, in one go."""
 
 
 class GroupWorld(HypotheticalCluster, Protocol):
-    """The cluster as it might be.
+    """The hypothetical cluster, with the results of runs.
 
     Attributes:
-        places: by the UID of each member that had one in the last run that succeeded, its node.
-        devices: the same, what its claims would have been allocated.
+        places: the node of each member, by UID, in the last run that succeeded.
+        devices: the allocations of its claims, by UID, in that run.
     """
 
     places: Mapping[str, str]
@@ -47,23 +47,23 @@ class GroupWorld(HypotheticalCluster, Protocol):
 
     @property
     def looks(self) -> int:
-        """So often a node is looked for in a run at most."""
+        """The most searches for a node in one run."""
         ...
 
     def read(self, pods: int) -> None:
-        """So many pods are read: that counts for the step at hand."""
+        """Count this many pods that are read as work of the step at hand."""
         ...
 
 
 class GroupStart(msgspec.Struct, frozen=True):
-    """When and where a group could start.
+    """A possible start of a group, with the node of each member.
 
     Attributes:
-        places: by the UID of each member that is needed, its node.
-        time: when enough pods have ended, in seconds since 1970; 0 where that is not known.
-        unknown: how many of the pods that have to end have no known end.
+        places: the node of each member that is needed, by UID.
+        time: the time at which enough pods have ended, in seconds since 1970; 0 where unknown.
+        unknown: number of pods without a known end among those that have to end.
         is_there: whether these are on the nodes of the group.
-        devices: by the UID of each member, what its claims are to be allocated.
+        devices: the allocations for the claims of each member, by UID.
     """
 
     places: Mapping[str, str]
@@ -74,9 +74,9 @@ class GroupStart(msgspec.Struct, frozen=True):
 
 
 class RoomForGroupPlugin(Plugin, Protocol):
-    """A plugin that has room kept for a group that does not fit, or for a pod by itself.
+    """A plugin that has room kept for a group that does not fit, or for a single pod.
 
-    It is asked in this order; the search sees plugins and cluster as they might be.
+    Its methods are called in this order; the search sees hypothetical plugins and cluster.
     """
 
     @abstractmethod
@@ -84,19 +84,19 @@ class RoomForGroupPlugin(Plugin, Protocol):
         """Whether room is kept for a group, or is to be.
 
         Args:
-            group: the object; None for a pod by itself, which is the only member.
-            members: those that need room, in the order of their turns.
+            group: the object; None for a single pod, which is the only member.
+            members: the pods that need room, in the order of their turns.
         """
 
     @abstractmethod
     def room_of(self, group: PodGroup | None, members: Sequence[PodInfo]) -> RoomReservation | None:
-        """The room that is kept for a group, if that need not be chosen anew."""
+        """The room that is kept for a group, unless it must be chosen anew."""
 
     @abstractmethod
     def search(
         self, members: Sequence[PodInfo], snapshot: Snapshot, world: GroupWorld
     ) -> Steps[GroupStart | None]:
-        """Where a group can start first; each step of the search needs a bounded time.
+        """Search the earliest start of a group; each step of the search needs a bounded time.
 
         Args:
             members: see above.
@@ -108,7 +108,7 @@ class RoomForGroupPlugin(Plugin, Protocol):
     def keep(
         self, group: PodGroup | None, members: Sequence[PodInfo], start: GroupStart | None
     ) -> RoomReservation | None:
-        """Keep the room that was found, in place of what was kept; None gives that up."""
+        """Keep the room that was found, in place of the former room; None gives that up."""
 
 
 def soonest_group_start(
@@ -118,18 +118,18 @@ def soonest_group_start(
     now: float,
     durations: RunDurations | None,
 ) -> Steps[GroupStart | None]:
-    """Search when and where the group could start first; None if no empty cluster holds it.
+    """Search the earliest start of the group; None if not even an empty cluster holds it.
 
     Args:
         members: the pods that need room.
         snapshot: the cluster, read at once; of the pods in it those of the group do not end.
         world: the same cluster, where the group is tried.
         now: the time of day, in seconds since 1970.
-        durations: what was learned of runs.
+        durations: the run times of ended pods.
 
     Cost: O(pods) at once, 2 ms for 50,000; then steps.
     """
-    # What the rows hold is another thing with the next change of the cluster.
+    # Rows may hold other nodes after the next change of the cluster.
     nodes = [[*snapshot.info(row).pods.values()] for row in snapshot.table.live_rows().tolist()]
     return _search(members, nodes, world, now, durations)
 
@@ -148,7 +148,7 @@ def _search(
 def _after_fewest(
     members: int, leaving: Sequence[PodInfo], ends: Sequence[float], world: GroupWorld, now: float
 ) -> Steps[GroupStart | None]:
-    """Where the group fits after as few ends as do."""
+    """Search the fewest ends after which the group fits."""
     looks_left, gone, too_few = MOST_LOOKS, 0, 0
     found: GroupStart | None = None
     size = max(_FEWEST, members)
@@ -187,7 +187,7 @@ def _after_fewest(
 def _with_unknown(
     unknown: Sequence[PodInfo], found: GroupStart, world: GroupWorld, time: float
 ) -> Steps[GroupStart]:
-    """Where pods of unknown end are gone: those of other nodes run on, if that does as well."""
+    """Let pods of unknown end on other nodes run on, if the group fits all the same."""
     nodes = set(found.places.values())
     elsewhere = [pod for pod in unknown if pod.node_name not in nodes]
     if elsewhere:
@@ -211,9 +211,9 @@ def _leaving(
     now: float,
     durations: RunDurations | None,
 ) -> Steps[tuple[list[PodInfo], list[float]]]:
-    """The running pods of others that end some time, and when, the first first.
+    """The running pods of others that end some time, with their ends, the earliest first.
 
-    Of those that end at the same time, node by node, the most important ones come first.
+    Pods that end at the same time come node by node, the most important ones first.
     """
     first = next(iter(members))
     group = first.namespace, first.group_name or None
@@ -234,7 +234,7 @@ def _leaving(
 def _move(
     world: HypotheticalCluster, pods: Sequence[PodInfo], gone: int, wanted: int
 ) -> Steps[None]:
-    """Have the first so many pods thought away."""
+    """Remove or add back pods until the first `wanted` of them are gone."""
     change = world.remove if wanted > gone else world.add
     for at in range(min(gone, wanted), max(gone, wanted), _AT_ONCE):
         change(pods[at : min(at + _AT_ONCE, max(gone, wanted))])

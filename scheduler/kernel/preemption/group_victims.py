@@ -1,8 +1,8 @@
 """Preemption for a whole pod group: the pods that leave so that the group fits, or none.
 
-All pods of less important units are thought away. If the group fits then, units come back one by
-one, most important first, as long as it still fits. What is left away at the end are the victims,
-and the last trial that succeeded was made without exactly these.
+All pods of less important units are removed hypothetically. If the group fits then, units come back
+one by one, most important first, as long as it still fits. The units that stay away are the
+victims; the last trial that succeeded was made without exactly these.
 
 Source: kubernetes pkg/scheduler/framework/preemption/podgrouppreemption.go v1.36.
 Differs: of very many units several are tried back at once, see `ALONE`.
@@ -27,38 +27,38 @@ from scheduler.kernel.snapshot import Snapshot
 
 NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming preemptor")
 ALONE: Final = 64
-"""Up to so many units each is tried back by itself, as upstream does.
+"""The most units that are each tried back alone, as upstream does.
 
 Of more, twice as many are tried back each time, while the group still fits. Where fewer pods never
 harm the group the outcome is the same. The trials are about as many as the victims, times a small
 factor, and not as many as the pods of the cluster.
 """
 _AT_ONCE: Final = 64
-"""Units that are tried back, and pods that are thought away, in one go."""
+"""Number of units tried back, or of pods removed, in one go."""
 
 
 class HypotheticalCluster(Protocol):
-    """The cluster as it might be, in which the group can be placed."""
+    """A hypothetical cluster, in which the group can be placed."""
 
     def remove(self, pods: Sequence[PodInfo]) -> None:
-        """Pods are thought away."""
+        """Remove pods."""
         ...
 
     def add(self, pods: Sequence[PodInfo]) -> None:
-        """Pods are there again."""
+        """Add pods back."""
         ...
 
     def run(self) -> Steps[Status]:
-        """Place the group in a few steps and take it away again; says how that ended."""
+        """Place the group in a few steps and take it away again; return the status."""
         ...
 
 
 class GroupVictims(msgspec.Struct, frozen=True):
-    """What preemption for a group comes to.
+    """The outcome of preemption for a group.
 
     Attributes:
         status: Success if the group fits once the victims are gone.
-        victims: the pods that leave, those of a unit together, the most important unit first.
+        victims: the pods that leave, unit by unit, the most important unit first.
     """
 
     status: Status = SUCCESS
@@ -89,7 +89,7 @@ class PodGroupPostFilterPlugin(Plugin, Protocol):
             group: the object.
             members: the pods that need room, in the order of their turns.
             snapshot: the cluster, in which some of them have a place in this attempt.
-            placed: these.
+            placed: the members that have a place.
             world: the same cluster without them, where the group is tried.
         """
 
@@ -104,9 +104,9 @@ def select_victims(
 
     Args:
         members: the pods that need room.
-        units: what may leave, most important first.
-        violates: whether a budget has nothing left for a unit; such units come back first.
-        world: where the group is tried.
+        units: the units that may leave, most important first.
+        violates: a mask of the units for which a budget has nothing left; they come back first.
+        world: the cluster where the group is tried.
     """
     if any(pod.spec.preemption_policy == "Never" for pod in members):
         return GroupVictims(unschedulable(NEVER))
@@ -121,7 +121,7 @@ def select_victims(
 
 
 def fits_without(pods: Sequence[PodInfo], world: HypotheticalCluster) -> Search:
-    """Whether the group fits without some pods, which are thought away; these are the victims."""
+    """Try the group without some pods, which are the victims if it fits."""
     for at in range(0, len(pods), _AT_ONCE):
         world.remove(pods[at : at + _AT_ONCE])
         yield

@@ -1,6 +1,6 @@
-"""Which pods run on each node, most important first.
+"""The pods of each node, most important first.
 
-Sorted once per node and kept in columns until something on the node changes: a preemption looks at
+Sorted once per node and kept in columns until something on the node changes: a preemption reads
 thousands of pods, of which few have changed since the last one.
 
 Source: kubernetes pkg/scheduler/util/utils.go (MoreImportantPod, GetPodStartTime) v1.36.
@@ -29,7 +29,7 @@ Indices: TypeAlias = NDArray[np.intp]
 
 
 def start_time(pod: PodInfo) -> str:
-    """When the pod started, as a text that sorts by time."""
+    """The start time of the pod, as a text that sorts by time."""
     text = pod.pod.status.start_time
     if text is None:
         return _NOW
@@ -57,7 +57,7 @@ class PodsAt:
     """Pods of several nodes in one column.
 
     Attributes:
-        at: the place of each pod's node among some nodes.
+        at: the position of each pod's node among some nodes.
     """
 
     __slots__ = ("_columns", "_every", "_slots", "at")
@@ -65,12 +65,12 @@ class PodsAt:
     def __init__(
         self, every: Sequence[PodInfo], columns: NDArray[np.int64], slots: Indices, at: Indices
     ) -> None:
-        """Name some pods.
+        """Refer to some pods.
 
         Args:
-            every: where they are.
-            columns: priority, kind and start of all that are there.
-            slots: the place there of each.
+            every: a list that contains them.
+            columns: priority, kind and start of all pods in this list.
+            slots: the position of each pod in this list.
             at: see above.
         """
         self._every = every
@@ -83,7 +83,7 @@ class PodsAt:
 
     @property
     def priorities(self) -> NDArray[np.int64]:
-        """Of each pod."""
+        """The priority of each pod."""
         found: NDArray[np.int64] = self._columns[_PRIORITY].take(self._slots)
         return found
 
@@ -95,12 +95,12 @@ class PodsAt:
 
     @property
     def starts(self) -> NDArray[np.int64]:
-        """When each started, as a number that grows with time."""
+        """The start of each pod, as a number that grows with time."""
         found: NDArray[np.int64] = self._columns[_START].take(self._slots)
         return found
 
     def take(self, chosen: NDArray[np.bool_] | Indices) -> "PodsAt":
-        """Only some of the pods, in the order given."""
+        """The chosen pods, in the order given."""
         return PodsAt(self._every, self._columns, self._slots[chosen], self.at[chosen])
 
     def pods(self, chosen: Indices | slice = slice(None)) -> list[PodInfo]:
@@ -112,12 +112,12 @@ class PodsAt:
 class RankedPods(PodsAt):
     """Pods of several nodes: first the most important one of each node, then each second one.
 
-    Nodes with more pods come before those with fewer. So the pods of a rank lie together, and are
-    those of the first so many nodes: what all nodes do in step is done to slices.
+    Nodes with more pods come before those with fewer. So the pods of a rank are adjacent, and are
+    those of the first nodes: an operation on all nodes in step works on slices.
 
     Attributes:
-        nodes: the nodes that have any, as places among the rows asked for; `at` is a place in it.
-        widths: how many nodes have a pod of each rank.
+        nodes: the nodes with pods, as positions among the given rows; `at` is a position in it.
+        widths: number of nodes that have a pod of each rank.
     """
 
     __slots__ = ("nodes", "widths")
@@ -130,12 +130,12 @@ class RankedPods(PodsAt):
         nodes: Indices,
         widths: Sequence[int],
     ) -> None:
-        """Name some pods.
+        """Refer to some pods.
 
         Args:
-            every: where they are; those of a node lie together, most important first.
-            columns: priority, kind and start of all that are there.
-            firsts: the place there of the first pod of each node.
+            every: a list that contains them; those of a node are adjacent, most important first.
+            columns: priority, kind and start of all pods in this list.
+            firsts: the position in this list of the first pod of each node.
             nodes: see above.
             widths: see above.
         """
@@ -147,7 +147,7 @@ class RankedPods(PodsAt):
         self.widths = widths
 
     def ranks(self) -> Iterator[slice]:
-        """Where the pods of each rank are."""
+        """Yield the slice of the pods of each rank."""
         end = 0
         for width in self.widths:
             start, end = end, end + width
@@ -163,9 +163,9 @@ class RankedPods(PodsAt):
         return RankedPods(self._every, self._columns, firsts, self.nodes[kept], widths)
 
     def by_node(self, chosen: NDArray[np.bool_] | slice = slice(None)) -> PodsAt:
-        """Some of the pods, node by node in the order of the rows asked for; `at` is a place there.
+        """Some of the pods, node by node in the order of the given rows; `at` is a position there.
 
-        Those of a node come most important first.
+        The pods of a node come most important first.
         """
         slots, at = self._slots[chosen], self.nodes[self.at[chosen]]
         order = stable_order(at)
@@ -191,9 +191,9 @@ class Importance:
 
     def __init__(self) -> None:
         self._about: tuple[object, ...] = ()
-        """What the blocks hold for."""
+        """The inputs that the blocks are valid for."""
         self._positions: tuple[int, ...] = ()
-        """Up to where changes are taken over."""
+        """The log positions up to which changes are taken over."""
         self._forget(0)
 
     def ranked(self, snapshot: Snapshot, rows: Indices, below: float = np.inf) -> RankedPods:
@@ -225,10 +225,10 @@ class Importance:
         self._pods: list[PodInfo] = []
         self._columns = np.zeros((3, _MIN_PODS), np.int64)
         self._used = 0
-        """Pods in blocks that are not out of date."""
+        """Number of pods in blocks that are not out of date."""
 
     def _catch_up(self, snapshot: Snapshot) -> None:
-        """Let the blocks go of rows that have changed."""
+        """Drop the blocks of rows that have changed."""
         kinds, logs = snapshot.kinds, (snapshot.pod_log, snapshot.version_log)
         kinds.trim()
         about = (kinds, kinds.epoch, snapshot.table.capacity, *logs)

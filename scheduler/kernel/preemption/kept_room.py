@@ -1,7 +1,7 @@
-"""For which pod or pod group of each profile room is kept, and which one is next.
+"""The pod or pod group of each profile for which room is kept, and the next one.
 
 The plugin KeepRoom decides by it, the engine nominates by it. Room is kept for one at a time, so
-no two wait for room that is kept for the other. Of those that have waited long enough it is the
+no two wait for each other's room. Of those that have waited long enough it is the
 most important one, and of these the one that has waited longest.
 
 Pods that are equal wait together: their time runs from the first rejection of one of them since one
@@ -26,21 +26,21 @@ from scheduler.kernel.framework.handle import SharedState
 from scheduler.kernel.groups import GroupKey, PodGroups
 
 FORGOTTEN_AFTER_SECONDS: Final = 400.0
-"""Pods that were not tried for so long are gone: after five minutes all that wait are tried."""
+"""Pods that were not tried for this long are gone: waiting pods are tried after five minutes."""
 ASKED_AGAIN_SECONDS: Final = 30.0
-"""So often those are tried whose turn it is, whatever happens."""
+"""The interval at which the pods whose turn it is are tried, whatever happens."""
 UNKNOWN_REVIEWED_SECONDS: Final = 300.0
-"""Where no time is known at which the room is needed, it is chosen anew after so long."""
+"""Time after which room is chosen anew where the time at which it is needed is unknown."""
 NOT_KEPT: Final = "no room is kept for pods that extenders filter nodes for"
-"""They are not asked about nodes that others have to leave before."""
+"""Extenders are not asked about nodes that other pods have to leave before."""
 
 
 class WaitingGroup:
-    """A group that waits; one object as long as it does.
+    """A group that waits; the same object as long as it waits.
 
     Attributes:
         place: namespace and name.
-        uid: of the object.
+        uid: the UID of the group object.
     """
 
     __slots__ = ("__weakref__", "place", "uid")
@@ -58,20 +58,20 @@ class RoomReservation(msgspec.Struct):
     """Room that is kept.
 
     Attributes:
-        waiter: for which it is kept; of equal pods, for the one in `places`.
+        waiter: the pods or group that it is kept for; of equal pods, the one in `places`.
         name: the same, for people.
         priority: pods of no higher priority leave it free.
-        places: by the UID of each pod that is to have a place, its node.
-        until: when it is needed, in seconds since 1970; 0 where that is not known.
-        unknown: how many pods have to end before, of those whose end is not known.
-        review_at: when it is chosen anew, on the engine's clock.
-        since: since when room is kept for it, in seconds since 1970; the places may be newer.
-        asked: when that was asked for last.
+        places: the node of each pod that is to have a place, by UID.
+        until: the time at which it is needed, in seconds since 1970; 0 where unknown.
+        unknown: number of pods without a known end that have to end before.
+        review_at: the time at which it is chosen anew, on the engine's clock.
+        since: the time since which room is kept for it, in seconds since 1970; the places may be
+            newer.
+        asked: the time at which a new choice was last requested.
         is_ending: whether it is to be given up.
         is_there: whether the pods that have to end are on the same nodes.
-        devices: by the UID of each pod that is to have a place, what its claims are to be
-            allocated.
-        nodes: those of the places, by name, as they were when the room was searched on a copy.
+        devices: the allocations for the claims of each such pod, by UID.
+        nodes: the nodes of the places, by name, as they were when the room was searched on a copy.
     """
 
     waiter: Waiter
@@ -89,14 +89,14 @@ class RoomReservation(msgspec.Struct):
     nodes: Mapping[str, Node] = MappingProxyType({})
 
     def told(self, uid: str) -> str:
-        """The room of one pod in words, as its condition has them."""
+        """The text about the room of one pod, for its condition."""
         node = self.places.get(uid)
         where = f'on node "{node}"' if node else f"for other pods of the {self.name}"
         there = "there end" if node and self.is_there else "end"
         return f"room is kept {where}{self._when(there)}"
 
     def told_of_group(self) -> str:
-        """The same of the whole group."""
+        """The text about the room of the whole group."""
         nodes = len(set(self.places.values()))
         where = f"on {nodes} node{'s' * (nodes > 1)} for {len(self.places)} pods"
         return f"room is kept {where}{self._when('there end' if self.is_there else 'end')}"
@@ -110,7 +110,7 @@ class RoomReservation(msgspec.Struct):
 
 
 class _Wait(msgspec.Struct):
-    """Since when something waits, when it was tried and asked for last, and a pod of it."""
+    """The wait of one waiter: its start, its last try, its last request, and the UID of a pod."""
 
     since: float
     last: float
@@ -119,24 +119,24 @@ class _Wait(msgspec.Struct):
 
 
 class Turns:
-    """Those that wait in one profile.
+    """The waiters of one profile.
 
     Attributes:
-        after: how long they wait before room is kept for them, in seconds.
-        room: what is kept; None for nothing.
+        after: time that they wait before room is kept for them, in seconds.
+        room: the kept room; None for none.
     """
 
     def __init__(self, after: float, waiting_of: Callable[[WaitingGroup], list[str]]) -> None:
-        """Nothing waits yet; `waiting_of` gives the UIDs of the members of a group that wait."""
+        """Start without waiters; `waiting_of` returns the UIDs of a group's waiting members."""
         self.after = after
         self.room: RoomReservation | None = None
         self._waiting_of = waiting_of
         self._groups: dict[GroupKey, WaitingGroup] = {}
         self._waits: dict[int, WeakKeyDictionary[Waiter, _Wait]] = {}
-        """By priority; those that wait longest first."""
+        """The waits by priority, the longest first."""
 
     def group(self, group: PodGroup) -> WaitingGroup:
-        """A group as something that waits."""
+        """The waiter of a group."""
         place = group.namespace, group.name
         known = self._groups.get(place)
         if known is None or known.uid != group.uid:
@@ -144,7 +144,7 @@ class Turns:
         return known
 
     def note(self, waiter: Waiter, pod: PodInfo, now: float) -> None:
-        """Take note that something was rejected; `pod` is it, or its most important member."""
+        """Take note that a waiter was rejected; `pod` is the pod, or the most important member."""
         waits = self._waits.setdefault(pod.priority, WeakKeyDictionary())
         wait = waits.get(waiter)
         if wait is not None and now - wait.last <= FORGOTTEN_AFTER_SECONDS:
@@ -155,27 +155,27 @@ class Turns:
         waits[waiter] = _Wait(now, now, pod.uid)
 
     def forget(self, waiter: Waiter) -> None:
-        """Something waits no longer, or nothing can be kept for it."""
+        """Forget a waiter that waits no longer, or for which no room can be kept."""
         for waits in self._waits.values():
             waits.pop(waiter, None)
         if isinstance(waiter, WaitingGroup):
             self._groups.pop(waiter.place, None)
 
     def forget_gone(self) -> None:
-        """Forget the groups that do not wait any more."""
+        """Forget the groups that no longer wait."""
         for waiter in list(self._groups.values()):
             if not self._waiting_of(waiter):
                 self.forget(waiter)
 
     def kept_for(self, waiter: Waiter, uid: str) -> RoomReservation | None:
-        """The room that is kept for something, or for this one of equal pods."""
+        """The room that is kept for a group, or for this one of equal pods; None for none."""
         room = self.room
         if room is None or room.waiter is not waiter or room.is_ending:
             return None
         return room if isinstance(waiter, WaitingGroup) or uid in room.places else None
 
     def is_next(self, waiter: Waiter, now: float) -> bool:
-        """Whether room is to be kept for something for which none is kept yet.
+        """Whether room is to be kept for a waiter for which none is kept yet.
 
         Room that is kept for a less important one is given up for it first.
         """
@@ -188,7 +188,7 @@ class Turns:
         return room is None
 
     def to_be_tried(self, now: float) -> str:
-        """UID of a pod that is to be tried now as it is its turn; empty for none."""
+        """UID of a pod whose turn it is to be tried now; empty for none."""
         room, due = self.room, self._next(now)
         if due is not None and now - due[1].asked >= ASKED_AGAIN_SECONDS:
             waiter, wait = due
@@ -200,7 +200,7 @@ class Turns:
         return next(iter(room.places))
 
     def _next(self, now: float) -> tuple[Waiter, _Wait] | None:
-        """The first that has waited long enough, if it is more important than what is kept for."""
+        """The first that has waited long enough, if it outranks the waiter of the kept room."""
         for priority in sorted(self._waits, reverse=True):
             if self.room is not None and self.room.priority >= priority:
                 return None
@@ -210,7 +210,7 @@ class Turns:
         return None
 
     def _first_of(self, priority: int, now: float) -> tuple[Waiter, _Wait] | None:
-        """The one of a priority that waits longest; what is gone is forgotten."""
+        """The one of a priority that waits longest; forgets those that are gone."""
         waits = self._waits[priority]
         while waits:
             waiter, wait = next(iter(waits.items()))
@@ -225,13 +225,13 @@ class KeptRoom(SharedState):
     """The room that is kept, by profile.
 
     Attributes:
-        durations: gives how long the pods of each controller ran; filled in by the engine.
-        groups: what is known of pod groups, if any are scheduled; filled in by the engine.
-        holds_more: whether a pod holds volumes or devices, for which room is searched on a copy of
-            the cluster; filled in by the engine.
-        keeps_for: whether room may be kept for a pod; filled in by the engine.
-        freed: pods for which room is kept no longer where it was, or until another time: others may
-            fit there. The engine wakes those.
+        durations: returns the run times of ended pods; filled in by the engine.
+        groups: the pod groups, if any are scheduled; filled in by the engine.
+        holds_more: returns whether a pod holds volumes or devices, for which room is searched on a
+            copy of the cluster; filled in by the engine.
+        keeps_for: returns whether room may be kept for a pod; filled in by the engine.
+        freed: pods whose kept room was given up, or moved to other nodes or times. The engine
+            wakes pods that may fit there.
     """
 
     def __init__(self) -> None:
@@ -246,14 +246,14 @@ class KeptRoom(SharedState):
         return iter(self._turns.values())
 
     def of(self, profile: str, after: float) -> Turns:
-        """Those that wait in a profile; `after` as in `Turns`."""
+        """The waiters of a profile; `after` as in `Turns`."""
         turns = self._turns.get(profile)
         if turns is None:
             turns = self._turns[profile] = Turns(after, self._waiting_of)
         return turns
 
     def room_of(self, profile: str) -> RoomReservation | None:
-        """What is kept in a profile."""
+        """The kept room of a profile; None for none."""
         turns = self._turns.get(profile)
         return None if turns is None else turns.room
 
@@ -266,7 +266,7 @@ class KeptRoom(SharedState):
         return any(uid in room.places for room in self.rooms())
 
     def drop_profiles(self) -> None:
-        """Forget all that wait; what is kept must have been given up."""
+        """Forget all waiters; kept room must have been given up."""
         self._turns.clear()
 
     @override
@@ -283,7 +283,7 @@ class KeptRoom(SharedState):
 
     @override
     def fork(self) -> "KeptRoom":
-        """What is tried on a fork waits for nothing."""
+        """A copy without waiters: pods tried on a fork wait for nothing."""
         copy = KeptRoom()
         copy.durations, copy.groups = self.durations, self.groups
         copy.holds_more, copy.keeps_for = self.holds_more, self.keeps_for

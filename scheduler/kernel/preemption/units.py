@@ -1,4 +1,4 @@
-"""What may leave for a pod group: single pods, and whole groups, in the order of their importance.
+"""The units that may leave for a pod group: single pods and whole groups, by importance.
 
 Source: kubernetes pkg/scheduler/framework/preemption/types.go (newDomainForWorkloadPreemption),
 podgrouppreemption.go (moreImportantVictim) v1.36.
@@ -22,7 +22,7 @@ class Units:
 
     Attributes:
         pods: all of them, unit by unit.
-        starts: where each unit begins in `pods`, and at the end how many pods there are.
+        starts: the index of each unit's first pod in `pods`, and at the end the number of pods.
     """
 
     def __init__(self, pods: PodsAt, starts: Indices, snapshot: Snapshot) -> None:
@@ -40,7 +40,7 @@ class Units:
         return self.pods.pods(np.concatenate(places))
 
     def violating(self, budgets: Budgets) -> NDArray[np.bool_]:
-        """Which units no budget has left for, if all left in this order."""
+        """A mask of the units for which a budget has nothing left, if all left in this order."""
         distinct, places = kinds_used(self.pods.kinds)
         of_pod = np.repeat(np.arange(len(self)), np.diff(self.starts))
         kinds = OtherPods(self._snapshot.kinds, distinct)
@@ -58,10 +58,10 @@ def units_below(
 
     The priority of a group is its own, that of a single pod the pod's. Of equal priority, pods that
     are members of any group are more important than others; then larger units, then those that
-    started earlier. Pods that have not started come in the order in which they are met.
+    started earlier. Pods that have not started come in the order of nodes and arrival.
 
     Args:
-        priority: of the preemptor.
+        priority: the priority of the preemptor.
         snapshot: the cluster.
         importance: the order of the pods of each node.
         whole: the groups that leave whole.
@@ -93,7 +93,7 @@ def units_below(
 def _among(
     every: PodsAt, pods: Collection[PodInfo], rows: Indices, snapshot: Snapshot
 ) -> NDArray[np.bool_]:
-    """Which of all pods are among some; only the nodes of these are looked at."""
+    """A mask of the pods in `every` that are among `pods`; only the nodes of these are scanned."""
     found = np.zeros(len(every), np.bool_)
     uids = {pod.uid for pod in pods}
     theirs = [snapshot.table.row_of.get(pod.node_name, -1) for pod in pods]
@@ -103,7 +103,7 @@ def _among(
 
 
 def _as_met(pods: PodsAt, group_of: Indices, rows: Indices, snapshot: Snapshot) -> Indices:
-    """The pods, those of groups in the order of nodes, and of their coming there."""
+    """The order of the pods by node; members of groups also by their arrival there."""
     ranks = np.zeros(snapshot.table.capacity, np.intp)
     ranks[snapshot.node_order()] = np.arange(snapshot.table.count)
     places = np.zeros(len(pods), np.intp)
@@ -119,7 +119,7 @@ def _as_met(pods: PodsAt, group_of: Indices, rows: Indices, snapshot: Snapshot) 
 
 
 def _numbered(group_of: Indices, groups: int) -> tuple[Indices, Indices, Indices]:
-    """The unit of each pod, the first pod of each unit, and how many each has."""
+    """The unit of each pod, the first pod of each unit, and the size of each unit."""
     single = group_of < 0
     unit_of = group_of.copy()
     unit_of[single] = groups + np.arange(np.count_nonzero(single))

@@ -36,11 +36,11 @@ class WholeGroups:
         return None if group is None or group.disruption_mode != MODE_POD_GROUP else group
 
     def members(self, kinds: OtherPods) -> NDArray[np.bool_]:
-        """Which kinds leave with a group."""
+        """The kinds that leave with a group, as a mask."""
         return np.array([self.of(kind) is not None for kind in kinds], np.bool_)
 
     def stay(self, kinds: OtherPods, priority: int) -> NDArray[np.bool_]:
-        """Which kinds leave for no preemptor of a priority, because their group does not."""
+        """The kinds that a preemptor of this priority cannot evict: their group's is not lower."""
         groups = map(self.of, kinds)
         return np.array(
             [group is not None and priority_of(group) >= priority for group in groups], np.bool_
@@ -49,7 +49,7 @@ class WholeGroups:
     def completed(
         self, victims: Sequence[PodInfo], snapshot: Snapshot, importance: Importance
     ) -> tuple[PodInfo, ...]:
-        """The victims, and after them all others of their groups, on whichever nodes.
+        """The victims, and after them all other members of their groups, on any node.
 
         Cost: a few operations on columns of all pods, if any of them leaves with a group.
         """
@@ -66,7 +66,7 @@ class WholeGroups:
 
 
 def priority_of(group: PodGroup) -> int:
-    """What a group is worth in a preemption, whatever its members say.
+    """The priority of a group in a preemption, whatever the priorities of its members.
 
     Source: pkg/scheduler/util/utils.go (PodGroupPriority).
     """
