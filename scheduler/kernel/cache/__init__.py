@@ -1,6 +1,6 @@
-"""What runs where, including what is only assumed to run there.
+"""The nodes and the pods on them, including pods that are only assumed to run there.
 
-The cache is the truth the snapshot follows. It knows no plugins, no queue and no API.
+The snapshot follows the cache. It knows no plugins, no queue and no API.
 """
 
 from scheduler.kernel.cache.cache import Cache, CacheInvariantError, Rebuilt

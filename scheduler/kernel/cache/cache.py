@@ -1,8 +1,8 @@
-"""Nodes, the pods on them, and what changed since the snapshot last asked.
+"""Nodes, the pods on them, and the changes since the last update of the snapshot.
 
 Source: kubernetes pkg/scheduler/backend/cache/cache.go v1.36.
-Differs: sums over pods are kept by the snapshot only; changes go to it as a list, so that taking
-them over costs O(changes).
+Differs: sums over pods are kept by the snapshot only; changes go to it as a list, so that applying
+them costs O(changes).
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,19 +28,19 @@ from scheduler.kernel.snapshot import (
 )
 
 _MANY_CHANGES: Final = 2048
-"""So many are taken over in about 10 ms."""
+"""This many changes are applied in about 10 ms."""
 
 
 class CacheInvariantError(SchedulerError):
-    """A contradiction of our own, such as assuming a pod twice."""
+    """A programming error, such as assuming a pod twice."""
 
 
 class Rebuilt(msgspec.Struct, frozen=True):
     """The snapshot had to be built anew.
 
     Attributes:
-        problem: what raised when a change was taken over.
-        left_out: what cannot be taken over at all, with what raised.
+        problem: the exception that a change raised.
+        left_out: changes that cannot be applied at all, with their exceptions.
     """
 
     problem: Exception
@@ -48,16 +48,16 @@ class Rebuilt(msgspec.Struct, frozen=True):
 
 
 class Cache:
-    """The truth about what runs where.
+    """The nodes, and the pods that run or are assumed to run on them.
 
     Attributes:
-        nodes: by name, ghosts (deleted nodes with pods left) included.
-        pods: by UID, on the nodes where they run or are assumed to run; for reading.
-        namespaces: their labels, by name.
-        rebuilds: how often the snapshot had to be built anew.
-        changes: what the snapshot has not taken over; for reading. A new list once it has.
-        version: grows with every change of what plugins read in the snapshot. A newer version of a
-            pod that counts as before is none.
+        nodes: nodes by name, ghosts (deleted nodes with pods left) included.
+        pods: pods by UID, on the nodes where they run or are assumed to run; for reading.
+        namespaces: labels of namespaces, by name.
+        rebuilds: number of times that the snapshot had to be built anew.
+        changes: changes that the snapshot has not applied; for reading. A new list once it has.
+        version: grows with every change of data that plugins read in the snapshot. A newer version
+            of a pod that counts as before is no such change.
     """
 
     def __init__(self) -> None:
@@ -66,16 +66,16 @@ class Cache:
         self.rebuilds = 0
         self.version = 0
         self._node_count = 0
-        """Those of `nodes` that are no ghosts."""
+        """Number of `nodes` that are no ghosts."""
         self.pods: dict[str, PodInfo] = {}
         self._assumed: set[str] = set()
-        """Those that the API server has not confirmed."""
+        """The pods that the API server has not confirmed."""
         self.changes: list[Change] = []
 
     # --- pods -----------------------------------------------------------------------------------
 
     def assume_pod(self, pod: PodInfo) -> None:
-        """The pod is going to run on the node it names.
+        """Assume that the pod will run on the node it names.
 
         Raises:
             CacheInvariantError: the cache has the pod already.
@@ -87,7 +87,7 @@ class Cache:
         self._place(pod, uid)
 
     def forget_pod(self, pod: PodInfo) -> bool:
-        """The pod is not going to run there after all; says whether anything was given back."""
+        """Forget an assumed pod; return whether it was assumed."""
         uid = pod.uid
         if uid not in self._assumed:
             return False
@@ -96,25 +96,25 @@ class Cache:
         return True
 
     def add_pod(self, pod: PodInfo) -> None:
-        """The API server says the pod runs on the node it names; confirms an assumed pod.
+        """Add a pod that the API server shows on a node; confirms an assumed pod.
 
-        The pod may sit on another node than assumed: the API server is right.
+        The pod may be on another node than assumed: the API server is right.
         """
         self._confirm(pod, PodEvent.ADD)
 
     def update_pod(self, pod: PodInfo) -> None:
-        """The API server has a newer version of the pod."""
+        """Take over a newer version of the pod from the API server."""
         self._confirm(pod, PodEvent.UPDATE)
 
     def remove_pod(self, pod: PodInfo) -> None:
-        """The pod is deleted, or has ended."""
+        """Remove a pod that is deleted, or has ended."""
         uid = pod.uid
         if uid in self.pods:
             self._check(uid, PodEvent.REMOVE)
             self._drop(uid)
 
     def seen_by_snapshot(self, uid: str) -> PodInfo | None:
-        """The pod as the snapshot has it, which does not know yet what changed since.
+        """The pod as the snapshot has it, before the changes since its last update.
 
         Cost: O(changes since the last update).
         """
@@ -126,7 +126,7 @@ class Cache:
         return self.pods.get(uid)
 
     def state_of(self, uid: str) -> PodState:
-        """Where a pod stands."""
+        """The state of a pod."""
         if uid in self._assumed:
             return PodState.ASSUMED
         return PodState.ADDED if uid in self.pods else PodState.ABSENT
@@ -134,7 +134,7 @@ class Cache:
     # --- nodes and namespaces -------------------------------------------------------------------
 
     def set_node(self, node: Node) -> None:
-        """A node is new or has changed."""
+        """Take over a new or changed node."""
         info = self._node_info(node.metadata.name)
         returning = info.node is None
         info.node = node
@@ -144,7 +144,7 @@ class Cache:
             self.changes.extend(PodAdded(pod) for pod in info.pods.values())
 
     def remove_node(self, name: str) -> None:
-        """A node is gone; it stays as a ghost while pods still name it."""
+        """Remove a node; it stays as a ghost while pods still name it."""
         info = self.nodes.get(name)
         if info is None or info.node is None:
             return
@@ -156,12 +156,12 @@ class Cache:
             del self.nodes[name]
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
-        """A namespace is new or its labels have changed."""
+        """Take over the labels of a new or changed namespace."""
         self.namespaces[name] = labels
         self._note(NamespaceChanged(name, labels))
 
     def remove_namespace(self, name: str) -> None:
-        """A namespace is gone."""
+        """Remove a namespace."""
         self.namespaces.pop(name, None)
         self._note(NamespaceChanged(name, None))
 
@@ -169,13 +169,13 @@ class Cache:
 
     @property
     def has_many_changes(self) -> bool:
-        """Whether it is time for `update_snapshot`, lest it has very much to do at once."""
+        """Whether to call `update_snapshot` now, so that no single call takes long."""
         return len(self.changes) >= _MANY_CHANGES
 
     def update_snapshot(self, snapshot: Snapshot) -> Rebuilt | None:
-        """Hand over what changed since the last call.
+        """Apply the changes since the last call to the snapshot.
 
-        When a change raises, the snapshot is built anew from what is here, so that neither that
+        When a change raises, the snapshot is built anew from the cache, so that neither that
         change nor those after it are lost.
 
         Cost: O(changes).
@@ -191,14 +191,14 @@ class Cache:
         return None
 
     def rebuild(self, snapshot: Snapshot, problem: Exception) -> Rebuilt:
-        """Build the snapshot anew, because it cannot be trusted any more."""
+        """Build the snapshot anew, because it can no longer be trusted."""
         self.rebuilds += 1
         self.version += 1
         self.changes = []
         return Rebuilt(problem, tuple(snapshot.rebuild(self.contents())))
 
     def contents(self) -> Iterator[Change]:
-        """The changes that build a snapshot of what is here."""
+        """The changes that build a snapshot of the cache."""
         for name, labels in self.namespaces.items():
             yield NamespaceChanged(name, labels)
         for info in self.nodes.values():
@@ -207,7 +207,7 @@ class Cache:
                 yield from map(PodAdded, info.pods.values())
 
     def node_count(self) -> int:
-        """Nodes, ghosts left out."""
+        """Number of nodes without ghosts."""
         return self._node_count
 
     def assumed_pods(self) -> list[PodInfo]:
@@ -273,7 +273,7 @@ class Cache:
 
 
 def _takes_alike(old: PodInfo, new: PodInfo) -> bool:
-    """Whether the columns of the snapshot hold for both versions of a pod, but for its labels."""
+    """Whether the snapshot's columns are the same for both versions of a pod, except for labels."""
     return (
         old.node_name == new.node_name
         and old.shape is new.shape

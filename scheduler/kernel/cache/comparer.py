@@ -1,4 +1,4 @@
-"""Holds the cache and the queue against what the informers know.
+"""Compares the cache and the queue with the objects of the informers.
 
 Source: kubernetes pkg/scheduler/backend/cache/debugger (CacheComparer, CacheDumper) v1.36.
 """
@@ -20,17 +20,17 @@ from scheduler.observability.dumps import REST, Entries
 K = TypeVar("K")
 
 _AT_ONCE: Final = 1000
-"""Objects that are looked at before others may run: about a millisecond."""
+"""Objects that are compared before other work may run: about a millisecond."""
 
 
 class CacheComparison(msgspec.Struct, frozen=True):
-    """What differs; everything empty means that cache and API server agree.
+    """The differences; all empty if cache and API server agree.
 
     Attributes:
-        missed_nodes: the API server has them, the cache does not.
-        redundant_nodes: the other way round.
+        missed_nodes: nodes in the API server, but not in the cache.
+        redundant_nodes: nodes in the cache, but not in the API server.
         missed_pods: pods neither in the cache nor in the queue.
-        redundant_pods: pods in the cache that the API server does not know.
+        redundant_pods: pods in the cache, but not in the API server.
     """
 
     missed_nodes: tuple[str, ...]
@@ -45,11 +45,11 @@ class CacheComparison(msgspec.Struct, frozen=True):
 
 
 class RowComparison(msgspec.Struct, frozen=True):
-    """What is wrong with the sums of some rows.
+    """The errors in the sums of some rows.
 
     Attributes:
-        wrong: in words.
-        next_row: where to go on; 0 once all rows have been looked at.
+        wrong: the errors as text.
+        next_row: the row at which to go on; 0 once all rows have been compared.
     """
 
     wrong: tuple[str, ...]
@@ -59,8 +59,8 @@ class RowComparison(msgspec.Struct, frozen=True):
 class CacheComparer:
     """Compares and dumps on demand (SIGUSR2, /debug/cache).
 
-    Each object is held against what is known of it in one moment, so the cluster may change while
-    others are looked at.
+    Each object is compared with its state at one moment, so the cluster may change while others
+    are compared.
     """
 
     def __init__(
@@ -75,11 +75,11 @@ class CacheComparer:
         """Make a comparer.
 
         Args:
-            cache: what is held against the API server.
-            nodes: as the API server has them, by name.
-            pods: the same, by `namespace/name`.
-            is_wanted: whether a pod belongs into cache or queue.
-            is_queued: whether a pod of this UID waits, or is being decided about.
+            cache: the cache to compare with the API server.
+            nodes: the nodes of the API server, by name.
+            pods: the pods of the API server, by `namespace/name`.
+            is_wanted: returns whether a pod belongs into cache or queue.
+            is_queued: returns whether a pod of this UID waits, or is in flight.
         """
         self._cache = cache
         self._nodes = nodes
@@ -88,7 +88,7 @@ class CacheComparer:
         self._is_queued = is_queued
 
     def compare(self) -> CacheComparison:
-        """What the cache and queue have too much or too little, in one step."""
+        """Compare all objects in one step."""
         found = {
             what: tuple(sorted(name for name in names if isinstance(name, str)))
             for what, names in self.differences().items()
@@ -96,7 +96,7 @@ class CacheComparer:
         return CacheComparison(**found)
 
     def differences(self) -> dict[str, Iterator[object]]:
-        """The same by the fields of `CacheComparison`, in steps: names, and `REST` between them."""
+        """The differences by field of `CacheComparison`, in steps: names, with `REST` between."""
         return {
             "missed_nodes": _found(self._nodes, self._missed_node),
             "redundant_nodes": _found(self._cache.nodes, self._redundant_node),
@@ -161,10 +161,10 @@ def _found(keys: Iterable[str], name_of_wrong: Callable[[str], str]) -> Iterator
 
 
 def compare_rows(cache: Cache, snapshot: Snapshot, start: int, count: int) -> RowComparison:
-    """Hold the sums of some rows of the snapshot against the pods that the cache has there.
+    """Compare the sums of some rows of the snapshot with the pods that the cache has there.
 
-    The snapshot must have taken over all changes. Beginning at row 0 and going on at `next_row`
-    looks at all nodes, a few at a time.
+    The snapshot must have applied all changes. Beginning at row 0 and going on at `next_row`
+    covers all nodes, a few at a time.
     """
     table = snapshot.table
     end = min(start + count, table.size)
@@ -186,7 +186,7 @@ def compare_rows(cache: Cache, snapshot: Snapshot, start: int, count: int) -> Ro
 
 
 def _wrong_sums(snapshot: Snapshot, row: int, pods: Collection[PodInfo]) -> Iterator[str]:
-    """What differs from what these pods come to, in words.
+    """Yield the differences between the sums of a row and those of its pods, as text.
 
     Cost: O(pods, and selectors and terms in use).
     """

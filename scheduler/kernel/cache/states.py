@@ -1,4 +1,4 @@
-"""The life of a pod in the cache, as one table.
+"""The states of a pod in the cache, as one transition table.
 
 Source: kubernetes pkg/scheduler/backend/cache/interface.go (the state machine drawn there) v1.36.
 """
@@ -8,7 +8,7 @@ from typing import Final
 
 
 class PodState(Enum):
-    """Where a pod stands."""
+    """The state of a pod in the cache."""
 
     ABSENT = "absent"
     """The cache does not know the pod: never seen, deleted or forgotten."""
@@ -17,12 +17,12 @@ class PodState(Enum):
     ADDED = "added"
     """Confirmed by the API server."""
 
-    # Members are themselves; the hash of their names would be worked out in Python each time.
+    # Members are themselves; the hash of their names would be computed in Python each time.
     __hash__ = object.__hash__
 
 
 class PodEvent(Enum):
-    """What can happen to a pod in the cache."""
+    """An event of a pod in the cache."""
 
     ASSUME = "assume"
     FORGET = "forget"
@@ -30,7 +30,7 @@ class PodEvent(Enum):
     UPDATE = "update"
     REMOVE = "remove"
 
-    # Members are themselves; the hash of their names would be worked out in Python each time.
+    # Members are themselves; the hash of their names would be computed in Python each time.
     __hash__ = object.__hash__
 
 
@@ -48,7 +48,7 @@ TRANSITIONS: Final[dict[tuple[PodState, PodEvent], PodState]] = {
     (PodState.ADDED, PodEvent.ADD): PodState.ADDED,
     (PodState.ADDED, PodEvent.UPDATE): PodState.ADDED,
     (PodState.ADDED, PodEvent.REMOVE): PodState.ABSENT,
-    # Binding failed for us although the API server says it is bound: the API server is right.
+    # Our binding failed although the API server shows the pod bound: the API server is right.
     (PodState.ADDED, PodEvent.FORGET): PodState.ADDED,
 }
-"""Every pair that may happen. A pair that is missing is a contradiction of our own."""
+"""Every pair that may happen. A missing pair is a programming error."""

@@ -1,4 +1,4 @@
-"""When running pods will end, as far as that is known."""
+"""The expected ends of running pods, as far as they are known."""
 
 from scheduler.kernel.ends.expected_ends import (
     EndSource,

@@ -1,13 +1,13 @@
-"""When a running pod will end: one rule, and its sources in order.
+"""The expected end of a running pod: one rule, and its sources in order.
 
 1. A pod that is being deleted ends when its grace period is over.
-2. Else what its annotations state: `stowage.dev/expected-end`, a time, before
+2. Else its annotations count: `stowage.dev/expected-end`, a time, before
    `stowage.dev/expected-duration`, which counts from the start of the pod.
-3. Else what the runs before it took that its controller has made (`run_durations`).
+3. Else the durations of earlier runs of its controller count (`run_durations`).
 4. A deadline (`spec.activeDeadlineSeconds`) bounds 2 and 3, and stands alone without them.
 
-What is stated or learned counts only while it lies ahead: a pod that runs longer than expected has
-no known end. One that is to be killed may be a little late.
+Ends from annotations and runs count only while they lie ahead: a pod that runs longer than expected
+has no known end. A pod that is to be killed may be a little late.
 """
 
 from enum import StrEnum
@@ -23,13 +23,13 @@ from scheduler.kernel.ends.run_durations import RunDurations
 from scheduler.kernel.ends.times import seconds_of
 
 OVERDUE_SECONDS: Final = 300.0
-"""A pod that should have been killed so long ago may stay for ever."""
+"""A pod that is overdue for longer than this may never be killed."""
 _STAYING: Final = frozenset({"DaemonSet", "Node"})
 """Controllers whose pods stay as long as their node; static pods are of the node itself."""
 
 
 class EndSource(StrEnum):
-    """What an end is known by."""
+    """The source of an expected end."""
 
     DELETION = "deletion"
     ANNOTATION = "annotation"
@@ -38,12 +38,12 @@ class EndSource(StrEnum):
 
 
 class ExpectedEnd(msgspec.Struct, frozen=True):
-    """When a pod is expected to end.
+    """The expected end of a pod.
 
     Attributes:
-        time: in seconds since 1970. Of a deadline and a deletion: at the latest.
-        source: what that is known by.
-        runs: of how many runs that was learned.
+        time: the end, in seconds since 1970. For a deadline and a deletion: the latest end.
+        source: the source of this time.
+        runs: number of runs that it was learned from.
     """
 
     time: float
@@ -52,7 +52,7 @@ class ExpectedEnd(msgspec.Struct, frozen=True):
 
 
 def never_ends(pod: PodInfo) -> bool:
-    """Whether a pod goes with its node only, unless it is deleted."""
+    """Whether a pod ends only with its node, unless it is deleted."""
     owner = controller_of(pod.pod.metadata)
     return owner is not None and owner.kind in _STAYING and not pod.is_terminating
 
@@ -60,12 +60,12 @@ def never_ends(pod: PodInfo) -> bool:
 def expected_end(
     pod: PodInfo, now: float, durations: RunDurations | None = None
 ) -> ExpectedEnd | None:
-    """When a pod that has a node will end; None where that is not known.
+    """The expected end of a pod that has a node; None where unknown.
 
     Args:
         pod: the pod.
-        now: in seconds since 1970.
-        durations: what was learned.
+        now: the time, in seconds since 1970.
+        durations: the run times of ended pods.
     """
     meta, status = pod.pod.metadata, pod.pod.status
     if meta.deletion_timestamp is not None:
@@ -84,12 +84,12 @@ def expected_end(
 
 
 def end_if_started(pod: PodInfo, now: float, durations: RunDurations | None = None) -> float:
-    """When a pod without a node would end if it started now; infinite where that is not known.
+    """The time at which a pod without a node would end if it started now; infinite where unknown.
 
     Args:
         pod: the pod.
-        now: in seconds since 1970.
-        durations: what was learned.
+        now: the time, in seconds since 1970.
+        durations: the run times of ended pods.
     """
     if never_ends(pod):
         return inf
@@ -100,7 +100,7 @@ def end_if_started(pod: PodInfo, now: float, durations: RunDurations | None = No
 
 
 def unread_annotation(pod: PodInfo) -> str:
-    """The annotation that shall say when a pod ends and cannot be read; empty if there is none."""
+    """The annotation about the end of a pod that cannot be parsed; empty if there is none."""
     said = pod.pod.metadata.annotations
     if said.expected_end and seconds_of(said.expected_end) is None:
         return f"stowage.dev/expected-end: {said.expected_end}"
@@ -130,5 +130,5 @@ def _learned(
 
 
 def _kept(end: float | None, source: EndSource, now: float) -> ExpectedEnd | None:
-    """An end that something enforces."""
+    """An enforced end; None if it is overdue for too long."""
     return None if end is None or end < now - OVERDUE_SECONDS else ExpectedEnd(end, source)

@@ -1,8 +1,8 @@
-"""How long the pods of a controller ran before they ended: what is learned by watching.
+"""The run times of the ended pods of each controller, learned by watching.
 
 Only pods that end by themselves count. A pod that is deleted or evicted, or that a rollout
-replaces, says nothing about the next one. Whether a run failed does not matter: it gave its room
-back all the same.
+replaces, predicts nothing about the next one. Whether a run failed does not matter: it gave its
+room back all the same.
 """
 
 import re
@@ -18,13 +18,13 @@ Controller: TypeAlias = tuple[str, str, str]
 """Namespace, kind and name. All Jobs of a CronJob are one."""
 
 MAX_CONTROLLERS: Final = 4096
-"""So many are remembered; the one whose last run is longest ago goes first."""
+"""The most controllers that are kept; the one whose last run is longest ago goes first."""
 RUNS_KEPT: Final = 32
 """The last runs of each controller count."""
 LEAST_RUNS: Final = 3
-"""Of fewer runs nothing is concluded."""
+"""The fewest runs from which an end is estimated."""
 QUANTILE: Final = 0.9
-"""So large a share of the runs was over by the time that is told."""
+"""The share of runs that were over by the estimated end."""
 
 _LASTING: Final = frozenset(
     {"ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Node"}
@@ -39,20 +39,20 @@ class RunDurations:
 
     def __init__(self) -> None:
         self._runs: dict[Controller, deque[float]] = {}
-        """The one whose last run ended last is the last."""
+        """The runs by controller; the controller of the latest end is the last."""
 
     def __len__(self) -> int:
-        """How many controllers are remembered."""
+        """Number of controllers that are kept."""
         return len(self._runs)
 
     def copy(self) -> "RunDurations":
-        """The same, for an engine of its own."""
+        """Make an independent copy."""
         copy = RunDurations()
         copy._runs = {key: runs.copy() for key, runs in self._runs.items()}
         return copy
 
     def note_end(self, pod: PodInfo, now: float) -> None:
-        """A pod is gone; `pod` is how it was known last, `now` in seconds since 1970."""
+        """Note the end of a pod; `pod` is its last known version, `now` in seconds since 1970."""
         start = seconds_of(pod.pod.status.start_time)
         if start is None or start > now or pod.is_terminating or not pod.node_name:
             return
@@ -68,7 +68,7 @@ class RunDurations:
         self._runs[controller] = runs
 
     def of(self, pod: PodInfo) -> tuple[float, int] | None:
-        """Within how many seconds most runs like this one ended, and of how many that is known."""
+        """The seconds within which most runs like this one ended, and the number of runs."""
         if not self._runs:
             return None
         controller = _controller(pod)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 
 def seconds_of(text: str | None) -> float | None:
-    """A time in seconds since 1970; None for none, and for what is no time."""
+    """A time in seconds since 1970; None for no text, and for a text that is no time."""
     if not text:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Pod groups as the engine and its plugins see them: their members, and what becomes of each."""
+"""Pod groups as the engine and its plugins see them: their members, and the state of each."""
 
 from scheduler.kernel.groups.pod_groups import (
     GroupAttempt as GroupAttempt,

@@ -1,4 +1,4 @@
-"""What is known of each pod group: its object, and how many of its pods wait and run.
+"""Each pod group with its object, its members, and the reason why they are held.
 
 A group begins with its first pod or with its object, and goes with the last of both. Pods of every
 scheduler count once they have a node. Pods without one count if a profile of this process is to
@@ -7,8 +7,8 @@ place them.
 Source: kubernetes pkg/scheduler/backend/cache/podgroupstate.go v1.36; the texts: pkg/scheduler/
 framework/plugins/gangscheduling/gangscheduling.go v1.36.
 Differs: upstream wakes gated members when a pod or the PodGroup is added. Here they are woken when
-the reason changes for which they are gated, whatever changes it. So are members that were tried in
-vain, and when a member is bound by another scheduler: fewer places are needed then.
+the reason for the gate changes, whatever changes it. So are rejected members. A member bound by
+another scheduler wakes them too: fewer places are needed then.
 """
 
 from collections import Counter
@@ -30,21 +30,21 @@ GroupKey: TypeAlias = tuple[str, str]
 NO_GROUP: Final = 'waiting for pods\'s pod group "{}" to appear in scheduling queue'
 TOO_FEW: Final = "waiting for minCount pods from a gang to appear in scheduling queue"
 STATES: Final = ("whole", "partial", "waiting")
-"""What groups with pods may be."""
+"""The states of groups with pods."""
 
 
 class GroupAttempt(msgspec.Struct, frozen=True):
-    """What became of the last attempt to place the waiting members of a group.
+    """The result of the last attempt to place the waiting members of a group.
 
     Attributes:
-        tried: how many members were tried.
-        placed: for how many of them there was a node.
-        running: how many others had one before.
-        lacking: why the first of the others had none; empty if all had.
-        is_success: whether those that were placed go on.
-        domain: where they were placed, if all had to be in one domain; "" otherwise.
-        domains: how many there were to choose from.
-        victims: the pods that are to leave for the group, as `namespace/name`.
+        tried: number of members that were tried.
+        placed: number of them that found a node.
+        running: number of other members that had a node before.
+        lacking: the reason why the first of the rest found no node; empty if all found one.
+        is_success: whether the placed members go on.
+        domain: the domain of the members, if all had to be in one domain; "" otherwise.
+        domains: number of domains to choose from.
+        victims: the pods to evict for the group, as `namespace/name`.
     """
 
     tried: int
@@ -63,12 +63,12 @@ class GroupMembers:
     Attributes:
         group: the object; None while there is none.
         pending: pods without a node, by UID, oldest first.
-        assumed: those of them that are assumed on a node, with it, by UID.
+        assumed: the pending pods that are assumed on a node, with it, by UID.
         assigned: pods that have a node, by UID.
         last: the last attempt; None before the first.
-        told: what was written last: UID of the object, and status, reason and message of its
-            condition; None before the first time.
-        owner: what may change this; any other copies it first.
+        told: the condition written last: UID of the object, and status, reason and message; None
+            before the first time.
+        owner: the object that may change this; any other copies it first.
     """
 
     __slots__ = (
@@ -93,15 +93,15 @@ class GroupMembers:
         self.last: GroupAttempt | None = None
         self.told: tuple[str, str, str, str] | None = None
         self._of_profile: Counter[str] = Counter()
-        """How many of `pending` name each scheduler."""
+        """Number of `pending` pods that name each scheduler."""
         self._bound_by_others = 0
-        """How many bindings came that were not of a member assumed here: fewer are needed now."""
+        """Number of bindings of members that were not assumed here: fewer are needed then."""
         self._released: tuple[str, int | None, int] = ("", None, 0)
-        """Why members were held, how many were needed, and `_bound_by_others`, when woken last."""
+        """The reason for the hold, members needed, and `_bound_by_others`, at the last wake-up."""
 
     @property
     def scheduled(self) -> int:
-        """How many members have a node, or are assumed on one."""
+        """Number of members that have a node, or are assumed on one."""
         return len(self.assigned) + len(self.assumed)
 
     @property
@@ -111,11 +111,11 @@ class GroupMembers:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is known of the group any more."""
+        """Whether the group has neither an object nor pods."""
         return self.group is None and not self.pending and not self.assigned
 
     def known(self, profiles: Collection[str]) -> int:
-        """How many pods there are, of all that count."""
+        """Number of members that count: those with a node, and those of these profiles."""
         return len(self.assigned) + sum(self._of_profile[name] for name in profiles)
 
     @property
@@ -131,7 +131,7 @@ class GroupMembers:
         return least is None or self.scheduled >= least
 
     def add(self, pod: PodInfo) -> None:
-        """A pod is a member, or is now like this."""
+        """Add a member, or take over its newer version."""
         uid = pod.uid
         if pod.node_name:
             self._bound_by_others += uid not in self.assumed and uid not in self.assigned
@@ -143,19 +143,19 @@ class GroupMembers:
         self.pending[uid] = pod
 
     def remove(self, uid: str) -> None:
-        """A pod is a member no longer."""
+        """Remove a member."""
         self._drop_pending(uid)
         self.assigned.pop(uid, None)
 
     def released(self, held: str) -> bool:
-        """Whether members are to be woken, now that this holds them; to be asked at each change."""
+        """Whether to wake members, given the present reason for the hold; call at each change."""
         least = None if self.group is None else self.group.min_count
         now = held, least, self._bound_by_others
         before, self._released = self._released, now
         return now != before
 
     def clone(self, owner: object) -> "GroupMembers":
-        """A copy that changes by itself."""
+        """Make an independent copy."""
         copy = GroupMembers(owner)
         copy.group, copy.last, copy.told = self.group, self.last, self.told
         copy.pending, copy.assumed = self.pending.copy(), self.assumed.copy()
@@ -173,12 +173,12 @@ class GroupMembers:
 class PodGroups(SharedState):
     """All groups by namespace and name.
 
-    A fork shares all with what it was made of. The first change on either side copies the list of
-    groups, and the group: so what `of` gives is the state of its time, to be read at once.
+    A fork shares everything with its original. The first change on either side copies the list of
+    groups, and the group: so the result of `of` is a state to be read at once.
 
     Attributes:
-        profiles: the scheduler names that are ours; filled in by the engine.
-        changed: the groups that something happened to since `take_released`, in this order.
+        profiles: our own scheduler names; filled in by the engine.
+        changed: the groups that changed since `take_released`, in this order.
     """
 
     WATCHES: ClassVar[tuple[ObjectKind, ...]] = (POD_KIND, POD_GROUP_KIND)
@@ -197,31 +197,31 @@ class PodGroups(SharedState):
         return iter(self._groups.values())
 
     def of(self, namespace: str, name: str) -> GroupMembers | None:
-        """What is known of a group."""
+        """The group with this name, or None."""
         return self._groups.get((namespace, name))
 
     def all(self) -> Iterator[tuple[GroupKey, GroupMembers]]:
-        """Every group that is known, in the order in which they came."""
+        """Every known group, in order of arrival."""
         yield from self._groups.items()
 
     def counts(self) -> Mapping[str, int]:
-        """How many groups there are by `GroupMembers.state`. Cost: O(groups)."""
+        """Number of groups by `GroupMembers.state`. Cost: O(groups)."""
         found = Counter(each.state for each in self)
         return {state: found[state] for state in STATES}
 
     def of_pod(self, pod: PodInfo) -> GroupMembers | None:
-        """What is known of the group of a pod; None for a pod without one."""
+        """The group of a pod; None for a pod without one."""
         name = pod.group_name
         return self._groups.get((pod.namespace, name)) if name else None
 
     def make_basic(self) -> None:
-        """Let all groups be basic from now on: no group and no number of pods is waited for."""
+        """Make all groups basic from now on: pods wait for neither the object nor other members."""
         self._are_basic = True
         for place, known in list(self._groups.items()):
             self._to_change(place).group = _basic(known.group)
 
     def why_held(self, namespace: str, name: str) -> str:
-        """Why the members of a group are not tried yet; empty when they may be."""
+        """The reason why the members of a group are not tried yet; empty when they may be."""
         if self._are_basic:
             return ""
         known = self.of(namespace, name)
@@ -231,9 +231,9 @@ class PodGroups(SharedState):
         return TOO_FEW if least is not None and known.known(self.profiles) < least else ""
 
     def take_released(self) -> Iterator[tuple[GroupKey, list[PodInfo], bool]]:
-        """The members to be woken of each group that was held for another reason before.
+        """The members to be woken of each group whose reason for the hold has changed.
 
-        Says of each whether it is held now.
+        Yields for each whether it is held now.
         """
         changed, self.changed = self.changed, {}
         for place in changed:
@@ -246,7 +246,7 @@ class PodGroups(SharedState):
     def note_attempt(
         self, place: GroupKey, last: GroupAttempt, told: tuple[str, str, str, str] | None
     ) -> None:
-        """Remember the last attempt of a group that is known, and what was written."""
+        """Keep the last attempt of a known group, and the condition that was written."""
         known = self._to_change(place)
         known.last, known.told = last, told
 
