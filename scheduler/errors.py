@@ -7,7 +7,7 @@ SchedulerError
 
 
 class SchedulerError(Exception):
-    """Something Stowage can explain in one message; `str()` of it is fit to be shown to people."""
+    """An error that Stowage explains in one message; `str()` of it can be shown to people."""
 
 
 def encodable(text: str) -> str:

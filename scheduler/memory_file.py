@@ -1,4 +1,4 @@
-"""Files without a name, for libraries that read nothing else than files.
+"""Files without a name, for libraries that read only files.
 
 A pod's root file system is read-only and no volume is mounted: nothing can be written there, and
 keys should not be.

@@ -19,7 +19,7 @@ class DeviceTaintRuleSpec(ApiStruct, frozen=True):
     """A taint, and the devices that have it."""
 
     device_selector: DeviceTaintSelector = DeviceTaintSelector()
-    """Without one all devices are meant: so the scheduler reads it (`applyPatches`, v0.36.3)."""
+    """Without a selector, all devices, as upstream reads it (`applyPatches`, v0.36.3)."""
     taint: DeviceTaint = DeviceTaint()
 
 

@@ -31,12 +31,12 @@ class KindMemo(Generic[K, T]):
         self._values: WeakValueDictionary[K, _Value[K, T]] = WeakValueDictionary()
 
     def value(self, kind: PodKind, key: K, work_out: Callable[[], T]) -> T:
-        """The value of a kind.
+        """Return the value of a kind, computed at most once per key.
 
         Args:
             kind: the kind.
-            key: all that the value depends on, as of now.
-            work_out: makes the value where none is known.
+            key: all that the value depends on at present.
+            work_out: computes the value if none is known.
         """
         known = self._of_kind.get(kind)
         if known is not None and known.key == key:

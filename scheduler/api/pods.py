@@ -149,13 +149,13 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
         return self.pod.metadata.deletion_timestamp is not None
 
     def on_node(self, node_name: str) -> "PodInfo":
-        """The same pod, assumed to run on a node."""
+        """Return the pod as assumed to run on a node."""
         pod = self.pod
         assumed = Pod(pod.metadata, pod.spec, pod.status, node_name, pod.volumes)
         return PodInfo(assumed, self.kind)
 
     def with_spec(self, spec: PodSpec) -> "PodInfo":
-        """The same pod, had it another specification; its kind is not shared.
+        """Return the pod with another specification; its kind is not shared.
 
         Raises:
             QuantityError: a quantity cannot be read.
@@ -168,7 +168,7 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
 
 
 def pod_of(kind: PodKind) -> PodInfo:
-    """A pod of a kind, without a name."""
+    """Build a pod of a kind, without a name."""
     meta = PodMeta(namespace=kind.namespace, labels=kind.labels, owner_references=kind.owners)
     return PodInfo(Pod(meta, kind.shape.spec), kind)
 

@@ -44,7 +44,7 @@ class QuantityError(ValueError):
 
 @lru_cache(maxsize=65536)
 def parse(text: Quantity) -> Decimal:
-    """The exact number a quantity stands for, no larger than 64 bits hold.
+    """Parse a quantity into its exact number, capped at 64 bits.
 
     Raises:
         QuantityError: the text does not parse.

@@ -165,7 +165,7 @@ def _storage(amounts: Mapping[str, Quantity], place: str) -> Decimal | None:
 
 
 def _shared(modes: tuple[str, ...]) -> tuple[str, ...]:
-    """There are four access modes, so there are few lists of them."""
+    """Return one tuple per equal list of access modes: four modes make few lists."""
     return _modes.setdefault(modes, modes) if len(modes) <= _MODE_COUNT else modes
 
 

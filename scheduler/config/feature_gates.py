@@ -36,7 +36,7 @@ WORKLOAD_AWARE_PREEMPTION: Final = "WorkloadAwarePreemption"
 """Victims are chosen for a whole group, and a group leaves whole if it says so."""
 
 POD_GROUPS: Final = frozenset({GENERIC_WORKLOAD, GANG_SCHEDULING})
-"""With these gates on pod groups are read, and a gang is placed as a whole."""
+"""The gates that must be on for pod groups to be read and gangs to be placed as a whole."""
 
 SWITCHES: Final = POD_GROUPS | {
     COORDINATED_LEADER_ELECTION,

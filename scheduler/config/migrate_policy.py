@@ -195,7 +195,7 @@ def _named(names: Any) -> list[dict[str, str]]:
 
 
 def _strategy(name: object, argument: Mapping[str, Any]) -> dict[str, Any]:
-    """The strategy of NodeResourcesFit that a priority stands for; empty for others."""
+    """Return the strategy of NodeResourcesFit for a priority; empty for other priorities."""
     ratio = argument.get("requestedToCapacityRatioArguments")
     if name == "LeastRequestedPriority":
         return {"type": "LeastAllocated"}
@@ -213,7 +213,7 @@ def _strategy(name: object, argument: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _extender(value: Mapping[str, Any]) -> dict[str, Any]:
-    """The same but for one spelling, and for a time limit that was a number of nanoseconds."""
+    """Convert an extender: one spelling, and a time limit that was a number of nanoseconds."""
     extender = {("enableHTTPS" if k == "enableHttps" else k): v for k, v in value.items()}
     limit = extender.get("httpTimeout")
     if isinstance(limit, int):

@@ -129,12 +129,12 @@ def effective_configuration(
 
 
 def _check_kubeconfig(options: RunOptions, written: KubeSchedulerConfiguration) -> None:
-    """Both ways to name the cluster must name the same one.
+    """Check that the flag and the file name the same kubeconfig.
 
-    Differs: kube-scheduler forgets the flag, and then schedules for another cluster, or for none.
+    Differs: kube-scheduler ignores the flag, and then schedules for another cluster, or for none.
 
     Raises:
-        ConfigError: they do not.
+        ConfigError: they differ.
     """
     in_file = written.client_connection.kubeconfig
     if options.kubeconfig and options.kubeconfig != in_file:

@@ -57,14 +57,14 @@ class Problems:
         self._found[path] = Problem(path, message, self._line_of(path))
 
     def is_written(self, path: Path) -> bool:
-        """Whether a person wrote the value at `path`; false when it is a default."""
+        """Whether the user wrote the value at `path`; False if it is a default."""
         return not self.lines or path in self.lines
 
     def __len__(self) -> int:
         return len(self._found)
 
     def __iter__(self) -> Iterator[Problem]:
-        """In the order of the file, those without a line last."""
+        """Iterate over the problems in the order of the file, those without a line last."""
         return iter(
             sorted(self._found.values(), key=lambda p: p.line if p.line is not None else 1 << 30)
         )
@@ -79,7 +79,7 @@ class Problems:
 
 
 class ConfigError(SchedulerError):
-    """Something a person configured cannot be used; lists every reason."""
+    """A configuration that cannot be used; lists every reason."""
 
     def __init__(self, source: str, problems: Iterable[Problem]) -> None:
         self.source = source

@@ -176,7 +176,7 @@ def _distinct_names(config: KubeSchedulerConfiguration, problems: Problems) -> N
 def _common_queue_sort(
     config: KubeSchedulerConfiguration, known: Implements, problems: Problems
 ) -> None:
-    """There is one queue, so all profiles must sort it the same way."""
+    """Check that all profiles sort the queue the same way: there is only one queue."""
     if not config.profiles:
         return
     leading = config.profiles[0]

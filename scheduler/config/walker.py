@@ -50,7 +50,7 @@ def decode(
 
 
 def decode_foreign(kind: type[T], value: Value, path: Path, problems: Problems) -> T:
-    """Like `decode`, for a type of a plugin: every constraint that msgspec knows counts."""
+    """Build a plugin's type as `decode` does; every constraint that msgspec knows counts."""
     before = len(problems)
     decoded = decode(kind, value, path, problems)
     if len(problems) == before:

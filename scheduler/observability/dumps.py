@@ -15,7 +15,7 @@ _SLICE_BYTES: Final = 2**15
 """About a millisecond of work."""
 
 REST: Final = object()
-"""From an iterator: nothing to be written, but others may run now."""
+"""Yielded by an iterator: there is nothing to write, but other tasks may run now."""
 
 
 class Entries:

@@ -138,7 +138,7 @@ class Instruments(Collector):
     """All metrics of one process.
 
     Args:
-        registry: where they are shown; without one they are counted all the same.
+        registry: exposes them; without one they are counted all the same.
     """
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:

@@ -67,7 +67,7 @@ class LoopShares:
 
     @coroutine
     def timed(self, work: str, running: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
-        """Runs a coroutine to its end, as if it were awaited itself, and times its steps."""
+        """Run a coroutine to its end, as if it were awaited itself, and time its steps."""
         now, spent, since = self._now, self._metrics.busy_seconds[work], self._since
         step: Callable[[Any], Any] = running.send
         told: Any = None

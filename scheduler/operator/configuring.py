@@ -147,11 +147,11 @@ class _Refused:
         return profile.status.get("scheduler") == str(self.scheduler.key)
 
     def judge(self, profile: SchedulingProfile, _: Mapping[str, str]) -> Verdict:
-        """Nothing is taken in."""
+        """Refuse the profile."""
         return _scheduler_invalid(self.scheduler, profile)
 
     def finished(self) -> Configuration:
-        """Nothing is written."""
+        """Return a configuration that is not applied."""
         return Configuration(None, (self._problem,), self._served, is_applied=False)
 
 
@@ -354,7 +354,7 @@ def _document_of(scheduler: Scheduler) -> Json:
 
 @lru_cache(maxsize=1024)
 def _check(document: str, rules: _Rules) -> tuple[Problem, ...]:
-    """Problems of a configuration; cached, since few change between two reconciles."""
+    """Check a configuration; cached, since few change between two reconciles."""
     declared: Implements = {**own_plugins({}), **dict.fromkeys(rules.plugins, _ANY_POINT)}
     try:
         config = load_object(

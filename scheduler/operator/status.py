@@ -119,7 +119,7 @@ def _condition(kind: str, reason: str, message: str, *, is_true: bool) -> Json:
 def _dated(
     conditions: Iterable[Json], before: Json, generation: int, now: datetime
 ) -> list[dict[str, Any]]:
-    """Conditions with the generation they are about, and the time since when they hold."""
+    """Add the observed generation and the time of the last transition to conditions."""
     since = {
         (each.get("type"), each.get("status")): each.get("lastTransitionTime")
         for each in before.get("conditions", ())

@@ -55,7 +55,7 @@ class Decision(msgspec.Struct, frozen=True):
             )
 
     def must_not_land_on(self, *nodes: str) -> None:
-        """It is on none of these nodes, and chance could not have put it there."""
+        """Assert that it is on none of these nodes, and could not be there by chance."""
         __tracebackhide__ = True
         for name in nodes:
             if name == self.node or (self.node in self.best and name in self.best):
@@ -71,13 +71,13 @@ class Decision(msgspec.Struct, frozen=True):
             self._fail(f'should wait because of "{because}", and waits because of something else')
 
     def must_be_held(self, by: str) -> None:
-        """It has a node, and this Permit plugin holds it there."""
+        """Assert that it has a node, and that this Permit plugin holds it there."""
         __tracebackhide__ = True
         if by not in self.held_by:
             self._fail(f"should be held by {by}, and {self._where}")
 
     def must_evict(self, *pods: str) -> None:
-        """These pods, `namespace/name`, had to go for it, and no others."""
+        """Assert that exactly these pods, `namespace/name`, were evicted for it."""
         __tracebackhide__ = True
         if set(pods) != set(self.victims):
             evicted = ", ".join(self.victims) or "nobody"

@@ -236,7 +236,7 @@ class RunningDaemon:
             raise
 
     async def _look_around(self) -> None:
-        """A process that was started by hand looks for the one that was deployed."""
+        """Warn of a deployed instance if this process was started by hand, without --config."""
         if self._options.config:
             await asyncio.Event().wait()
         await warn_of_another(self._session, self._config.leader_election, self._clock)

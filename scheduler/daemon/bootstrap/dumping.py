@@ -69,7 +69,7 @@ class Dumper:
 
 
 def _lines(items: Iterable[T]) -> Iterator[list[T]]:
-    """As many as go into a line; one line in any case."""
+    """Split items into lines of the log; yield one line in any case."""
     rest = iter(items)
     line = list(islice(rest, _LINE))
     yield line

@@ -1,4 +1,4 @@
-"""Whether an installation of Stowage leads beside this process, and places the same pods.
+"""The warning about an installed Stowage that leads beside this process and places the same pods.
 
 A process started by hand leads by a Lease of its own, not by that of the manifests.
 """

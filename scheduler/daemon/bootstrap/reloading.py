@@ -178,7 +178,7 @@ def lease_of(config: KubeSchedulerConfiguration) -> ObjectReference:
 
 
 def _stuck(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Problem]:
-    """Each field that differs and is read only once."""
+    """Yield a problem for each field that differs and is read only once."""
     for name in FIXED:
         yield from _differences(before.get(name), now.get(name), (name,))
     if before.get("extenders") != now.get("extenders"):

@@ -1,4 +1,4 @@
-"""A long body as it comes, unpacked, of which little is there at a time."""
+"""A long body as it arrives, unpacked, with little of it in memory at a time."""
 
 import zlib
 from typing import Final, Protocol
@@ -9,7 +9,7 @@ from scheduler.daemon.client.errors import UnavailableError
 from scheduler.daemon.client.proxied import BROKEN, why
 
 PART_BYTES: Final = 2**18
-"""At most so much of a compressed body is unpacked at a time."""
+"""Most bytes of a compressed body that are unpacked at a time."""
 
 _GZIP: Final = 16 + zlib.MAX_WBITS
 

@@ -55,7 +55,7 @@ class Connection:
         self._refused.set()
 
     async def refresh(self, *, is_refused: bool = False) -> bool:
-        """Reads the credentials again; answers whether they changed.
+        """Load the credentials again; return whether they changed.
 
         Raises:
             ConnectionConfigError: they cannot be read; the old ones stay in use.

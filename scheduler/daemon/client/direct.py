@@ -261,12 +261,12 @@ class _Connection(asyncio.Protocol):
             self._answer_with(error)
 
     def close(self) -> None:
-        """Ends the connection properly."""
+        """End the connection properly."""
         self.is_reusable = False
         self._transport.close()
 
     def abort(self) -> None:
-        """Ends the connection at once."""
+        """End the connection at once."""
         self.is_reusable = False
         self._transport.abort()
 

@@ -151,7 +151,7 @@ def error_from_response(
 
 
 def error_from_event(request: str, body: bytes) -> ApiError:
-    """The error that the object of a watch event of type ERROR stands for."""
+    """Return the error for the object of a watch event of type ERROR."""
     told = status_from_body(body)
     return _error(request, told.code or _SERVER_ERRORS, told, _retry_after({}, told))
 

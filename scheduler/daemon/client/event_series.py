@@ -17,7 +17,7 @@ import msgspec
 from scheduler.daemon.client.events import EventEntry
 
 QUIET: Final = timedelta(minutes=6)
-"""A series ends when nothing was added to it for so long."""
+"""Time without a repetition after which a series ends."""
 REFRESH: Final = timedelta(minutes=30)
 """The count of a long series is written this often."""
 
@@ -97,7 +97,7 @@ def _sent(series: _Series, now: datetime) -> Occurrence:
 
 
 def _key(event: EventEntry) -> _Key:
-    """Two events with equal keys are one thing happening again; the note may differ."""
+    """Return the key of an event; events with equal keys are one series, whatever their notes."""
     return (
         event.regarding,
         event.related,

@@ -108,7 +108,7 @@ class ExtenderClient:
             return NoAnswer(way.unreadable(path, problem))
 
     async def bind(self, extender: int, bind: Bind) -> NoAnswer | None:
-        """Have a pod bound; None when it is."""
+        """Have a pod bound; None on success."""
         way = self._ways[extender]
         path = way.extender.config.bind_verb
         body = binding_args(bind.namespace, bind.name, bind.uid, bind.node)
@@ -292,9 +292,9 @@ def _checked(extender: Extender) -> SplitResult:
 def _context(
     extender: Extender, has_file: Callable[[str], bool] | None = None
 ) -> ssl.SSLContext | None:
-    """As `makeTransport`: with enableHTTPS and no authority, any certificate is accepted.
+    """Build the TLS context; with enableHTTPS and no authority, any certificate is accepted.
 
-    None where a file of another machine takes part, which nothing here can read.
+    None if it needs a file of another machine, which cannot be read here. Source: `makeTransport`.
     """
     tls = extender.tls_config or ExtenderTlsConfig()
     has_authority = bool(tls.ca_file or tls.ca_data)

@@ -121,7 +121,7 @@ class _Loader(KubeConfigLoader):
 
     @override
     async def load_from_exec_plugin(self) -> bool:
-        """Runs the plugin when its last answer is about to expire."""
+        """Run the plugin if its last answer is about to expire."""
         if self._has_credentials and not self._is_expiring():
             return True
         user: Any = self._user

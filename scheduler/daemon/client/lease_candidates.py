@@ -1,4 +1,4 @@
-"""The LeaseCandidate with which a process stands for a Lease: read, create, replace, delete.
+"""The client of a process's LeaseCandidate: read, create, replace, delete.
 
 Source: k8s.io/client-go tools/leaderelection/leasecandidate.go v0.36 (KEP-4355).
 """
@@ -78,7 +78,7 @@ class CandidateRecord:
         await self._session.request(verb, path, body, timeout=timeout, is_urgent=True)
 
     async def delete(self, timeout: float) -> None:
-        """Delete the candidate, if it is there.
+        """Delete the candidate, if it exists.
 
         Raises:
             ApiError: see `scheduler.daemon.client.errors`.

@@ -68,7 +68,7 @@ class LeaseLock:
         return None if body is None else _decoded(body)
 
     async def create(self, spec: LeaseSpec, timeout: float) -> Lease:
-        """Makes the Lease.
+        """Create the Lease.
 
         Raises:
             ConflictError: another client created it first.
@@ -82,7 +82,7 @@ class LeaseLock:
         return _decoded(answer.body)
 
     async def update(self, lease: Lease, spec: LeaseSpec, timeout: float) -> Lease:
-        """Replaces the Lease, provided it is still as `lease` has it.
+        """Replace the Lease, if it has not changed since `lease` was read.
 
         Raises:
             ConflictError: another client was faster.
@@ -96,7 +96,7 @@ class LeaseLock:
 
 
 async def body_if_there(session: ApiSession, path: str, timeout: float) -> bytes | None:
-    """The bytes of an object that an election needs now, or None when there is none.
+    """Read the bytes of an object for an election, without throttle; None if it does not exist.
 
     Raises:
         ApiError: see `scheduler.daemon.client.errors`.

@@ -49,7 +49,7 @@ class ProxiedRequests:
         self._routing = routing
 
     def close(self) -> None:
-        """Connections belong to the session."""
+        """Do nothing: the connections belong to the session."""
 
     async def exchange(self, request: Request, timeout: float) -> Response:
         """See `DirectConnections.exchange`."""

@@ -128,7 +128,7 @@ class ApiSession:
         await self.close()
 
     async def close(self) -> None:
-        """Closes all connections."""
+        """Close all connections."""
         if self._access is not None:
             self._close_direct()
             await self._session.close()
@@ -273,7 +273,7 @@ class ApiSession:
         self._at_home(self._metrics.observe, method, code, self._host, seconds, sent, received)
 
     def _at_home(self, tell: Callable[..., None], *about: Any) -> None:
-        """Have something done in the loop that connection and metrics belong to."""
+        """Call a function in the event loop that the connection and the metrics belong to."""
         if self._home is None:
             tell(*about)
         else:
@@ -292,7 +292,7 @@ class ApiSession:
         self._urgent.close()
 
     def _adopt(self, access: Access) -> None:
-        """Takes over credentials that changed; with them come new connections."""
+        """Use changed credentials, with new connections."""
         self._access = access
         self._host = URL(access.server).authority
         headers = dict(self._headers)

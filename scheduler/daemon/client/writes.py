@@ -110,7 +110,7 @@ class PodWrites:
         listen: Callable[[Callable[[], None]], Callable[[], None]],
         seconds: float,
     ) -> bool:
-        """Waits until something has come about; for plugins, see `framework.handle.Api`."""
+        """Wait until a condition holds; for plugins, see `framework.handle.Api`."""
         changed = asyncio.Event()
         end = listen(changed.set)
         try:
@@ -160,7 +160,7 @@ class PodWrites:
         now: datetime,
         condition: Condition,
     ) -> None:
-        """Sets a condition of a pod group; a successor of the same name is left alone.
+        """Set a condition of a pod group; a successor of the same name is left alone.
 
         Raises:
             ApiError: see `scheduler.daemon.client.errors`.
@@ -179,10 +179,10 @@ class PodWrites:
     async def evict(
         self, namespace: str, name: str, uid: str, now: datetime, condition: Condition | None
     ) -> bool:
-        """Deletes a pod with its own grace period, after writing why into its status.
+        """Delete a pod with its own grace period, after writing the reason into its status.
 
         Returns:
-            False when it is gone, or has a successor of the same name, which is left alone.
+            False if it is gone, or has a successor of the same name, which is left alone.
 
         Raises:
             ApiError: see `scheduler.daemon.client.errors`.
@@ -211,7 +211,7 @@ class PodWrites:
         return True
 
     async def event(self, occurrence: Occurrence) -> None:
-        """Writes an event, or that it has happened again.
+        """Write an event, or its repetition.
 
         Raises:
             ApiError: see `scheduler.daemon.client.errors`.

@@ -245,7 +245,7 @@ class Driver:
 
     @property
     def in_flight(self) -> int:
-        """Attempts on their way from a decision to a node, those that Permit holds left out."""
+        """Number of attempts between a decision and a bound pod, without those Permit holds."""
         return sum(attempt.state in _WORKING for attempt in self.engine.attempts)
 
     # --- instructions ---------------------------------------------------------------------------

@@ -159,7 +159,7 @@ class EventBroadcaster:
         self._tries.pop(occurrence, None)
 
     def _pause(self) -> None:
-        """Delay other events for a while: the API server does not answer, and tries are in vain."""
+        """Delay other events for a while: the API server does not answer."""
         if not self.is_paused:
             self.is_paused = True
             asyncio.get_running_loop().call_later(self._settings.retry_seconds / 10, self._resume)

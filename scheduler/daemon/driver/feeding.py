@@ -1,4 +1,4 @@
-"""From the informers to the engine: each change of an object is one event."""
+"""The handlers between informers and engine: each change of an object is one event."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar

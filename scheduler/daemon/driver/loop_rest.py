@@ -7,20 +7,20 @@ from typing import Final
 from scheduler.clock import Clock
 
 MANY: Final = 32
-"""While so many requests are under way, the loop rests: each takes the server longer than that."""
+"""Requests under way from which on the loop rests: each takes the server longer than a rest."""
 REST_SECONDS: Final = 0.003
 BUSY_SECONDS: Final = 0.002
-"""No rest where this much was to do since the last one: two slices of decisions, many answers."""
+"""No rest after this much work since the last one: two slices of decisions, many answers."""
 LOOK_SECONDS: Final = 0.1
 
 
 async def rest_for_ever(clock: Clock, under_way: Callable[[], int]) -> None:
-    """While many answers are on their way, let several arrive before the loop processes any.
+    """Rest while many answers are on their way, so that several arrive before any is processed.
 
     One at a time, each would find the processor's caches full of other things.
 
     Args:
-        clock: holds the loop up.
+        clock: suspends the loop.
         under_way: returns the number of requests under way.
     """
     now = clock.monotonic

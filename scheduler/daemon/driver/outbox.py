@@ -143,12 +143,12 @@ class Outbox:
 
     @property
     def binds_owed(self) -> int:
-        """Bindings that wait or are under way."""
+        """Number of bindings that wait or are under way."""
         return self._binds.owed
 
     @property
     def has_room_again(self) -> bool:
-        """Whether there is room for so many pods that it is worth beginning to decide."""
+        """Whether there is room for enough pods to begin deciding."""
         most = self._settings.concurrency * AHEAD
         return 2 * self.room >= min(most, self._settings.max_owed or most)
 

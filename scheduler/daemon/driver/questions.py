@@ -17,7 +17,7 @@ class ExtenderPort(Protocol):
         ...
 
     async def bind(self, extender: int, bind: Bind) -> NoAnswer | None:
-        """Have a pod bound; None when it is. Never raises."""
+        """Have a pod bound; None on success. Never raises."""
         ...
 
 

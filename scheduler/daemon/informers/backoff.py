@@ -34,5 +34,5 @@ class Backoff:
         return max(seconds, at_least or 0.0)
 
     def reset(self) -> None:
-        """Starts over, because something went well."""
+        """Start over, after a success."""
         self._limit_seconds = self._base_seconds

@@ -150,11 +150,11 @@ class Informer(Generic[T]):
         return self._synced.is_set()
 
     def is_blind(self, now: float) -> bool:
-        """Whether there has been no watch for so long that the store is of little use."""
+        """Whether there was no watch for so long that the store is stale."""
         return self.blind_since is not None and now - self.blind_since > BLIND_SECONDS
 
     async def wait_synced(self) -> None:
-        """Waits for `has_synced`."""
+        """Wait for `has_synced`."""
         await self._synced.wait()
 
     def add_handler(self, handler: Handler[T]) -> None:
@@ -299,7 +299,7 @@ class Informer(Generic[T]):
             self.blind_since = since if came_to_nothing else self._clock.monotonic()
 
     async def _read(self, lines: Lines) -> None:
-        """Applies events until the server ends the watch.
+        """Apply events until the server ends the watch.
 
         Cost: about 10 us per pod event without its handlers; the common case is one decoding pass.
         """

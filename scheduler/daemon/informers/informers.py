@@ -47,7 +47,7 @@ class Informers:
         }
 
     def of(self, kind: Kind[T]) -> Informer[T]:
-        """The informer of a kind.
+        """Return the informer of a kind.
 
         Raises:
             KeyError: the kind is not watched.
@@ -70,12 +70,12 @@ class Informers:
             informer.list_again()
 
     async def wait_synced(self) -> None:
-        """Waits until the first list of every kind is complete."""
+        """Wait until the first list of every kind is complete."""
         for informer in self._informers.values():
             await informer.wait_synced()
 
     async def run(self) -> None:
-        """Keeps all stores up to date for ever. Run it as a task."""
+        """Keep all stores up to date for ever. Run it as a task."""
         async with asyncio.TaskGroup() as group:
             for informer in self._informers.values():
                 group.create_task(self._run(informer), name=f"informer:{informer.kind.name}")

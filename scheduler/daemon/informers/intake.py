@@ -78,7 +78,7 @@ class Intake(Generic[T]):
     # --- lists ----------------------------------------------------------------------------------
 
     def begin_list(self) -> None:
-        """All that is known may be gone."""
+        """Begin a list: until it names them, all known objects may be gone."""
         self._unnamed = dict.fromkeys((*self._store, *self._reports.malformed_keys))
 
     async def take_items(self, items: Sequence[msgspec.Raw]) -> None:

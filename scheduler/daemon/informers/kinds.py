@@ -120,7 +120,7 @@ class Kind(Generic[T]):
         self._event_decoder = msgspec.json.Decoder(event)
 
     def keeping(self, keep: Callable[[T, bytes], object]) -> "Kind[T]":
-        """The same kind, with the bytes of each object kept for its listener."""
+        """Return a copy of the kind that passes each object and its bytes to `keep`."""
         kind = copy(self)
         kind._keep = keep  # noqa: SLF001 - its own
         event: Any = msgspec.defstruct("Event", [("type", str), ("object", msgspec.Raw)], gc=False)
@@ -128,7 +128,7 @@ class Kind(Generic[T]):
         return kind
 
     def decode(self, raw: bytes | msgspec.Raw) -> T:
-        """An object from its bytes.
+        """Decode an object from its bytes.
 
         Raises:
             MalformedObjectError: a field is missing, of the wrong type, or cannot be read.

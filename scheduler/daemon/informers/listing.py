@@ -19,13 +19,13 @@ T = TypeVar("T")
 
 _TRIES: Final = 3
 _TIMEOUT_SECONDS: Final = 60.0
-"""For one page."""
+"""Time limit for one page."""
 
 
 async def list_all(session: ApiSession, kind: Kind[T]) -> tuple[list[T], list[str]]:
     """List the objects of a kind, and describe those that cannot be decoded.
 
-    There are none on a server that does not serve the kind, where it may be absent.
+    The list is empty if the server does not serve the kind and the kind may be absent.
 
     Raises:
         ApiError: the server refuses, cannot be reached, or answers something else.

@@ -50,7 +50,7 @@ class MetadataPeek(msgspec.Struct, frozen=True):
 
 
 def peek_metadata(raw: bytes | msgspec.Raw) -> MetadataPeek:
-    """Looks at an object, a list, or a watch event, whatever is wrong with the rest of it.
+    """Find the metadata of an object, a list, or a watch event, whatever the rest of its bytes.
 
     A field counts only in its place: tenants choose keys and values of labels and annotations.
 

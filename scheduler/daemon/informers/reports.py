@@ -62,7 +62,7 @@ class Reports:
         )
 
     def malformed(self, seen: MetadataPeek, problem: Exception) -> None:
-        """Counts and logs an object that cannot be read, each version of it once."""
+        """Count and log an object that cannot be decoded, each version of it once."""
         key = key_of(seen)
         if key and self._reported.get(key) == seen.resource_version:
             return

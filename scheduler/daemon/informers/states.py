@@ -22,7 +22,7 @@ class State(Enum):
     EMPTY = auto()
     """No version is known: a list must be begun. The store may hold objects of an earlier list."""
     PAGING = auto()
-    """Some pages of a list have been taken, a continue token leads on."""
+    """Some pages of a list have been taken; a continue token leads to the next one."""
     LISTED = auto()
     """The store is a complete list of a known version; no watch is open."""
     WATCHING = auto()

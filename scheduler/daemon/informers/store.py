@@ -93,7 +93,7 @@ class Store(Mapping[str, T], Generic[T]):
             handler.on_add(obj)
 
     def remove(self, key: str) -> None:
-        """Forgets an object; an unknown one is no matter.
+        """Remove an object; an unknown one is ignored.
 
         Handlers get the last state that they know, not the last state of the object. A pod must not
         leave as a bound one if the handlers never heard of its binding.

@@ -68,7 +68,7 @@ def answer(
 
     Args:
         found: the present candidate, or None.
-        lease_name: the Lease that it stands for.
+        lease_name: the Lease that it is a candidate for.
         version: of this process, as semver.
         wall: the time of day.
     """
@@ -96,14 +96,14 @@ def _moment(written: str | None) -> datetime | None:
 
 
 class Candidacy:
-    """One candidate, from when its process could lead until it ends.
+    """One candidate, from the moment when its process could lead until it ends.
 
     Args:
         record: the candidate on the API server.
-        lease_name: the Lease that it stands for.
+        lease_name: the Lease that it is a candidate for.
         version: of this process.
         clock: the time.
-        period: seconds between two looks.
+        period: seconds between two reads.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Candidacy:
         self._period = period
 
     async def stand(self) -> None:
-        """Be there and answer, for ever; cancelled, take the candidate back."""
+        """Keep the candidate and answer pings, for ever; delete the candidate when cancelled."""
         problem = ""
         try:
             while True:
@@ -148,7 +148,7 @@ class Candidacy:
             await self._record.put(found, said, _REQUEST_SECONDS)
 
     async def _withdraw(self) -> None:
-        """Fails silently: an election then waits five seconds for it."""
+        """Delete the candidate; fails silently: an election then waits five seconds for it."""
         try:
             async with asyncio.timeout(_REQUEST_SECONDS):
                 await self._record.delete(_REQUEST_SECONDS)

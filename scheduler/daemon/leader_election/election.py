@@ -67,7 +67,7 @@ class Election:
 
     @property
     def valid_until(self) -> float:
-        """Until when this candidate may act as the leader; in the past when it may not."""
+        """The time until which this candidate may act as the leader; in the past if it may not."""
         return self._valid_until
 
     def is_leading(self, now: float) -> bool:
@@ -142,7 +142,7 @@ class Election:
         self._valid_until = sent_at + self.settings.renew_deadline_seconds
 
     def step_down(self) -> None:
-        """Stops leading at once."""
+        """Stop leading at once."""
         self._valid_until = -math.inf
 
     def standby_pause(self, now: float, rng: random.Random) -> float:

@@ -86,7 +86,7 @@ class LeaderElector:
         self._has_claimed = False
         """Whether the Lease may name this process: a claim was sent, answered or not."""
         self._is_held_back = False
-        """Whether nothing was tried the last time, for the main loop stands still."""
+        """Whether the last attempt was left out, because the main loop stands still."""
         self._reported_leader = ""
         self._reported_problem = ""
         self._leads = asyncio.Event()
@@ -102,9 +102,9 @@ class LeaderElector:
         return self._election.holder
 
     def is_leading(self) -> bool:
-        """Whether this process may write now. Give this to `PodClient` as its fence.
+        """Whether this process may write now. Pass this to `PodWrites` as its fence.
 
-        Right after a freeze too: time has passed on the clock, whatever we have missed.
+        It holds right after a freeze too: the clock has advanced, whatever we have missed.
         """
         return self._election.is_leading(self._clock.boot())
 
@@ -113,13 +113,13 @@ class LeaderElector:
         return self._election.check_healthy(self._clock.boot())
 
     async def wait_leading(self) -> None:
-        """Waits until this process leads for the first time."""
+        """Wait until this process leads for the first time."""
         await self._leads.wait()
 
     async def observe(self) -> None:
-        """Looks at the lease for ever, and does not take it. Run it as a task until `run`.
+        """Read the lease for ever, without taking it. Run it as a task until `run`.
 
-        The time of a holder that is gone runs out while this process still gets ready.
+        So the lease of a holder that is gone expires while this process still gets ready.
         """
         while True:
             await self._attempt(partial(self._look, self._lock))
@@ -127,7 +127,7 @@ class LeaderElector:
             await self._stand_by()
 
     async def run(self) -> None:
-        """Waits for the lease, keeps it, and returns when it is lost. Run it as a task.
+        """Wait for the lease, keep it, and return when it is lost. Run it as a task.
 
         Keep it running while work in flight is drained on exit; then cancel it and `release`.
         """
@@ -205,7 +205,7 @@ class LeaderElector:
     async def _attempt_for(
         self, main: MainLoop, step: Callable[[float], Awaitable[object]]
     ) -> None:
-        """Tries once, unless the main loop has stood still for too long to lead."""
+        """Try once, unless the main loop has stood still for too long to lead."""
         silent = main.silent_seconds()
         is_stalled = silent >= self._settings.renew_deadline_seconds
         if not is_stalled:
@@ -215,7 +215,7 @@ class LeaderElector:
         self._is_held_back = is_stalled
 
     async def _attempt(self, step: Callable[[float], Awaitable[object]]) -> None:
-        """Tries once to see, get or keep the lease. Whatever goes wrong is one failed attempt."""
+        """Try once to read, get or keep the lease. Any error is one failed attempt."""
         timeout = self._election.attempt_timeout(self._clock.boot())
         try:
             async with asyncio.timeout(timeout):
@@ -267,7 +267,7 @@ class LeaderElector:
 
 
 async def _write(lock: Lock, lease: Lease | None, spec: LeaseSpec, timeout: float) -> Lease:
-    """Replaces the Lease, or makes it; also when it was deleted since it was read."""
+    """Replace the Lease, or create it; also if it was deleted since it was read."""
     if lease is not None:
         try:
             return await lock.update(lease, spec, timeout)

@@ -1,4 +1,4 @@
-"""The same cluster under another configuration: pods that land elsewhere, wait, or are evicted.
+"""A recorded cluster under another configuration: pods that land elsewhere, wait, or are evicted.
 
 Pods come and go as recorded. This engine decides when the recorded engine decided, and up to
 `SPARE_DECISIONS` times more at each tick. A pod that ran on the node of the recorded engine runs on
@@ -172,7 +172,7 @@ class Side(ABC):
         self._take(record)
 
     def end(self) -> None:
-        """There are no more."""
+        """Note the end of the records."""
         core = self._engine.core
         core.cache.update_snapshot(core.snapshot)
         self._look()
@@ -181,7 +181,7 @@ class Side(ABC):
     def _take(self, record: Record) -> None: ...
 
     def _look(self) -> None:
-        """After a tick, which has brought the snapshot up to date."""
+        """Measure the use of nodes after a tick, which has updated the snapshot."""
         since = self._now if self._looked is None else self._looked
         self._looked = self._now
         self.meter.look(self._engine.core.snapshot, self._now - since)

@@ -30,18 +30,18 @@ _BLOCK_BYTES: Final = 1 << 20
 
 
 def block(lines: bytes | bytearray) -> bytes:
-    """Lines as they are written."""
+    """Encode lines as a block: length, checksum, and the compressed lines."""
     packed = zlib.compress(lines, _LEVEL)
     return _FRAME.pack(len(packed), zlib.crc32(packed)) + packed
 
 
 def whole_file(header: Header, lines: bytearray) -> bytes:
-    """A recording in one piece."""
+    """Encode a recording as one file."""
     return b"".join((MAGIC, block(Writer.header(header)), *_blocks(lines)))
 
 
 def _blocks(lines: bytearray) -> Iterator[bytes]:
-    """Each ends with the first line that makes it large enough."""
+    """Split lines into blocks; each ends with the first line that makes it large enough."""
     start = 0
     while start < len(lines):
         end = lines.find(b"\n", start + _BLOCK_BYTES) + 1 or len(lines)

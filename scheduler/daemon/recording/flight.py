@@ -120,7 +120,7 @@ class FlightRecorder:
         return whole_file(header, lines)
 
     def copy(self) -> "FlightRecorder":
-        """The same, standing still."""
+        """Return a copy that no longer changes."""
         still = FlightRecorder(self._header)
         still._entries = self._entries.copy()
         still._before = self._before.copy()

@@ -38,7 +38,7 @@ from scheduler.kernel.engine.instructions import Instruction, LogError
 
 FORMAT: Final = 3
 MAX_SHAPES: Final = 4096
-"""Specifications that are remembered as written; then they are written anew."""
+"""Most specifications that are remembered as written; beyond that they are written again."""
 
 _KINDS: Final = {kind.name: kind for kind in (*KINDS, TAINT_RULES)}
 _BUILT: Final[Mapping[str, type[msgspec.Struct]]] = {
@@ -155,7 +155,7 @@ _event_decoder: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(_AS_WRIT
 
 
 def encode_answer(instructions: Sequence[Instruction]) -> bytes:
-    """Instructions as they are written and compared; traces name files of one machine."""
+    """Encode instructions to be written and compared; without traces, which name local files."""
     return _encoder.encode(_told(instructions))
 
 

@@ -1,4 +1,4 @@
-"""The same events to a fresh engine: the same answers?"""
+"""The replay of a recording: the same events to a fresh engine must give the same answers."""
 
 from collections.abc import Callable, Iterable
 

@@ -112,7 +112,7 @@ class Meter:
 
     @property
     def use(self) -> dict[str, Use]:
-        """By resource, its share in use."""
+        """The shares in use by resource, on average and at most."""
         seconds = self._seconds or 1.0
         return {
             name: Use(round(total / seconds, 4), round(self._most[name], 4))

@@ -28,10 +28,10 @@ _WORDS_OF_BEARER: Final = 2
 
 
 class Reviews(Protocol):
-    """The API server's decisions; `scheduler.daemon.client.reviews.Reviews` is one."""
+    """The API server's decisions; `scheduler.daemon.client.reviews.ApiReviews` is one."""
 
     async def review_token(self, token: str, audiences: Sequence[str] = ()) -> User | None:
-        """The user a token belongs to, None when it is not valid for one of the audiences."""
+        """Return the user of a token; None if it is not valid for one of the audiences."""
         ...
 
     async def review_access(self, user: User, path: str, verb: str) -> bool:

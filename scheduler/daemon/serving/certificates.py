@@ -27,7 +27,7 @@ PAIR_NAME: Final = "kube-scheduler"
 
 _VALID: Final = dt.timedelta(days=365)
 _BACKDATED: Final = dt.timedelta(hours=1)
-"""For clients with a clock that is slow."""
+"""Allowance for clients whose clock is slow."""
 
 
 class KeyPair(NamedTuple):

@@ -51,13 +51,13 @@ class Connections:
         self._context = context
         self._limit = limit
         self._open: dict[_Guarded, None] = {}
-        """From the one that has been idle for longest to the newest."""
+        """Open connections, from the one that is idle for longest to the newest."""
 
     def __len__(self) -> int:
         return len(self._open)
 
     async def accept(self, listener: socket.socket) -> None:
-        """Accepts for ever. Run it as a task."""
+        """Accept connections for ever. Run it as a task."""
         loop = asyncio.get_running_loop()
         while True:
             try:
@@ -72,7 +72,7 @@ class Connections:
                 connected.close()
 
     async def close(self) -> None:
-        """Ends all connections."""
+        """End all connections."""
         shaking = [guarded.handshake for guarded in self._open if guarded.handshake]
         for guarded in list(self._open):
             guarded.abort()
@@ -156,7 +156,7 @@ class _Guarded(asyncio.Protocol):
         self.is_answering = False
 
     def abort(self) -> None:
-        """Ends the connection at once."""
+        """End the connection at once."""
         if self.transport is not None:
             self.transport.abort()
         elif self.handshake is not None:

@@ -75,7 +75,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     recording: Callable[[], Callable[[], bytes]] | None = None
     """Served at /debug/recording; the function it returns runs in a thread."""
     level_can_be_set: bool = True
-    """enableProfiling: whether /debug/flags/v is there."""
+    """enableProfiling: whether /debug/flags/v is served."""
 
 
 class Endpoints:

@@ -1,4 +1,4 @@
-"""Answers that count for a while, of which only so many are kept."""
+"""Answers that are valid for a while; a limited number is kept."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
@@ -25,7 +25,7 @@ class ExpiringAnswers(Generic[K, V]):
         self._asking: dict[K, asyncio.Future[V]] = {}
 
     async def get(self, question: K, ask: Callable[[], Awaitable[V]]) -> V:
-        """The answer that still counts, else a new one from `ask`."""
+        """Return the answer that is still valid, else a new one from `ask`."""
         known = self._answers.get(question)
         if known is not None and self._clock.monotonic() < known[0]:
             return known[1]

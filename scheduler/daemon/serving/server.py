@@ -102,7 +102,7 @@ class Server:
         _library.removeFilter(self._is_ours)
 
     def check_healthy(self) -> str | None:
-        """For the health endpoint: None, or which of the port's own tasks has ended."""
+        """Return the port's task that has ended, for the health endpoint; or None."""
         for task in self._tasks:
             if task.done():
                 return f"{task.get_coro()} has ended"

@@ -87,7 +87,7 @@ class RequestedToCapacityRatio(ResourceScorer):
 
     @override
     def score(self, requested: Amounts, allocatable: Amounts, weights: Weights) -> Scores:
-        """See `Strategy.score`; a resource that scores 0 does not count in the mean either."""
+        """See `ResourceScorer.score`; a resource that scores 0 is left out of the mean as well."""
         used = np.minimum(requested, allocatable)
         used *= MAX_UTILIZATION
         utilization = np.floor(used / np.maximum(allocatable, 1)).astype(np.intp)

@@ -50,10 +50,10 @@ def configured(header: Header, config_file: str | None, plugins: tuple[str, ...]
 
 
 def configured_by(header: Header, text: str) -> Compared:
-    """The same with the text of a configuration.
+    """Build the input of a comparison from the text of a configuration.
 
     Raises:
-        SchedulerError: it cannot be read.
+        SchedulerError: the configuration cannot be read.
     """
     profiles, notices = profiles_from_text(text, "configuration", feature_gates=_settings(header))
     return _compared(header, profiles, notices, ())

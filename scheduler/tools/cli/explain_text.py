@@ -125,7 +125,7 @@ def print_note(text: str) -> None:
 
 
 def unserved_text(found: Unserved) -> str:
-    """That no scheduler serves the pod."""
+    """Say that no scheduler serves the pod."""
     if found.meant:
         return f"No scheduler serves `{found.scheduler_name}`; did you mean `{found.meant}`?"
     return (

@@ -19,7 +19,7 @@ context_option: Final = click.option(
 
 
 def cluster_options(told: str) -> Decorator:
-    """Adds --kubeconfig, with this help, and --context."""
+    """Add --kubeconfig, with this help, and --context."""
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         kubeconfig = click.option("--kubeconfig", default="", metavar="FILE", help=told)
@@ -29,12 +29,12 @@ def cluster_options(told: str) -> Decorator:
 
 
 def output_option(told: str = "For people or for programs.") -> Decorator:
-    """Adds -o, with this help; the command gets an `Output` that is no page."""
+    """Add -o, with this help; the command gets an `Output` that is no page."""
     return _output_option(["text", "json"], told)
 
 
 def page_option() -> Decorator:
-    """Adds -o; the command gets an `Output`."""
+    """Add -o; the command gets an `Output`."""
     told = "For people or for programs, or one page for a browser: > page.html."
     return _output_option(["text", "json", "html"], told)
 
@@ -57,7 +57,7 @@ def print_line(value: object) -> None:
 
 
 def print_page(page: Page, data: object) -> None:
-    """Prints a page that needs no server.
+    """Print a page that needs no server.
 
     Raises:
         InputError: standard output is a terminal.

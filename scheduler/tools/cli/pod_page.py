@@ -93,7 +93,7 @@ class About(_Wire, frozen=True):
 
 
 class PodPage(_Wire, frozen=True):
-    """All that the page shows; `pods` is that of `stowage explain -o json`."""
+    """The data of the page; `pods` is that of `stowage explain -o json`."""
 
     pods: tuple[msgspec.Raw]
     words: Words

@@ -21,7 +21,7 @@ _UNJUDGED = {
 
 
 def summary_lines(summary: ShadowSummary) -> Iterator[str]:
-    """Everything, line by line."""
+    """Yield the lines of a summary."""
     names = ", ".join(summary.schedulers)
     judged = summary.bindings - summary.open
     agreed = sum(summary.results[result.value] for result in AGREEMENT)

@@ -44,7 +44,7 @@ log = get_logger(__name__)
 
 
 class ShadowWatch:
-    """The same; of each kind a summary explains so many `examples` of disagreements."""
+    """A shadow on a watched cluster; summaries explain so many `examples` of each disagreement."""
 
     def __init__(
         self,

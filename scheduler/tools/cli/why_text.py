@@ -38,7 +38,7 @@ def _lines(answer: PodAnswer) -> Iterator[str]:
 
 
 def _titled(title: str, lines: Iterable[str]) -> Iterator[str]:
-    """Lines below a title; nothing if there are none."""
+    """Yield a title and lines; nothing if there are no lines."""
     for number, line in enumerate(lines):
         if not number:
             yield title

@@ -353,7 +353,7 @@ def _pods_in(objects: Mapping[Place, Any]) -> list[PodInfo]:
 
 
 def _copied(objects: ClusterObjects) -> ClusterObjects:
-    """The same with lists of its own: a change puts others in the place of objects."""
+    """Copy objects with lists of their own: a change replaces the objects in them."""
     found = copy(objects)
     found.nodes, found.pods = list(objects.nodes), list(objects.pods)
     found.namespaces, found.watched = list(objects.namespaces), list(objects.watched)

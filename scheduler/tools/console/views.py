@@ -203,7 +203,7 @@ def pods_of(scene: Scene, text: str, node: str) -> FoundPods:
 
 
 def pod_of(scene: Scene, name: str) -> PodPage:
-    """All about one pod, given as namespace/name, or as a name that only one pod has.
+    """Build the page of one pod, given as namespace/name, or as a name that only one pod has.
 
     Raises:
         InputError: there is no such pod.

@@ -112,7 +112,7 @@ class Admission:
             self._add(found)
 
     def copy(self) -> "Admission":
-        """Another one, to which objects can be added."""
+        """Return a copy, to which objects can be added."""
         return Admission(self._objects.values())
 
     def take(self, kind: str, raw: Raw) -> None:
@@ -161,7 +161,7 @@ class Admission:
         return added
 
     def _containers(self, raw: Raw, spec: Raw) -> Iterator[tuple[str, list[Any]]]:
-        """Limits and requests that LimitRanges of the namespace give to containers without any."""
+        """Yield containers with the limits and requests of the namespace's LimitRanges."""
         namespace = raw["metadata"]["namespace"]
         limits: dict[str, Any] = {}
         requests: dict[str, Any] = {}
@@ -259,7 +259,7 @@ def _with_resources(container: Any, limits: Raw, requests: Raw) -> Any:
 
 
 def _with_unready(tolerations: Any) -> Any:
-    """Tolerations of nodes that stop to answer, for five minutes, unless there are others."""
+    """Add tolerations of nodes that stop answering, for five minutes, unless there are others."""
     written = tolerations or []
     if not isinstance(written, list):
         return written

@@ -145,7 +145,7 @@ class _Counting(Driving):
 def _one_by_one(
     engine: Engine, kind: PodInfo, copies: _Copies, progress: Progress
 ) -> tuple[Counter[str], bool]:
-    """As many as the engine places: where a pod goes decides where the next one fits."""
+    """Place pods until none fits: the node of each pod decides where the next one fits."""
     driving = _Counting(engine)
     table = engine.core.snapshot.table
     room = max(1.0, float((table.max_pods - table.pod_count).sum()))
@@ -160,7 +160,7 @@ def _one_by_one(
 
 
 def _limits(last: Mapping[str, Status]) -> dict[str, int]:
-    """By reason, the nodes that have it, the most frequent first."""
+    """Count the nodes by reason, the most frequent first."""
     reasons = Counter(
         reason for status in last.values() if not status.is_success for reason in status.reasons
     )

@@ -36,11 +36,11 @@ OWN_PROFILE: Final = "stowage"
 _BEHIND_GATES: Final = frozenset({POD_GROUPS.name, TAINT_RULES.name})
 """Kinds that an engine knows only if a plugin of its profiles declares them."""
 ARRIVAL_SECONDS: Final = 0.001
-"""Between the arrivals of two objects."""
+"""Seconds between the arrivals of two objects."""
 
 
 def no_time() -> float:
-    """Time stands still where nothing takes time."""
+    """Return 0: offline no time passes."""
     return 0.0
 
 

@@ -1,4 +1,4 @@
-"""The claims of pods that might be there, or might go, as the controller would make and free them.
+"""The claims of hypothetical pods, as the controller would create and free them.
 
 Source: kubernetes pkg/controller/resourceclaim v1.36.
 """

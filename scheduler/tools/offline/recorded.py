@@ -111,7 +111,7 @@ class RecordedCluster(msgspec.Struct, frozen=True):
 
 
 def objects_for(profiles: Profiles, objects: Mapping[Place, Any]) -> ClusterObjects:
-    """Objects of events for commands that read clusters."""
+    """Build the cluster for commands from objects of events."""
     watched = kinds_to_watch(profiles.frameworks.values())
     declared = {watched_kind(kind).name: kind for kind in watched}
     read = ClusterObjects()

@@ -54,7 +54,7 @@ def utilisation_of(snapshot: Snapshot) -> Utilisation:
 
 
 def changed(before: Utilisation, after: Utilisation) -> dict[str, dict[str, UtilisationChange]]:
-    """Both, by zone and resource, of the zones that there are afterwards."""
+    """Pair both by zone and resource, for the zones that exist afterwards."""
     return {
         zone: {
             resource: UtilisationChange(before.shares.get(zone, {}).get(resource), share)

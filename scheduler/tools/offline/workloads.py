@@ -21,7 +21,7 @@ from scheduler.kernel.plugins.node_predicates import (
 Object: TypeAlias = dict[str, Any]
 
 MAX_PODS: Final = 100_000
-"""That one workload may stand for."""
+"""Most pods of one workload."""
 
 _DAEMON_TOLERATIONS: Final = (
     ("node.kubernetes.io/not-ready", "NoExecute"),

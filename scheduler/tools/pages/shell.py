@@ -28,7 +28,7 @@ _SAVED_POLICY: Final = (
 PLOTS: Final = "vendor/uPlot.iife.min.js"
 STYLES: Final = ("vendor/uPlot.min.css", "console.css")
 _MODULES: Final = ("dom", "ask", "heat", "plots", "pod", "now", "whatif", "replay", "main")
-"""In an order in which each comes after those that it imports."""
+"""The modules, each after those that it imports."""
 _IMPORT: Final = re.compile(r'^import \{[^}]*\} from "\./(\w+)\.js";\n', re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export ", re.MULTILINE)
 _BODY: Final = """\

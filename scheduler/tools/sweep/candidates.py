@@ -13,7 +13,7 @@ from scheduler.config.write import dump
 from scheduler.tools.offline.reading import InputError, documents_from_text
 
 MAX_CANDIDATES: Final = 10_000
-"""Points of a grid: a slip in a file must not ask for months of replays."""
+"""Most points of a grid: a mistake in a file must not cause months of replays."""
 
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 _API_VERSION: Final = "kubescheduler.config.k8s.io/v1"

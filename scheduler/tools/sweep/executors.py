@@ -39,7 +39,7 @@ class Workers(msgspec.Struct, frozen=True):
 
 
 def processes(jobs: int) -> Workers:
-    """A pool of so many processes of this machine.
+    """Return workers in so many processes of this machine.
 
     They are spawned: a fork would copy threads and open connections of this process.
     """
@@ -72,7 +72,7 @@ def carry_out_all(
 
 
 def _one_round(left: dict[str, Task], workers: Workers, take: Callable[[TaskResult], None]) -> None:
-    """Until all is done, or a worker died and took the pool along."""
+    """Carry tasks out until all are done, or a dead worker breaks the pool."""
     with workers.opened() as executor:
         futures = [executor.submit(carry_out, task) for task in left.values()]
         for future in as_completed(futures):

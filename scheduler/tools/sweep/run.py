@@ -114,7 +114,7 @@ class TaskResult(msgspec.Struct, frozen=True):
 
 
 def recordings_at(path: Path) -> list[Recording]:
-    """All recordings of a directory, or the one whose first part a file is.
+    """Open all recordings of a directory, or the one whose first part is a file.
 
     Raises:
         SchedulerError: there is none, or it cannot be read.

@@ -1,4 +1,4 @@
-"""Another cluster than the recorded one: nodes more or less, from the first event on."""
+"""A what-if of a recording: more or fewer nodes, from the first event on."""
 
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase

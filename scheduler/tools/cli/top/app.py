@@ -155,7 +155,7 @@ class TopApp(App[None]):
 
 
 def counts_text(view: View) -> str:
-    """Two lines of numbers, and one of devices where there are any."""
+    """Format two lines of numbers, and one of devices if there are any."""
     queue = "  ".join(f"{name} {number}" for name, number in view.queue.items())
     nodes = sum(map(len, view.zones.values()))
     assumed = f" ({view.assumed} only assumed)" if view.assumed else ""
@@ -175,7 +175,7 @@ def devices_text(view: View) -> str:
 
 
 def heat_map(view: View) -> Text:
-    """Each node as one character, by zone: the higher and the redder, the fuller it is."""
+    """Draw each node as one character, by zone: the higher and the redder, the fuller."""
     text = Text()
     for zone, cells in view.zones.items():
         mean = sum(cell.share for cell in cells) / len(cells)

@@ -220,7 +220,7 @@ def _judged_by(engine: Engine, pod: PodInfo) -> Hashable:
 
 
 def _merged(by_message: dict[str, list[PodInfo]]) -> dict[str, list[PodInfo]]:
-    """Messages that differ in a quoted name only are one, which leaves the name out."""
+    """Merge messages that differ in a quoted name only into one without the name."""
     alike: dict[str, list[str]] = {}
     for message in by_message:
         alike.setdefault(_QUOTED.sub('"…"', message), []).append(message)
