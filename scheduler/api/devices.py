@@ -177,7 +177,7 @@ class DeviceAllocationConfiguration(ApiStruct, frozen=True):
     opaque: OpaqueDeviceConfiguration | None = None
 
 
-# --- what is asked for ----------------------------------------------------------------------------
+# --- requests -------------------------------------------------------------------------------------
 
 
 class CELDeviceSelector(ApiStruct, frozen=True):
@@ -262,7 +262,7 @@ class ResourceClaimSpec(ApiStruct, frozen=True):
     devices: DeviceClaim = DeviceClaim()
 
 
-# --- what is allocated ----------------------------------------------------------------------------
+# --- allocations ----------------------------------------------------------------------------------
 
 
 class DeviceRequestAllocationResult(ApiStruct, frozen=True):

@@ -266,11 +266,11 @@ def _shared_shape(pod: Pod) -> PodShape:
             raise InvalidPodError(str(problem)) from problem
         _alike.setdefault(rest, shape)
         if resized and not shape.is_resized:
-            # The kubelet confirms what was asked for: the same shape as before it did.
+            # The kubelet confirms the requests: the shape is the same as before.
             shape = _shapes.setdefault(spec, shape)
         shape = _shapes.setdefault(key, shape)
     if resized and not shape.is_resized:
-        # What the kubelet reports adds nothing; do not keep it once per pod.
+        # The kubelet's report adds nothing; do not keep it once per pod.
         force_setattr(pod.status, "container_statuses", ())
         force_setattr(pod.status, "init_container_statuses", ())
         force_setattr(pod.status, "resources", None)

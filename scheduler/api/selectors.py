@@ -30,7 +30,7 @@ class Operator(Enum):
     GT = "Gt"
     LT = "Lt"
 
-    # Members are themselves; the hash of their names would be worked out in Python each time.
+    # Members are singletons; the hash of their names would be computed in Python each time.
     __hash__ = object.__hash__
 
 

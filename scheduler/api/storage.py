@@ -167,7 +167,7 @@ class PersistentVolume(msgspec.Struct, frozen=True, gc=False):
         )
 
 
-# --- classes, drivers and what they say of nodes --------------------------------------------------
+# --- classes, and drivers with their nodes --------------------------------------------------------
 
 
 class TopologyRequirement(ApiStruct, frozen=True):

@@ -33,7 +33,7 @@ def expand(profile: KubeSchedulerProfile, implements: Implements) -> Expansion:
             twice; not exactly one plugin sorts the queue, none binds.
     """
     problems = Problems()
-    # What upstream's plugin implements counts: one of ours may need fewer extension points.
+    # The extension points of upstream's plugin count: one of ours may need fewer.
     known = {**implements, **IN_TREE}
     expansion = check_expansion(profile.plugins, known, ("plugins",), problems)
     if problems:

@@ -36,7 +36,7 @@ _PREDICATES: Final[Mapping[str, tuple[str, ...]]] = {
     "MaxCinderVolumeCount": ("NodeVolumeLimits",),
     "MatchInterPodAffinity": ("InterPodAffinity",),
     "EvenPodsSpread": (_SPREAD,),
-    # Taints say since 1.12 what these looked at.
+    # Since 1.12 taints represent the conditions that these checked.
     "CheckNodeCondition": (),
     "CheckNodeMemoryPressure": (),
     "CheckNodeDiskPressure": (),

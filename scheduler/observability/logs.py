@@ -161,7 +161,7 @@ def _render_text(_logger: object, _method: str, event: MutableMapping[str, Any])
     keys = "".join(f" {key}={_shown(value)}" for key, value in event.items())
     line = f'{severity}{time:%m%d %H:%M:%S.%f} {module}] "{message}"{keys}'
     if trace:
-        # Indented: what an exception says must not look like a line of ours.
+        # Indented: an exception's message must not look like a line of ours.
         line += "\n" + textwrap.indent(trace, "  ")
     return visible(line)
 

@@ -137,7 +137,7 @@ class FencedClient:
             FencedError: another operator may lead.
         """
         path = f"{path_of(what)}/status?fieldManager={FIELD_MANAGER}"
-        # As a whole: a merge would leave what an earlier one had.
+        # Replaced as a whole: a merge would leave fields of the earlier status.
         patch = [{"op": "add", "path": "/status", "value": status}]
         try:
             await self._write("PATCH", path, patch, JSON_PATCH)

@@ -193,7 +193,7 @@ class _Draft:
         for i, profile in enumerate(self._document["profiles"]):
             self._claim(profile.get("schedulerName"), ("spec", "profiles", i, "schedulerName"))
         if self._problems:
-            # It goes on with what it has.
+            # It keeps the configuration that it has.
             for name in served_by(scheduler):
                 claimed.setdefault(name, f"Scheduler {scheduler.key}")
         self._restart = _restart(scheduler.spec.configuration, packages.digests)
@@ -261,7 +261,7 @@ class _Draft:
             if forbidden:
                 message = "; ".join(map(str, forbidden))
                 return Verdict("NotPermitted", message, problems=forbidden)
-        # With one that is there already: some things all profiles must have in common.
+        # Checked together with an existing profile: all must agree in some fields.
         beside = {**self._document, "profiles": [self._document["profiles"][0], written]}
         found = tuple(
             Problem(("spec", *path[2:]) if path[:2] == ("profiles", 1) else path, message)

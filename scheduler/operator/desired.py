@@ -189,7 +189,7 @@ def _select(value: Any, labels: dict[str, str]) -> None:
                 _select(item, labels)
 
 
-# --- what the spec says -------------------------------------------------------------------------
+# --- values from the spec -----------------------------------------------------------------------
 
 
 def _configure_deployment(

@@ -25,7 +25,7 @@ class RawJson:
 
     def __init__(self, raw: bytes) -> None:
         self.raw = raw
-        # A backslash and what it escapes are no longer than what takes their place.
+        # An escape and its replacement have the same length.
         plain = np.frombuffer(raw.replace(rb"\\", _BLANK).replace(rb"\"", _BLANK), np.uint8)
         inside = np.bitwise_xor.accumulate((plain == ord('"')).view(np.uint8)).view(np.bool_)
         opening = (plain == ord("{")) | (plain == ord("["))

@@ -217,7 +217,7 @@ class Reconciler:
             scheduler,
             configuration,
             deployment=await self._cluster.read(deployment_of(scheduler)),
-            # The name of the pod; what follows tells its starts apart.
+            # The name of the pod; the suffix distinguishes its starts.
             leader=holder.partition("_")[0],
             failures=failures,
             now=self._clock.wall(),

@@ -140,7 +140,7 @@ class Cluster:
             restore(records, world.engine)
         world.now = world.engine.core.now
 
-    # --- what happens ---------------------------------------------------------------------------
+    # --- events ---------------------------------------------------------------------------------
 
     def schedule(self, pod: str | Path | Mapping[str, Any]) -> Decision:
         """Schedule a pod, and every other waiting pod that is ready.

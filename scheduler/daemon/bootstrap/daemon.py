@@ -230,7 +230,7 @@ class RunningDaemon:
         except (LeaseLostError, NotDrainedError):
             raise
         except Exception as problem:
-            # A start that is refused says why; nothing was decided that could be looked into.
+            # A refused start names its reason; there are no decisions to investigate yet.
             if self.daemon.health.handlers_synced or not isinstance(problem, SchedulerError):
                 self._recorders.crashed()
             raise

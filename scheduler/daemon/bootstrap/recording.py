@@ -91,7 +91,7 @@ class Recorders:
         try:
             path.write_bytes(self.flight.dump())
         except (OSError, MemoryError) as problem:
-            # What brought it down must be told all the same, also when it was the memory.
+            # The original error must be reported all the same, even if memory ran out.
             log.warning("The last minutes are not kept", err=repr(problem))
         else:
             log.error("The last minutes are kept; see stowage replay", path=str(path))

@@ -36,7 +36,7 @@ async def run_daemon(options: RunOptions, config: KubeSchedulerConfiguration, cl
         await RunningDaemon(options, config, connection, clock, spans).run()
     finally:
         if spans is not None:
-            # Sending what is left may wait for a collector that is not there.
+            # Sending the remaining spans may wait for a collector that does not answer.
             await asyncio.to_thread(spans.close)
 
 

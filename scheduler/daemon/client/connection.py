@@ -178,7 +178,7 @@ class _Beside(_MasterOverride):
         self, source: CredentialSource, server: str, ca: str | None, *, is_verified: bool
     ) -> None:
         super().__init__(source, server)
-        # What is wrong with its certificates is not the kubeconfig's.
+        # Errors in the server's certificates are not the kubeconfig's.
         self.description = server
         self._ca = ca
         self._is_verified = is_verified
@@ -209,10 +209,10 @@ def _source(
 
 
 def _kubeconfig(paths: str, context: str, clock: Clock) -> CredentialSource:
-    # The package asks for a home as it is imported, and fails for a uid that has none.
+    # The package needs a home directory at import, and fails for a uid that has none.
     if os.path.expanduser("~") == "~":  # noqa: PTH111 - Path.expanduser fails as well
         os.environ["HOME"] = os.sep
-    # What reads a kubeconfig takes 0.4 s to import; in a cluster there is none.
+    # The reader of kubeconfigs takes 0.4 s to import; in a cluster there is no kubeconfig.
     from scheduler.daemon.client.kubeconfig import KubeconfigSource  # noqa: PLC0415
 
     return KubeconfigSource(paths, context, clock)

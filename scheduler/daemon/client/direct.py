@@ -365,7 +365,7 @@ class _Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as problem:
-            # A server that changes the protocol (101) does what no request asked for.
+            # A server that changes the protocol (101) does so unrequested.
             self.fail("the answer is not HTTP", problem)
             self.abort()
 

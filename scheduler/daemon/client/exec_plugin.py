@@ -73,7 +73,7 @@ async def _run(provider: ExecProvider) -> tuple[int, bytes, bytes]:
             errors = group.create_task(_read(process.stderr))
         return await process.wait(), output.result(), errors.result()
     except ExceptionGroup as problems:
-        # Not `except*`: before Python 3.11.4 what it raises is a group again.
+        # Not `except*`: before Python 3.11.4 an error raised in it is a group again.
         raise ValueError(str(problems.exceptions[0])) from problems
     finally:
         with suppress(ProcessLookupError):

@@ -245,7 +245,7 @@ class _NoLimit:
 _NO_LIMIT: Final = _NoLimit()
 
 
-# --- what can be used -----------------------------------------------------------------------------
+# --- checks of the configuration ------------------------------------------------------------------
 
 
 def extender_problems(

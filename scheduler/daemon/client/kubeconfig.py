@@ -231,7 +231,7 @@ def _checked(paths: str, context: str) -> Any:
 
 
 def _merged(paths: str, where: str) -> Any:
-    # The package would say it as well, in words of its own.
+    # The package would report it as well, in its own words.
     is_there = any(
         Path(os.path.expanduser(path)).exists()  # noqa: PTH111 - as the package does; there may be no home
         for path in paths.split(os.pathsep)

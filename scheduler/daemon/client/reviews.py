@@ -79,7 +79,7 @@ class ApiReviews:
         }
         answer = await self._post("authn", _WHO, body)
         status = _decoded(_token_decoder, answer).status
-        # A server that knows nothing of audiences says yes without naming one.
+        # A server that does not know audiences authenticates without naming one.
         is_meant = not audiences or bool(set(audiences) & set(status.audiences))
         return status.user if status.authenticated and is_meant else None
 

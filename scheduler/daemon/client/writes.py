@@ -190,7 +190,7 @@ class PodWrites:
         """
         try:
             if condition is not None:
-                # A conflict may come of a busy pod; the deletion tells whether it is this one.
+                # A busy pod may cause a conflict; the deletion checks the UID.
                 with suppress(ConflictError):
                     await self.patch_status(namespace, name, uid, now, condition=condition)
             await self._session.request(

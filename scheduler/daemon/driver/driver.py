@@ -326,7 +326,7 @@ class Driver:
             if status.is_success:
                 return Bound(bind.attempt)
             failed = status.message
-        # Whatever the plugin says: its request may have been carried out, and the answer lost.
+        # Whatever the plugin reports: its request may have succeeded, and the answer be lost.
         return BindFailed(bind.attempt, failed, is_certain=False)
 
 

@@ -26,7 +26,7 @@ async def rest_for_ever(clock: Clock, under_way: Callable[[], int]) -> None:
     now = clock.monotonic
     while True:
         start = now()
-        # One turn of the loop receives what has come, the next one works through it.
+        # One turn of the loop receives the answers, the next one processes them.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         if under_way() < MANY:

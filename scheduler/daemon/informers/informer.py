@@ -243,7 +243,7 @@ class Informer(Generic[T]):
         page, problem = reader.page(rest)
         if problem is not None:
             if self._page_size.shrink():
-                # A smaller page must show what cannot be read in it.
+                # A smaller page will isolate the object that cannot be decoded.
                 return
             intake.malformed(MetadataPeek(), problem)
         await intake.take_items(page.items or ())

@@ -95,7 +95,7 @@ class Intake(Generic[T]):
         except MalformedObjectError as problem:
             seen = peek_metadata(raw)
             self.malformed(seen, problem)
-            # What we knew of it is better than nothing: a pod that cannot be read any more
+            # Its last known state is better than none: a pod that can no longer be decoded
             # still uses its node.
             self._unnamed.pop(key_of(seen), None)
             return

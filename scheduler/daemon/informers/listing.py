@@ -41,7 +41,7 @@ async def list_all(session: ApiSession, kind: Kind[T]) -> tuple[list[T], list[st
 
 async def _whole(session: ApiSession, kind: Kind[T]) -> tuple[list[T], list[str]]:
     for _ in range(_TRIES - 1):
-        # A list may be so long that its version is forgotten on the way.
+        # A list may be so long that its version expires on the way.
         with suppress(GoneError):
             return await _pages(session, kind)
     return await _pages(session, kind)

@@ -89,7 +89,7 @@ class PageReader:
 
     def _split(self, part: bytes) -> Sequence[msgspec.Raw]:
         """The objects that end in a part of the page, but for the last one."""
-        # What was held before has no such place, but for one that lies across.
+        # The bytes held before contain no boundary, except one that ends in the new part.
         searched = max(0, len(self._held) - len(_BETWEEN))
         self._held += part
         if len(self._held) > MAX_HELD_BYTES:

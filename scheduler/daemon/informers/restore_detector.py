@@ -68,7 +68,7 @@ class RestoreDetector:
             page = page_decoder.decode(answer.body)
             found = [self._kind.decode(raw) for raw in page.items or ()]
         except (*UNREADABLE, MalformedObjectError):
-            # What cannot be read proves nothing: the watch will show.
+            # An unreadable answer proves nothing: the watch will show.
             return ""
         there = page.metadata.resource_version
         if is_older_version(there, version):

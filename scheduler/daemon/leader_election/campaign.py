@@ -76,7 +76,7 @@ class CampaignThread:
 
         def run() -> None:
             try:
-                # How the task ended is told by the task.
+                # The task itself holds its result or error.
                 loop.run_until_complete(asyncio.wait({task}))
             finally:
                 loop.close()

@@ -129,7 +129,7 @@ class Candidacy:
                     await self._look()
                     problem = ""
                 except ConflictError:
-                    # The control plane has asked meanwhile: the next look answers.
+                    # The control plane has sent a ping meanwhile: the next read answers it.
                     pass
                 except Exception as found:  # noqa: BLE001 - every failure is one look in vain
                     told = str(found) or type(found).__name__

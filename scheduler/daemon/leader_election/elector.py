@@ -156,7 +156,7 @@ class LeaderElector:
         timeout = self._settings.renew_deadline_seconds / 2
         try:
             async with asyncio.timeout(timeout):
-                # What is known may be old: a renewal can have been under way at the end.
+                # The known record may be old: a renewal can have been under way at the end.
                 lease = await self._lock.get(timeout)
                 if lease is not None and lease.spec.holder_identity == self.identity:
                     spec = released(lease.spec, self._clock.wall())

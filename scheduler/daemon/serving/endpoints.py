@@ -175,7 +175,7 @@ def _dump(show: Callable[[], object]) -> Any:
     async def handle(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json", **NOT_CACHED})
         await response.prepare(request)
-        # A large cluster gives many megabytes; others run between the slices.
+        # A large cluster results in many megabytes; other tasks run between the slices.
         for text in json_slices(show()):
             if text:
                 await response.write(text)

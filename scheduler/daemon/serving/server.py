@@ -132,7 +132,7 @@ class Server:
                 raise ConnectionResetError("the caller has hung up") from error
             self._log_failure("Endpoint failed", request, error)
             if request.writer.output_size:
-                # The beginning of an answer is out; only its end can say that it is none.
+                # The beginning of the answer is sent; only a broken end can mark it as failed.
                 request.transport.abort()
                 raise ConnectionResetError("answered in part") from error
             response = plain("internal server error\n", status=500)

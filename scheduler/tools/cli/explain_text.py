@@ -199,7 +199,7 @@ def remarks(report: PodReport) -> Iterator[str]:
         yield f"Member of pod group {report.group.group}: {report.group.text}"
     elif report.together:
         yield _together(report.together)
-    # Most clusters say of no pod when it ends; that is not what a reader came for.
+    # In most clusters no pod has an expected end, so a reader does not look for it.
     if isinstance(report.answer.estimate, Estimate) and report.answer.estimate.known:
         yield report.answer.estimate.text
     yield from _end(report)
@@ -314,7 +314,7 @@ def _print_scores(answer: PodAnswer, report: PodReport) -> None:
     click.echo()
     headers, rows = _score_table(shown, plugins, weights)
     if not fits(headers, rows):
-        # What is the same on all of them tells none apart.
+        # Scores that are equal on all nodes do not distinguish them.
         same = [name for name in plugins if len({n.scores[name].weighted for n in shown}) == 1]
         if same and len(shown) > 1:
             every = ", ".join(f"{name} {shown[0].scores[name].weighted}" for name in same)

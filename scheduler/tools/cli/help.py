@@ -16,7 +16,7 @@ def show_help(ctx: click.Context, words: tuple[str, ...]) -> None:
         group = asked.command
         if not isinstance(group, click.Group):
             ctx.fail(f"{asked.command_path} has no commands of its own.")
-        # With the group's own words about what does not exist.
+        # The group's own message names a command that does not exist.
         name, command, _ = group.resolve_command(asked, [word])
         if command is None:
             ctx.fail(f"No such command {word!r}.")

@@ -95,8 +95,8 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         place, entry = _COMMANDS.get(cmd_name), _found_elsewhere().get(cmd_name)
         if place is not None:
-            # Importing makes a lot and leaves nothing behind: looking for that takes a sixth of it,
-            # and looking at it again in every later round of the collector is as much in vain.
+            # An import creates many objects and no garbage: a collection takes a sixth of its time,
+            # and to scan these objects again in every later collection is as useless.
             gc.disable()
             try:
                 module = import_module(place.module)

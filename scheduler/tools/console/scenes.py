@@ -206,7 +206,7 @@ class ClusterScene(Scene):
             _note(self._objects, event)
             self.engine.handle(event, time)
         if is_synced and not self._is_synced:
-            # What was there before the first look is no news.
+            # Pods that existed before the first look are no arrivals.
             self._is_synced = True
             self.rates.forget()
         self.engine.core.catch_up()

@@ -106,7 +106,7 @@ class Profiles:
         if tries_all_nodes:
             self.config = _with_all_candidates(self.config)
         self._builder = FrameworkBuilder(no_time, out_of_tree=out_of_tree)
-        # What objects say of times is compared with today; nothing else depends on it.
+        # Only times in objects are compared with the present time.
         self._builder.services.epoch = SystemClock().wall().timestamp()
         self.frameworks: dict[str, Framework] = self._builder.build(self.config)
         if config is None or not is_named:

@@ -61,7 +61,7 @@ def top(
             source: TopSource = RecordingSource(recording_at(recordings, None))
         else:
             place = ClusterAddress(kubeconfig, context)
-            # Before the screen is taken over: it has no place for what is wrong.
+            # Before the screen is taken over: it has no place for errors.
             check_lists(place)
             source = ClusterSource(place, read_profiles(config_file)[0], clock)
     except SchedulerError as problem:
