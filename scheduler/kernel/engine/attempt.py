@@ -28,7 +28,7 @@ class AttemptState(Enum):
     POPPED = "popped"
     """A node is being looked for."""
     ASKING = "asking"
-    """Extenders are being asked, or it waits for its turn to ask them."""
+    """Extenders are being asked, or the attempt waits for its turn to ask them."""
     ASSUMED = "assumed"
     """The pod counts as running on its node."""
     RESERVED = "reserved"
@@ -44,7 +44,7 @@ class AttemptState(Enum):
     BOUND = "bound"
     """The API server has accepted the binding; the watch has not shown it yet."""
     CONFIRMED = "confirmed"
-    """The end: the API server says that the pod runs on its node."""
+    """The end: the API server shows the pod on its node."""
     FAILED = "failed"
     """The end: everything is given back, and the pod is in the queue again."""
     GONE = "gone"
@@ -125,7 +125,7 @@ TRANSITIONS: Final[dict[tuple[AttemptState, AttemptEvent], AttemptState]] = {
         )
     },
     # The pod is gone, is being deleted, was bound by another client, or was never bound although
-    # the API server had said so.
+    # the API server had accepted the binding.
     **{
         (state, _E.ABANDON): _S.GONE
         for state in (
@@ -164,7 +164,7 @@ PLACED: Final = frozenset({_S.HELD, _S.PREBINDING, _S.BINDING})
 """States in which a step leaves a pod that has found a place."""
 
 REVOCABLE: Final = frozenset({_S.POPPED, _S.ASKING, _S.RESERVED, _S.HELD, _S.PREBINDING})
-"""No binding has left: the API server need not hear that the pod does not go on."""
+"""No binding was sent: the API server need not know that the attempt ends."""
 
 
 class NodeChoice(msgspec.Struct, frozen=True):
@@ -189,7 +189,7 @@ class Attempt(msgspec.Struct):
     """One pod on its way from the queue to a node; members of a group have one each.
 
     Attributes:
-        id: tells attempts apart; grows.
+        id: the number of the attempt; grows.
         framework: the profile that decides.
         queued: the pod as it was popped.
         start: the start of the attempt, in seconds of the events' clock.

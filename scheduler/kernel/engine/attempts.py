@@ -1,6 +1,6 @@
-"""The attempts under way: by number, by pod, and what becomes known of each.
+"""The attempts under way, by number and by pod.
 
-What is done on the way is in `schedule_one`, `binding_cycle` and `scheduling_failure`.
+Their steps are in `schedule_one`, `binding_cycle` and `scheduling_failure`.
 """
 
 from collections.abc import Iterator
@@ -13,13 +13,13 @@ from scheduler.kernel.framework.types import QueuedPodInfo
 
 
 class Attempts:
-    """All attempts that have not come to their end.
+    """All attempts that have not ended.
 
     Attributes:
-        extender_calls: what extenders are asked about them.
-        bound: those in BOUND by number, in the order in which they came there.
-        doubtful: those in UNSURE, or long in BOUND: the API server must be asked, the first one
-            first.
+        extender_calls: the calls to extenders about their pods.
+        bound: attempts in BOUND by number, in order of arrival.
+        doubtful: attempts in UNSURE, or long in BOUND, by number: the API server must be asked
+            about them, the first one first.
     """
 
     def __init__(self, core: EngineState) -> None:
@@ -38,7 +38,7 @@ class Attempts:
         return iter(self._by_id.values())
 
     def assumed(self) -> Iterator[PodInfo]:
-        """The pods that have a node, on it."""
+        """The pods of attempts with a node, on that node."""
         return (each.placed for each in self if each.placed is not None)
 
     def __getitem__(self, attempt_id: int) -> Attempt:
@@ -58,11 +58,11 @@ class Attempts:
         return attempt if attempt is not None and attempt.state in states else None
 
     def in_doubt(self, attempt_id: int) -> Attempt | None:
-        """The attempt, if it is still to be found out whether its pod is bound."""
+        """The attempt, if it is not certain yet whether its pod is bound."""
         return self.in_state(attempt_id, AttemptState.UNSURE, AttemptState.BOUND)
 
     def begin(self, queued: QueuedPodInfo) -> Attempt:
-        """A pod was popped: its attempt begins."""
+        """Begin the attempt of a pod that was popped."""
         core, pod = self._core, queued.pod_info
         self._last_id += 1
         framework = core.frameworks[pod.spec.scheduler_name]
@@ -71,16 +71,16 @@ class Attempts:
         return attempt
 
     def advance(self, attempt: Attempt, event: AttemptEvent, detail: str = "") -> None:
-        """Something happens to an attempt; see `attempt.TRANSITIONS`.
+        """Advance an attempt by an event; see `attempt.TRANSITIONS`.
 
         Raises:
-            AttemptError: this cannot happen to it now.
+            AttemptError: the event cannot happen in this state.
         """
         core = self._core
         core.story.tell(attempt.advance(event, core.time.now, detail))
 
     def forget(self, attempt: Attempt) -> None:
-        """An attempt has come to its end."""
+        """Remove an attempt that has ended."""
         del self._by_id[attempt.id]
         if self._core.extenders.all:
             self.extender_calls.forget(attempt)

@@ -91,7 +91,7 @@ class Batch:
         self._profile = framework.profile_name
         core.metrics.batch_attempts[self._profile, "no_hint"].inc()
         if not self.left or found.looks_at_few:
-            # The columns of the class say nothing of the nodes that a pod names.
+            # The columns of the class are not filled for a pod that names its nodes.
             return
         self._last = result
         if self._lookahead is None or self._lookahead.pod_class is not found.pod_class:

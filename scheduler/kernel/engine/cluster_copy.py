@@ -1,4 +1,4 @@
-"""The cluster as it was once, for work in many steps between which the real one changes."""
+"""A copy of the cluster, for work in many steps between which the real one changes."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -11,11 +11,11 @@ _T = TypeVar("_T")
 
 
 class ClusterCopy:
-    """A copy that changes by itself; plugins must see it while they are asked about it.
+    """An independent copy of the cluster; plugins must see it while they judge it.
 
     Attributes:
         world: the nodes and pods.
-        states: what plugins know beside them.
+        states: a fork of the shared states.
         nominated: the nominations.
     """
 
@@ -34,13 +34,13 @@ class ClusterCopy:
         self.nominated = core.queue.nominator.copy()
 
     def shown(self) -> AbstractContextManager[None]:
-        """Within this plugins see the copy in place of the cluster."""
+        """Show plugins the copy in place of the cluster, within this context."""
         return self._services.on_fork(self.world, self.states)
 
     def steps(self, work: Steps[_T], is_over: Callable[[], bool] = lambda: True) -> Steps[_T]:
         """Do work for which plugins see the copy.
 
-        Gives way where the step at hand is over, whatever happens to the cluster meanwhile.
+        Yields where the step at hand is over; the cluster may change meanwhile.
         """
         walk = Walk(work)
         steps = iter(walk)

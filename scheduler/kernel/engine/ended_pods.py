@@ -1,9 +1,9 @@
-"""The cluster once some running pods have ended: their room, and what follows their ends.
+"""The cluster after the end of some running pods: their room, and the effects of their ends.
 
-What controllers do then happens on a copy: a claim for devices is deallocated when the last pod has
-ended that it is reserved for, and a volume that no other pod of the node uses is detached. Plugins
-hear of it as of any event, so their filters alone say what the ends help. Bound volumes stay where
-they are. A claim that is reserved for anything but pods stays allocated.
+The work of controllers is imitated on a copy. A claim for devices is deallocated when the last pod
+it is reserved for has ended. A volume that no other pod of the node uses is detached. Plugins
+receive these changes as events, so their filters alone decide what the ends help. Bound volumes
+stay where they are. A claim that is reserved for anything but pods stays allocated.
 
 Source: kubernetes pkg/controller/resourceclaim (syncClaim), pkg/controller/volume/attachdetach
 v1.36.
@@ -29,14 +29,14 @@ from scheduler.kernel.volumes.catalog import VOLUME_ATTACHMENT, VolumeCatalog
 
 
 class EndedPods:
-    """Has pods end on a copy of the cluster, and run there again."""
+    """Ends pods on a copy of the cluster, and lets them run there again."""
 
     def __init__(self, world: Snapshot, states: SharedStates | None) -> None:
-        """Nothing has ended yet.
+        """Start without ended pods.
 
         Args:
             world: the copy.
-            states: what plugins know beside it, a fork; None where that does not matter.
+            states: a fork of the shared states; None where they do not matter.
         """
         self._world = world
         self._states = states
@@ -44,22 +44,22 @@ class EndedPods:
         self._volumes = None if states is None else states.known(VolumeCatalog)
         self._gone: set[str] = set()
         self._claims: dict[str, ResourceClaim] = {}
-        """As they were, by `namespace/name`, of pods that have ended at some time."""
+        """The original claims, by `namespace/name`, of pods that have ended at some time."""
         self._detached: dict[str, list[VolumeAttachment]] = {}
-        """By the UID of the pod with whose end they went."""
+        """The detached attachments, by the UID of the pod that ended."""
         self._in_flight: defaultdict[str, list[InFlight]] = defaultdict(list)
         for each in () if self._devices is None else self._devices.in_flight.values():
             for uid in each.pods:
                 self._in_flight[uid].append(each)
 
     def end(self, pods: Sequence[PodInfo]) -> None:
-        """Running pods end."""
+        """End running pods."""
         self._world.update([PodRemoved(pod) for pod in pods])
         self._gone.update(pod.uid for pod in pods)
         self._tell(pods, is_gone=True)
 
     def revive(self, pods: Sequence[PodInfo]) -> None:
-        """Pods that have ended run again."""
+        """Let pods that have ended run again."""
         self._world.update([PodAdded(pod) for pod in pods])
         self._gone.difference_update(pod.uid for pod in pods)
         self._tell(pods, is_gone=False)
@@ -113,7 +113,7 @@ class EndedPods:
 
 
 def _claims_of(pod: PodInfo, catalog: ClaimCatalog) -> Iterable[ResourceClaim]:
-    """The claims of a running pod, as far as they are there."""
+    """The claims of a running pod, as far as they exist."""
     found = list(_named(pod, catalog))
     extended = catalog.claim_of_extended_resources(pod.uid)
     return found if extended is None else [*found, extended]

@@ -1,4 +1,4 @@
-"""From what the API server says of pods, nodes and namespaces to cache, queue and attempts.
+"""Event handlers of pods, nodes and namespaces, which update cache, queue and attempts.
 
 Source: kubernetes pkg/scheduler/eventhandlers.go v1.36.
 """
@@ -51,14 +51,14 @@ class PodEventHandlers:
         binding: BindingCycle,
         executor: PreemptionExecutor,
     ) -> None:
-        """Take what is changed.
+        """Keep the parts of the engine that pods change.
 
         Args:
             core: the engine's state.
-            attempts: those under way.
-            failures: ends those whose pods need no node any more.
-            binding: told of bindings that the API server shows.
-            executor: told of pods that are gone, are being deleted or no longer wait, before the
+            attempts: the attempts under way.
+            failures: ends attempts whose pods need no node any more.
+            binding: receives bindings that the API server shows.
+            executor: receives pods that are gone, are being deleted or no longer wait, before the
                 event wakes any pod.
         """
         self._core = core
@@ -66,11 +66,11 @@ class PodEventHandlers:
         self._failures = failures
         self._binding = binding
         self._read: dict[str, PodInfo] = {}
-        """Pods that were read, until the watch has come as far: what it brings late is over."""
+        """Pods from reads, until the watch is as far: older versions from the watch are ignored."""
         self._preemption_executor = executor
 
     def set(self, new: PodInfo) -> None:  # noqa: C901, PLR0912 - one branch per change of a pod
-        """A pod is new, or is now like this."""
+        """Take over a new or changed pod."""
         core, uid = self._core, new.uid
         read = self._read.pop(uid, None)
         if read is not None and _is_older(new, read):
@@ -84,7 +84,7 @@ class PodEventHandlers:
             if new.node_name:
                 self._update_assigned(new)
                 return
-            # The API server has lost its memory (restored from a backup): it is right all the same.
+            # The API server was restored from a backup: it is right all the same.
             self._end(uid)
         if new.node_name:
             self._add_assigned(new)
@@ -101,7 +101,7 @@ class PodEventHandlers:
                 self._update_unscheduled(old, new)
 
     def gone(self, event: ObjectGone) -> None:
-        """A pod is gone, or has ended."""
+        """Take over the deletion, or the end, of a pod."""
         self._read.pop(event.uid, None)
         self._core.states.object_gone(POD_KIND, event.name, event.namespace, event.uid)
         self._end(event.uid)
@@ -140,7 +140,7 @@ class PodEventHandlers:
         self._read[pod.uid] = pod
 
     def profiles_gone(self, names: Collection[str]) -> None:
-        """Let no pod of some profiles come back to the queue, which forgets those that wait.
+        """Keep pods in flight of removed profiles from returning to the queue.
 
         A pod on its way to a node goes on, but only to that node.
         """
@@ -150,7 +150,7 @@ class PodEventHandlers:
                 self._core.queue.delete(pod)
 
     def _add_assigned(self, pod: PodInfo) -> None:
-        """The pod has a node now: the one that we chose, or another."""
+        """Take over a pod that has a node now: the one that we chose, or another."""
         core = self._core
         nominated = core.queue.nominator.nominated(pod.uid)
         attempt = self._attempts.of(pod.uid)
@@ -181,7 +181,7 @@ class PodEventHandlers:
             return
         if old.is_terminating and not new.is_terminating:
             # The API server was restored from a backup. The pod stays, so the pods nominated to its
-            # node wait in vain.
+            # node must be tried again.
             nominated = core.queue.nominator.nominated_pods_for_node(new.node_name)
             core.queue.activate([pod.uid for pod in nominated])
         for event in pod_scheduling_properties_change(old, new):
@@ -190,7 +190,7 @@ class PodEventHandlers:
     def _update_assumed(self, old: PodInfo | None, new: PodInfo) -> None:
         """Keep the new version of a pod in flight: the queue uses it if the binding fails."""
         if self._core.queue.is_in_flight(new.uid):
-            # There is no old one when its profile was gone for a while.
+            # There is no old version when its profile was gone for a while.
             self._core.queue.update(old or new, new)
         attempt = self._attempts.of(new.uid)
         if new.is_terminating and attempt is not None and attempt.state in REVOCABLE:
@@ -211,13 +211,13 @@ class PodEventHandlers:
                 core.metrics.event_handling_duration[event.label].observe(seconds)
 
     def _withdraw(self, nominated: PodInfo | None) -> None:
-        """Keep no room for a pod that is gone or has a node, also if it is in no queue any more."""
+        """Withdraw the nomination of a pod that is gone or has a node, in a queue or not."""
         if nominated is not None:
             self._core.queue.nominator.delete_nominated_pod_if_exists(nominated.uid)
             self._free_nomination(nominated)
 
     def _free_nomination(self, pod: PodInfo, but: str = "") -> None:
-        """The place a pod was nominated to is free for other pods that are no more important.
+        """Wake pods of no higher priority for the place that a pod was nominated to.
 
         Differs: upstream tries the pod itself again in any case, and so without end where Permit
         rejects it each time. It is `but` here, unless a more important one has taken its place.
@@ -234,12 +234,12 @@ class PodEventHandlers:
 
 
 def _is_older(pod: PodInfo, other: PodInfo) -> bool:
-    """Whether a version of a pod comes before another."""
+    """Whether a version of a pod is older than another."""
     return is_older_of_same(pod.pod.metadata, other.pod.metadata)
 
 
 def is_older_of_same(meta: ObjectMeta, other: ObjectMeta) -> bool:
-    """Whether a version of an object comes before another of the same object."""
+    """Whether a version of an object is older than another of the same object."""
     return meta.uid == other.uid and is_older_version(meta.resource_version, other.resource_version)
 
 
@@ -251,7 +251,7 @@ class NodeEventHandlers:
         self._binding = binding
 
     def set(self, new: Node) -> None:
-        """A node is new or has changed; a heartbeat that changes nothing we read is nothing."""
+        """Take over a new or changed node; ignore heartbeats without relevant changes."""
         core = self._core
         info = core.cache.nodes.get(new.metadata.name)
         old = None if info is None else info.node
@@ -266,7 +266,7 @@ class NodeEventHandlers:
                 wake(core, event, old, new)
 
     def gone(self, event: ObjectGone) -> None:
-        """A node is gone."""
+        """Take over the deletion of a node."""
         core = self._core
         info = core.cache.nodes.get(event.name)
         if info is not None and info.node is not None:
@@ -288,7 +288,7 @@ class NamespaceEventHandlers:
         self._namespaces: dict[str, Namespace] = {}
 
     def set(self, new: Namespace) -> None:
-        """A namespace is new or has changed."""
+        """Take over a new or changed namespace."""
         name, labels = new.metadata.name, new.metadata.labels
         old = self._namespaces.get(name)
         self._namespaces[name] = new
@@ -299,7 +299,7 @@ class NamespaceEventHandlers:
             self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)
 
     def gone(self, event: ObjectGone) -> None:
-        """A namespace is gone."""
+        """Take over the deletion of a namespace."""
         old = self._namespaces.pop(event.name, None)
         if old is not None:
             self._core.cache.remove_namespace(event.name)

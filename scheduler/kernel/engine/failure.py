@@ -33,11 +33,11 @@ def failure_of(
     """The failure of a pod that fits on no node.
 
     Args:
-        diagnosis: why.
+        diagnosis: the rejections.
         nominated_node_name: see `Failure`.
         excess: see `Failure`.
-        has_extender_results: whether extenders were asked, which may say other things of an equal
-            pod.
+        has_extender_results: whether extenders were asked, which may answer differently for an
+            equal pod.
     """
     return Failure(
         diagnosis.message(),
@@ -69,7 +69,7 @@ def rejected_by(status: Status) -> Failure:
     )
 
 
-# --- what is told ---------------------------------------------------------------------------------
+# --- events and conditions ------------------------------------------------------------------------
 
 
 def reason_of(failure: Failure) -> str:
@@ -119,7 +119,7 @@ def status_patch(
 
     Args:
         pod: the pod.
-        failure: what the status is to show.
+        failure: the failure to write.
         is_nominated: whether a nomination may be on its way that the status does not show yet.
     """
     nominated = failure.nominated_node_name
@@ -153,9 +153,9 @@ def group_condition(
     """The patch of a group's condition; None when nothing changes, or when it was scheduled once.
 
     Args:
-        group: as the watch has it.
+        group: the group as the watch has it.
         told: UID, status, reason and message that were written last; the watch may be behind.
-        wanted: status, reason and message.
+        wanted: status, reason and message to write.
 
     Source: schedule_one_podgroup.go updatePodGroupCondition.
     """

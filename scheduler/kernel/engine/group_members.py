@@ -1,4 +1,4 @@
-"""The members of a pod group in its cycle, and what each is told if the group fails.
+"""The members of a pod group in its cycle, and their failures if the group fails.
 
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go v1.36.
 """
@@ -32,13 +32,13 @@ class Member(msgspec.Struct):
     """A member of the group that is under way.
 
     Attributes:
-        attempt: to schedule it.
-        failure: why it has no place; None if it has one, or has left.
-        permit: what Permit said of the place.
+        attempt: its attempt.
+        failure: the reason why it has no place; None if it has one, or has left.
+        permit: the status of Permit for the place.
         waits_for: the plugins that asked to wait.
-        preemption: what makes room for it where it has its place; None where there is room.
-        fit_error: why there is none; None if there is.
-        within: the rows of the only nodes worth looking at; None for all.
+        preemption: the preemption that makes room at its place; None where there is room.
+        fit_error: the reason why there is no room; None if there is.
+        within: the rows to which the choice is limited; None for all.
     """
 
     attempt: Attempt
@@ -51,7 +51,7 @@ class Member(msgspec.Struct):
 
     @property
     def has_failed(self) -> bool:
-        """Whether something went wrong, as opposed to a rejection."""
+        """Whether it met an error, as opposed to a rejection."""
         return self.failure is not None and not self.failure.is_rejection
 
     @property
@@ -70,13 +70,13 @@ class Member(msgspec.Struct):
         return self.attempt.state is AttemptState.GONE
 
     def renew(self, pod: PodInfo | None) -> None:
-        """Take over what is known of the pod by now, while it has no place."""
+        """Take over the newest version of the pod, while it has no place."""
         if pod is not None:
             self.attempt.queued.pod_info = pod
 
 
 def guarded(core: EngineState, member: Member, try_it: Callable[[Member], None]) -> None:
-    """Try one member; whatever goes wrong is its failure."""
+    """Try one member; an exception becomes its failure."""
     attempt = member.attempt
     calls, pod = attempt.framework.calls, attempt.pod
     core.waiting.deciding = pod.uid
@@ -89,13 +89,13 @@ def guarded(core: EngineState, member: Member, try_it: Callable[[Member], None])
 
 
 def follows(last: Member, member: Member) -> bool:
-    """Whether what was found out about a member holds for the next one."""
+    """Whether the result of a member may hold for the next one."""
     is_equal = last.attempt.pod.kind is member.attempt.pod.kind
     return is_equal and last.within is member.within
 
 
 def fails_like(last: Member, member: Member) -> bool:
-    """Whether a member fits nowhere because an equal one did, and none was placed since."""
+    """Whether a member fits nowhere, because an equal one before it did not."""
     pod, other = member.attempt.pod, last.attempt
     return (
         last.failure is not None
@@ -108,7 +108,7 @@ def fails_like(last: Member, member: Member) -> bool:
 
 
 def wakers_of(member: Member) -> frozenset[str]:
-    """The plugins that know what may help a member."""
+    """The plugins whose events may help a member."""
     failure = member.failure or member.fit_error
     if failure is None:
         return member.waits_for
@@ -118,7 +118,7 @@ def wakers_of(member: Member) -> frozenset[str]:
 def let_down(member: Member, wakers: frozenset[str]) -> Failure:
     """The failure of a member that has a place, in a group that fails.
 
-    What helps any of the others helps it: they are tried together.
+    Events that help any other member help it: they are tried together.
     """
     why = ", ".join((GROUP_FAILS, *member.permit.reasons, ASKED_TO_WAIT))
     return Failure(why, is_rejection=True, unschedulable_plugins=wakers)
@@ -140,12 +140,12 @@ def waits_for_victims(
 
 
 def turn_of(queued: QueuedPodInfo) -> tuple[int, float]:
-    """Orders the members of a group; of those that are equal in it, the oldest comes first."""
+    """A sort key for the members of a group; of equal keys, the oldest member comes first."""
     return -queued.pod_info.priority, queued.initial_attempt_timestamp or 0.0
 
 
 def of_several_profiles(pods: Sequence[PodInfo]) -> Failure | None:
-    """The failure of all, if not all are of one profile."""
+    """The failure of all members, if they name more than one profile; else None."""
     name = pods[0].spec.scheduler_name
     other = next((pod.spec.scheduler_name for pod in pods if pod.spec.scheduler_name != name), None)
     return None if other is None else Failure(SEVERAL_PROFILES.format(other, name))
@@ -154,7 +154,7 @@ def of_several_profiles(pods: Sequence[PodInfo]) -> Failure | None:
 def refused(
     members: Sequence[Member], failure: Failure
 ) -> tuple[tuple[str, str, str], Iterable[Member]]:
-    """All fail for one reason."""
+    """Fail all members for one reason; see `PodGroupCycle._conclude` for the result."""
     for each in members:
         each.failure = failure
         each.preemption = None

@@ -27,7 +27,7 @@ from scheduler.kernel.framework.types import Failure
 
 
 class GroupPlacement:
-    """Places members one after the other; what it does counts for the step at hand."""
+    """Places members one after the other; the work is counted to the step at hand."""
 
     def __init__(
         self,
@@ -49,8 +49,8 @@ class GroupPlacement:
     def place(self, members: Sequence[Member], choice: PlacementChoice) -> Steps[PlacementChoice]:
         """Find a place for one member after the other; an error ends it.
 
-        Gives way between steps. If the cluster changes then, so may what was chosen; this gives it
-        as it is at the end.
+        Yields between steps. If the cluster changes then, the choice may change too; the final one
+        is returned.
         """
         batch, last = Batch(self._core), None
         for number, member in enumerate(members):
@@ -81,7 +81,7 @@ class GroupPlacement:
     def _give_way(
         self, members: Sequence[Member], choice: PlacementChoice
     ) -> Steps[PlacementChoice]:
-        """Let others run; gives the choice as it is afterwards, another one if anything changed."""
+        """Let others run; return the choice afterwards, a new one if anything changed."""
         before = self._core.cluster_version
         yield
         if self._core.cluster_version == before:
@@ -89,7 +89,7 @@ class GroupPlacement:
         return self._placements.renewed(choice, [each.attempt for each in members])
 
     def _takes_up(self, member: Member) -> bool:
-        """Whether a member is there at its turn, as it is by then."""
+        """Bring a member up to date at its turn; return whether it is still there."""
         if member.has_left:
             return False
         if not self._step.is_first:
@@ -98,7 +98,7 @@ class GroupPlacement:
         return True
 
     def _tried(self, member: Member, batch: Batch) -> Steps[Batch]:
-        """Try a member, and again whenever extenders have answered; gives the next one's batch."""
+        """Try a member, and again whenever extenders have answered; return the next batch."""
         guarded(self._core, member, lambda about: self._try(about, batch))
         while self._asking.is_waiting:
             batch.end("expired", is_placed=False)
@@ -138,7 +138,7 @@ class GroupPlacement:
     def _found(
         self, member: Member, batch: Batch
     ) -> ScheduleResult | tuple[PostFilterResult, CycleState] | Failure | None:
-        """A node for a member, one that can be cleared for it, or why there is none.
+        """Find a node for a member, or one that can be cleared for it, or the failure.
 
         Returns:
             None while extenders are asked.
@@ -169,7 +169,7 @@ class GroupPlacement:
     def _post_filter(
         self, member: Member, diagnosis: AttemptDiagnosis
     ) -> tuple[PostFilterResult, CycleState] | Failure | None:
-        """A node that can be cleared for a member; nothing is done about it before the end."""
+        """Find a node that can be cleared for a member; no pod is evicted before the end."""
         attempt = member.attempt
         if attempt.framework.plugins.post_filter:
             self._step.spend(SEARCHED)
@@ -188,7 +188,7 @@ class GroupPlacement:
     # --- after other steps ----------------------------------------------------------------------
 
     def still_there(self, members: Sequence[Member]) -> list[Member]:
-        """The members that did not leave between steps; what they were told is asked again."""
+        """The members that did not leave between steps; Permit runs again for them."""
         stayed = [each for each in members if not each.is_gone]
         if self._step.is_first:
             return stayed

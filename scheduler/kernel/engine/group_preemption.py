@@ -1,4 +1,4 @@
-"""Preemption for a group that does not fit: asked for once all of its members were tried.
+"""Preemption for a group that does not fit, after all of its members were tried.
 
 Victims are searched on a copy of the cluster, in as many steps as that takes. If the cluster has
 changed meanwhile, the group must need them and fit without them on a copy as of then, too. Else no
@@ -34,25 +34,25 @@ CONSTRAINED: Final = GroupVictims(
     )
 )
 CHANGED: Final = GroupVictims(unschedulable("the cluster changed while victims were searched"))
-"""The group is to be tried again: nothing that is to come may help it."""
+"""The group is tried again after back-off: there may be no event to wake it."""
 NOT_ASKED: Final = GroupVictims(
     unschedulable(
         "workload aware preemption is not supported for pods that extenders filter nodes for"
     )
 )
-"""Differs: upstream asks them about each member for every victim that it considers."""
+"""Differs: upstream asks extenders about each member for every victim that it considers."""
 
 
 def find_victims(
     core: EngineState, step: GroupStep, group: PodGroup, members: Sequence[Member]
 ) -> Steps[GroupVictims | None]:
-    """The victims of a group that does not fit; None where a profile has members choose theirs.
+    """Find the victims of a group that does not fit; None if the profile has members choose theirs.
 
     Args:
         core: the engine's state.
         step: the step at hand.
         group: the group.
-        members: in the order of their turns; some have a node.
+        members: the members in the order of their turns; some have a node.
 
     Raises:
         PluginError: a shared state cannot be forked.
@@ -84,7 +84,7 @@ def find_victims(
 def _still_right(
     core: EngineState, step: GroupStep, members: Sequence[Member], found: GroupVictims
 ) -> Search:
-    """The victims that are there still, if the group needs them gone by now, and that is enough."""
+    """Check victims after a change: the group must not fit with them, and must without them."""
     if step.is_over:
         yield
     attempts = _still_tried(members)
@@ -104,7 +104,7 @@ def _still_right(
 
 
 def on_copy(trial: GroupTrial, attempts: Sequence[Attempt], search: Steps[_T]) -> Steps[_T]:
-    """Search where the members have given back what they were given in this attempt."""
+    """Search on the copy, after members have given back their places of this attempt."""
     given = [(each.pod, each.state_of_plugins) for each in attempts if each.placed is not None]
 
     def steps() -> Steps[_T]:
@@ -119,6 +119,6 @@ def _still_tried(members: Sequence[Member]) -> list[Attempt]:
 
 
 def _still_there(core: EngineState, victim: PodInfo) -> PodInfo | None:
-    """A victim as it is by now, if it has its place still."""
+    """The present version of a victim, if it is still on its node."""
     pod = core.cache.pods.get(victim.uid)
     return None if pod is None or pod.node_name != victim.node_name else pod

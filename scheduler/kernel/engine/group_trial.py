@@ -126,7 +126,7 @@ class GroupTrial:
     def steps(self, work: Steps[_T]) -> Steps[_T]:
         """Do work for which plugins see the trial in place of the cluster.
 
-        Gives way where the step at hand is over, whatever happens to the cluster meanwhile.
+        Yields where the step at hand is over; the cluster may change meanwhile.
         """
         return self._copy.steps(work, lambda: self._step.is_over)
 
@@ -239,7 +239,7 @@ class GroupTrial:
         if status.is_success:
             status, _ = framework.run_permit_plugins(state, there, there.node_name)
         if status.code is Code.WAIT and not framework.is_member(pod):
-            # Its room is all that is asked about.
+            # Only its room matters here.
             status = SUCCESS
         if status.is_success or status.code is Code.WAIT:
             return np.array([found.row], np.intp), status

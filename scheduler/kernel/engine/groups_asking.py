@@ -1,6 +1,6 @@
 """Pod groups that ask extenders about their members before it is their turn.
 
-Nothing is held meanwhile, and other pods and groups are decided. Members ask at the same time, as
+Nothing is held meanwhile, and other pods and groups are scheduled. Members ask at the same time, as
 single pods do, and wait in the same line. When the last has its answers, the group is placed with
 these. Members that come until then belong to it.
 

@@ -24,12 +24,12 @@ class Bind(_Instruction, frozen=True):
 
     Attributes:
         attempt: the number of the attempt.
-        namespace: of the pod.
-        name: of the pod.
-        uid: of the pod; a successor of the same name must not be bound.
-        node: where to.
-        by_plugins: whether the profile's Bind plugins must be asked, because it has others than
-            the one that writes exactly this binding.
+        namespace: the namespace of the pod.
+        name: the name of the pod.
+        uid: the UID of the pod; a successor of the same name must not be bound.
+        node: the name of the node.
+        by_plugins: whether the profile's Bind plugins must run, because it has others than the one
+            that writes exactly this binding.
         extender: the number of the extender that binds it instead; None if no extender does.
     """
 
@@ -49,8 +49,8 @@ class Ask(_Instruction, frozen=True):
         attempt: the number of the attempt.
         question: the number of the question.
         extender: the number of the extender.
-        verb: what is asked.
-        count: about how many nodes.
+        verb: the verb of the question.
+        count: number of nodes or candidates in the question.
     """
 
     attempt: int
@@ -67,13 +67,13 @@ class RunPreBind(_Instruction, frozen=True):
 
 
 class Cancel(_Instruction, frozen=True):
-    """Whatever still runs for this attempt is no longer wanted."""
+    """Cancel all calls that still run for this attempt."""
 
     attempt: int
 
 
 class ReadPod(_Instruction, frozen=True):
-    """Ask the API server how the pod of an attempt is; answered by `PodRead` or `ReadFailed`."""
+    """Read the pod of an attempt from the API server; answered by `PodRead` or `ReadFailed`."""
 
     attempt: int
     namespace: str
@@ -96,10 +96,10 @@ class PatchGroupStatus(_Instruction, frozen=True):
 
     Attributes:
         api_version: the API that the group comes from.
-        namespace: of the group.
-        name: of the group.
-        uid: of the group.
-        condition: as it shall be.
+        namespace: the namespace of the group.
+        name: the name of the group.
+        uid: the UID of the group.
+        condition: the condition to write.
     """
 
     api_version: str
@@ -110,14 +110,14 @@ class PatchGroupStatus(_Instruction, frozen=True):
 
 
 class Evict(_Instruction, frozen=True):
-    """Delete a pod, this very one, after writing why; answered by `Evicted` or `EvictFailed`.
+    """Delete the pod with this UID after writing the reason; answered by `Evicted`, `EvictFailed`.
 
     Attributes:
-        preemptor: UID of the pod that needs the room.
-        namespace: of the victim.
-        name: of the victim.
-        uid: of the victim.
-        condition: why; None when its status says so already.
+        preemptor: UID of the pod or group that needs the room.
+        namespace: the namespace of the victim.
+        name: the name of the victim.
+        uid: the UID of the victim.
+        condition: the reason; None when its status has the condition already.
     """
 
     preemptor: str
@@ -131,14 +131,14 @@ class RecordEvent(_Instruction, frozen=True):
     """Record an event for people.
 
     Attributes:
-        regarding: what it is about.
-        reason: why, in one word: `Scheduled`.
-        action: what was done: `Binding`.
+        regarding: the object of the event.
+        reason: the reason in one word: `Scheduled`.
+        action: the action: `Binding`.
         note: a sentence.
         controller: the scheduler name of the profile.
         event_type: `Normal` or `Warning`.
         related: a second object.
-        is_repeatable: False for what happens to an object once.
+        is_repeatable: False for events that an object can have only once.
     """
 
     regarding: ObjectReference
@@ -158,12 +158,12 @@ class SetTimer(_Instruction, frozen=True):
 
 
 class LogError(_Instruction, frozen=True):
-    """Write a line into the log: something went wrong that an operator should know.
+    """Write an error to the log that an operator should know.
 
     Attributes:
-        message: what, the same words each time.
+        message: a constant message.
         pod: `namespace/name`, or empty.
-        problem: why.
+        problem: the error.
         trace: the stack frames of an unexpected exception, or empty.
     """
 
@@ -177,7 +177,7 @@ class Configured(_Instruction, frozen=True):
     """The answer to `Configure`.
 
     Attributes:
-        problem: why the configuration before is still in force; empty when the new one is.
+        problem: the reason why the former configuration stays in force; empty if the new one is.
     """
 
     problem: str = ""

@@ -1,4 +1,4 @@
-"""From what the API server says of objects that only plugins read to these plugins.
+"""Event handlers of objects that only plugins read.
 
 Source: kubernetes pkg/scheduler/eventhandlers.go v1.36.
 """
@@ -23,10 +23,10 @@ class OtherEventHandlers:
         self._core = core
         self._kind = kind
         self._read: dict[tuple[str, str], Any] = {}
-        """Objects that were read, until the watch has come as far: what it brings late is over."""
+        """Objects from answers, until the watch is as far: older versions from it are ignored."""
 
     def set(self, new: Any) -> None:
-        """An object is new, or is now like this."""
+        """Take over a new or changed object."""
         place = place_of(new)
         read = self._read.pop(place, None)
         if read is not None:
@@ -41,7 +41,7 @@ class OtherEventHandlers:
     def read(self, new: Any) -> None:
         """Take over an object from the answer to a write, unless the watch is ahead of it.
 
-        One that the watch does not show is left alone: it may be gone by now.
+        An object that the watch does not show is ignored: it may be gone by now.
         """
         namespace, name = place = place_of(new)
         old = self._core.states.lister(self._kind).get(name, namespace)
@@ -51,7 +51,7 @@ class OtherEventHandlers:
             self._read[place] = new
 
     def gone(self, event: ObjectGone) -> None:
-        """An object is gone."""
+        """Take over the deletion of an object."""
         self._read.pop((event.namespace, event.name), None)
         old = self._core.states.object_gone(self._kind, event.name, event.namespace)
         if old is not None:

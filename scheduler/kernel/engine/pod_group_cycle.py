@@ -7,7 +7,7 @@ all is given back in reverse.
 A group that is small, or of equal members, takes one step. A larger one goes on with the next
 steps, and no other group or pod is taken off the queue before its end. Between them the cluster
 changes. Members that are placed keep their places as pods do that Permit holds. Those that leave,
-or whose nodes do, drop out, and Permit is asked again.
+or whose nodes do, drop out, and Permit runs again.
 
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go v1.36.
 Differs: upstream places on a copy, and assumes those that go on a second time. It evicts pods for a
@@ -156,7 +156,7 @@ class PodGroupCycle:
             self._begin(sorted(here, key=lambda each: turn_of(each.attempt.queued)))
         self.decided = self.members[0].attempt.pod.uid if self.members else ""
         self.step.begin()
-        # What others were refused for the members' sake, they are told when it is given back.
+        # Pods rejected because of the members' places are woken when these are given back.
         self._was_seen |= not self.step.is_first and self._rejections != self._failures.rejections
         try:
             next(self._steps)
@@ -233,7 +233,7 @@ class PodGroupCycle:
             key=lambda queued: (*turn_of(queued), arrival.get(queued.pod_info.uid, -1)),
         )
 
-    # --- what comes of it -----------------------------------------------------------------------
+    # --- conclusion ----------------------------------------------------------------------------
 
     def _ended(
         self, members: Sequence[Member], choice: PlacementChoice, known: GroupMembers | None

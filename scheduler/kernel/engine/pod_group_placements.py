@@ -288,7 +288,7 @@ class PodGroupPlacements:
             rows = placements.rows(placements.numbers.item(at))
             tried = yield from trial.place(rows, all_of_them=True)
             if tried.status.code is Code.ERROR:
-                # It fails again where the placement is chosen, and is told then.
+                # It fails again where the placement is chosen, and is reported then.
                 return _at(placements, at)
             if tried.status.is_success:
                 whole.append((at, tried))
@@ -358,7 +358,7 @@ def _room_for(
     """Number of pods of a class that each row can take, as far as row-local filters tell.
 
     A row that is full of them stays full when more come. So the number is found by halving. Most
-    rows take as many as are asked for, so that is tried first.
+    rows can take `most`, so that is tried first.
 
     Args:
         pod_class: the class, as of the last `refresh`.

@@ -3,7 +3,7 @@
 Source: kubernetes pkg/scheduler/framework/preemption/executor.go (prepareCandidateAsync,
 PreemptPod) v1.36.
 Differs: a victim is evicted once, however many preemptors wait for it; victims differ by UID.
-An API server that is restored from a backup forgets evictions: the scheduler asks for them again.
+An API server that is restored from a backup forgets evictions: the scheduler requests them again.
 If a preemptor is gone or has lost its place, its victims that are not evicted yet stay.
 After a failure the preemptor backs off. Upstream tries it at once, and so without end when a right
 is missing.
@@ -57,7 +57,7 @@ class _Run(msgspec.Struct):
 class PreemptionExecutor:
     """All evictions under way.
 
-    An answer only says that the API server has received an eviction. The preemptor waits until the
+    An answer only means that the API server has received an eviction. The preemptor waits until the
     watch shows the victim leaving. Before that, it would see the victim staying and choose again.
     """
 
@@ -117,7 +117,7 @@ class PreemptionExecutor:
         if uid in self._leaving:
             return
         if uid in self._wanted or self._core.cache.pods.get(uid) is not None:
-            # Also if no preemptor waits for it any more: the next one need not ask again. Also if
+            # Also if no preemptor waits for it any more: the next one need not evict it. Also if
             # the victim has lost its place meanwhile: the watch is still to show it leaving.
             self._accepted[uid] = (victim, self._core.now)
 

@@ -1,4 +1,4 @@
-"""Wakes the members of pod groups when the reason changes for which they are held."""
+"""Wakes the members of pod groups when the reason for their hold changes."""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -9,18 +9,18 @@ from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 
 WOKEN_AT_ONCE: Final = 1024
-"""So many members are woken in one step; that takes 20 ms."""
+"""The most members that are woken in one step; that takes 20 ms."""
 
 
 class GroupWaking:
     """Wakes members some at a time. No pod is taken off the queue before the last is awake.
 
-    So a group is whole when its turn comes, and those that were woken are still active if its
-    reason changes meanwhile.
+    So a group is whole when its turn comes, and woken members are still active if its reason
+    changes meanwhile.
 
     Attributes:
-        at_once: how many members are woken in a step.
-        asleep: by group, the members to be woken, and whether the group is held now.
+        at_once: number of members that are woken in a step.
+        asleep: the members to be woken by group, and whether the group is held now.
     """
 
     def __init__(self, core: EngineState, executor: PreemptionExecutor) -> None:
@@ -30,7 +30,7 @@ class GroupWaking:
         self.asleep: dict[tuple[str, str], tuple[deque[PodInfo], bool]] = {}
 
     def some(self) -> None:
-        """Take note of what happened to groups, and wake some of the members that are concerned."""
+        """Take over the changes of groups, and wake some of the members concerned."""
         groups = self._core.groups
         if groups is not None and groups.changed:
             for place, members, is_held in groups.take_released():
@@ -48,7 +48,7 @@ class GroupWaking:
             self._wake(now, is_held=is_held)
 
     def _wake(self, members: Sequence[PodInfo], *, is_held: bool) -> None:
-        """For those that are held no place is kept; the others keep that of their status."""
+        """Wake members; held ones lose their nomination, others keep the one in their status."""
         queue = self._core.queue
         if is_held:
             nominated = (pod for pod in members if queue.nominator.node_of(pod.uid))

@@ -41,7 +41,7 @@ def pod_scheduling_properties_change(old: PodInfo, new: PodInfo) -> tuple[Cluste
         actions.append(ActionType.UPDATE_POD_SCALE_DOWN)
     if old.spec.scheduling_gates and not new.spec.scheduling_gates:
         actions.append(ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
-    # The API allows tolerations to be added only, so their number tells.
+    # The API allows tolerations to be added only, so comparing their number is enough.
     if len(old.spec.tolerations) != len(new.spec.tolerations):
         actions.append(ActionType.UPDATE_POD_TOLERATION)
     return tuple(events[action] for action in actions or (ActionType.UPDATE,))

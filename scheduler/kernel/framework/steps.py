@@ -1,4 +1,4 @@
-"""Work in short steps, between which others run."""
+"""Work in short steps, between which other work runs."""
 
 from collections.abc import Generator, Iterator
 from typing import Generic, TypeAlias, TypeVar
@@ -6,14 +6,14 @@ from typing import Generic, TypeAlias, TypeVar
 _T = TypeVar("_T")
 
 Steps: TypeAlias = Generator[None, None, _T]
-"""Short steps to an answer, which comes with the end."""
+"""A generator of short steps, which returns the answer at its end."""
 
 
 class Walk(Generic[_T]):
-    """Steps for a loop to take.
+    """Steps as an iterator for a loop.
 
     Attributes:
-        answer: theirs; there once the loop has come to the end.
+        answer: the answer of the steps; set when the loop has ended.
     """
 
     answer: _T
@@ -26,7 +26,7 @@ class Walk(Generic[_T]):
 
 
 def finished(steps: Steps[_T]) -> _T:
-    """Make all steps at once; gives the answer."""
+    """Run all steps at once; return the answer."""
     walk = Walk(steps)
     for _ in walk:
         pass

@@ -94,7 +94,7 @@ class Evaluator:
         best = candidates.best()
         if best is None:
             return _nobody_helps(snapshot, batches)
-        # 5. Say what is to be done.
+        # 5. Return the victims and the nomination.
         victims = self._completed(best, snapshot, whole)
         return _result(pod, best, victims, candidates, nominated), SUCCESS
 

@@ -20,15 +20,15 @@ class Evictions(SharedState):
 
     @property
     def under_way(self) -> AbstractSet[str]:
-        """The UIDs of all of them."""
+        """The UIDs of these preemptors."""
         return self._under_way
 
     def begin(self, preemptor_uid: str) -> None:
-        """Victims of a preemptor are going to be evicted."""
+        """Hold back a preemptor whose victims are going to be evicted."""
         self._under_way.add(preemptor_uid)
 
     def end(self, preemptor_uid: str) -> None:
-        """The victims of a preemptor are leaving, or are left alone."""
+        """Release a preemptor whose victims are leaving, or stay."""
         self._under_way.discard(preemptor_uid)
 
     def hold(self, uid: str) -> bool:

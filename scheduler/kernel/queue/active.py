@@ -1,7 +1,7 @@
 """Pods that are ready to be tried, and the order of their turns.
 
 The most important pod comes first. But there can be many important pods that fit nowhere and are
-woken again and again. Their attempts only take time. When most turns have been in vain for a while,
+woken again and again. Their attempts only take time. When most turns have failed for a while,
 every second turn goes to another pod. It goes to the newest of the pods with the fewest rejections;
 these are mostly new pods. Serving the newest first keeps most waits short in a queue that is too
 long to be served.

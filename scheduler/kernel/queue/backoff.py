@@ -41,7 +41,7 @@ class BackoffQueue:
 
     A rejected pod whose last attempt took long is with the pods that met an error.
 
-    Invariant: a pod is in at most one of the two heaps; which one, `may_come_early` says.
+    Invariant: a pod is in at most one of the two heaps, the one that `may_come_early` selects.
     """
 
     def __init__(self, settings: BackoffSettings, clock: MonotonicClock) -> None:

@@ -1,6 +1,6 @@
 """Waiting pods that an event cannot tell apart.
 
-Pods of one kind differ in nothing that in-tree plugins look at. Where a profile's plugins judge
+Pods of one kind differ in nothing that in-tree plugins read. Where a profile's plugins judge
 them alike, the rejection of one holds for all: an event sends one of them to be tried again, the
 probe. The others follow only if it finds a place.
 """

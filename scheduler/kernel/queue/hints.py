@@ -31,7 +31,7 @@ class QueueingStrategy(IntEnum):
     AFTER_BACKOFF = 1
     """The pod is tried again once its back-off is over."""
     IMMEDIATELY = 2
-    """The pod is tried again at once, because a plugin that said Pending now says Queue."""
+    """The pod is tried again at once, because a plugin that returned Pending now returns Queue."""
 
 
 class ProfileInterest(msgspec.Struct, frozen=True):

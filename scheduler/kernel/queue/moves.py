@@ -19,7 +19,7 @@ The places of a pod, and the moves between them:
     readmission     any but flight  pop, flush_backoff_completed, and all that concerns the pod
 
 Whenever a pod would become active or go to back-off, except from back-off, the PreEnqueue plugins
-are asked; a pod that one of them rejects goes to *unschedulable* as a gated pod instead.
+run; a pod that one of them rejects goes to *unschedulable* as a gated pod instead.
 """
 
 from collections.abc import Callable, Mapping
@@ -92,7 +92,7 @@ class Moves:
     def _admit(self, queued: QueuedPodInfo) -> bool:
         """Whether all PreEnqueue plugins let the pod pass; else the first that does not gates it.
 
-        The plugin that gated the pod before is asked first, as it is the likeliest to do so again.
+        The plugin that gated the pod before runs first, as it is the likeliest to do so again.
         """
         pod = queued.pod_info
         name = pod.spec.scheduler_name

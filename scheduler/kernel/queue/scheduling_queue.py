@@ -2,7 +2,7 @@
 
 Source: kubernetes pkg/scheduler/backend/queue/scheduling_queue.go PriorityQueue v1.36, with
 queueing hints and PopFromBackoffQ.
-Differs: pods are told apart by UID. Newer versions of a pod in flight, and its deletion, are kept
+Differs: pods are identified by UID. Newer versions of a pod in flight, and its deletion, are kept
 until it comes back. The flush of pods that waited too long does not concern pods in flight.
 """
 
@@ -45,7 +45,7 @@ class SchedulingQueue(QueuedPods):
         """Go on with other settings; pods keep the history of their attempts.
 
         A rejected pod is tried again after back-off: the plugin that rejected it may be gone. The
-        PreEnqueue plugins are asked about every pod. Pods of profiles that are gone are forgotten.
+        PreEnqueue plugins run for every pod. Pods of profiles that are gone are forgotten.
 
         Cost: O(profiles); the pods follow some at a time, and none is popped before all have.
         """
@@ -167,11 +167,11 @@ class SchedulingQueue(QueuedPods):
         self._moves.requeue(uid, queued, QueueingStrategy.AFTER_BACKOFF, FORCE_ACTIVATE.label)
 
     def open_gate(self, uid: str) -> None:
-        """Ask again whether a gated pod is held; if not, it waits for what rejected it before.
+        """Run PreEnqueue again for a gated pod; if admitted, it stays rejected as before the gate.
 
         One that was never tried has its turn.
 
-        For gates that know when they open: no event need be looked at for the pods they hold.
+        For gates that call this when they open: no event need be checked for the pods they hold.
         """
         self._settle(uid)
         self._moves.open_gate(uid)
@@ -253,7 +253,7 @@ class SchedulingQueue(QueuedPods):
         return queued
 
     def begin_scheduling_cycle(self, uid: str) -> None:
-        """Keep events again for a pod in flight: what was decided about it begins anew."""
+        """Keep events again for a pod in flight, whose scheduling cycle begins anew."""
         self._in_flight.collect(uid)
 
     def done_scheduling_cycle(self, uid: str) -> None:

@@ -1,7 +1,7 @@
 """Equivalent pods that request more than any node has: they wait for nodes only.
 
-No pod that leaves a node can help them, so the queue looks at no other events for them. It looks
-only at nodes that have as much of the resource as they request.
+No pod that leaves a node can help them, so the queue checks no other events for them. It checks
+only nodes that have as much of the resource as they request.
 """
 
 from bisect import bisect_left, bisect_right, insort

@@ -1,8 +1,8 @@
 """Pods that were rejected, or are gated, and wait for something to happen.
 
 Source: kubernetes pkg/scheduler/backend/queue/unschedulable_pods.go v1.36. Differs: pods that an
-event cannot tell apart are kept together, so that an event costs as much as there are different
-workloads waiting for it, however many pods they have; see `scheduler.kernel.queue.equivalent_pods`.
+event cannot tell apart are kept together. So an event costs as much as there are different waiting
+workloads, however many pods they have; see `scheduler.kernel.queue.equivalent_pods`.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -36,8 +36,8 @@ class Deadlines:
     Times are seconds of the queue's clock.
 
     Source: kubernetes pkg/scheduler/backend/queue/scheduling_queue.go
-    flushUnschedulablePodsLeftover v1.36. Differs: upstream looks at every waiting pod every 30
-    seconds, so a pod waits for up to 330 seconds. Here pods are filed by second: looking costs as
+    flushUnschedulablePodsLeftover v1.36. Differs: upstream scans every waiting pod every 30
+    seconds, so a pod waits for up to 330 seconds. Here pods are filed by second: a scan costs as
     much as there are pods to be tried, and can be done every second.
     """
 

@@ -1,4 +1,4 @@
-"""Whole numbers per resource and row, as fast as float64 and exact whatever their size."""
+"""Whole numbers per resource and row, as fast as float64 and exact at any size."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -13,12 +13,12 @@ _EXACT_BELOW: Final = 2**53
 class Amounts:
     """A matrix of whole numbers, one line per resource.
 
-    Invariant: a number of less than 2**53 stands in `floats` as it is; a larger one is rounded
-    there, and stands in `oversized` as it is.
+    Invariant: a number of less than 2**53 is exact in `floats`; a larger one is rounded there, and
+    exact in `oversized`.
 
     Attributes:
         floats: shape (lines, capacity).
-        oversized: what float64 does not hold, by line and row. Rare.
+        oversized: numbers that float64 does not hold exactly, by line and row. Rare.
     """
 
     __slots__ = ("floats", "oversized")
@@ -58,9 +58,9 @@ class Amounts:
 
         Args:
             line: the line.
-            rows: where to add.
-            kinds: which of `amounts`, by place in `rows`.
-            amounts: by kind.
+            rows: the rows to add to.
+            kinds: the index in `amounts` for each of `rows`.
+            amounts: the amounts by kind.
         """
         there = self.floats[line]
         most = max(map(abs, amounts)) * int(np.bincount(rows).max())
@@ -73,12 +73,12 @@ class Amounts:
     def picked(
         self, rows: NDArray[np.intp], amounts: Sequence[int], times: NDArray[np.float64]
     ) -> "Amounts | None":
-        """Some rows alone, with more on them; None where float64 does not hold that.
+        """Copy some rows, with amounts added; None where float64 does not hold the result.
 
         Args:
-            rows: which, in order; one may come again.
-            amounts: by line; empty for nothing.
-            times: by place in `rows`, how often that is added.
+            rows: the rows, in order; one may come again.
+            amounts: the amounts by line; empty for none.
+            times: the factor of the amounts for each of `rows`.
         """
         most = max(amounts, default=0)
         if self.oversized or most >= _EXACT_BELOW:
@@ -91,11 +91,11 @@ class Amounts:
         return copy if copy.floats.max() < _EXACT_BELOW else None
 
     def content(self, row: int, more: NDArray[np.float64] | None = None) -> bytes:
-        """The floats of a row, as they lie in memory.
+        """The floats of a row as bytes in memory.
 
         Args:
-            row: which.
-            more: by line, what is added to them.
+            row: the row.
+            more: the numbers to add to them, by line.
         """
         there = self.floats[:, row]
         return (there if more is None else there + more).tobytes()
@@ -103,7 +103,7 @@ class Amounts:
     def contents(self) -> list[bytes]:
         """`content` of every row."""
         by_row = np.ascontiguousarray(self.floats.T)
-        # Of a single row numpy's strides say nothing.
+        # The strides of numpy are not defined for a single row.
         size = by_row.itemsize * len(self.floats)
         contents: list[bytes] = by_row.view(f"V{size}").ravel().tolist()
         return contents
@@ -116,7 +116,7 @@ class Amounts:
             self.floats = floats
 
     def keep_lines(self, kept: Sequence[int], lines: int) -> None:
-        """Renumber the lines: those named, in order, come first; there will be `lines` of them."""
+        """Renumber the lines: the kept ones come first, in order; there will be `lines` of them."""
         floats = np.zeros((lines, self.floats.shape[1]))
         floats[: len(kept)] = self.floats[list(kept)]
         new_line = {old: new for new, old in enumerate(kept)}

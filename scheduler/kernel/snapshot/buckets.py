@@ -1,4 +1,4 @@
-"""Items filed by a key that mostly one of them has."""
+"""Items filed by a key, where most keys have a single item."""
 
 from collections.abc import Collection
 from typing import Generic, TypeVar
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class Buckets(Generic[K, T]):
-    """Items by key, in the order they came; compared by identity.
+    """Items by key, in order of arrival; compared by identity.
 
     There may be as many keys as pods: an item that is alone with its key is kept as it is, since a
     dictionary of one takes 200 bytes.

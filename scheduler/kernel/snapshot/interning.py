@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 T = TypeVar("T", bound=Hashable)
 
 _SPARE_VALUES: Final = 64
-"""Unused values that are not worth compacting."""
+"""The most unused values before the column is compacted."""
 
 
 class Interner(Generic[T]):
-    """Gives every distinct value the next whole number; none ever changes or goes.
+    """Assigns the next whole number to every distinct value; numbers never change or go.
 
     Attributes:
         values: the values by number.
@@ -28,7 +28,7 @@ class Interner(Generic[T]):
             self.intern(value)
 
     def intern(self, value: T) -> int:
-        """The number of the value, given now when it is new."""
+        """The number of the value, assigned now when it is new."""
         found = self._ids.get(value)
         if found is None:
             found = self._ids[value] = len(self.values)
@@ -46,25 +46,25 @@ class Interner(Generic[T]):
 class InternedColumn(Generic[T]):
     """One value per row, kept as its number.
 
-    Once more than half of the values are those of no row any more, the others are numbered anew,
-    by another `Interner`: numbers are good until the next node change, or as long as `values` is
-    the same object.
+    Once no row has more than half of the values any more, the others are numbered anew, by another
+    `Interner`: numbers are valid until the next node change, or as long as `values` is the same
+    object.
 
     Attributes:
-        values: distinct values by number; 0 is what rows have before they are set.
-        numbering: how often values were numbered anew.
+        values: distinct values by number; 0 is the value of rows before they are set.
+        numbering: number of times that values were numbered anew.
     """
 
     def __init__(self, default: T, capacity: int) -> None:
         self.values = Interner((default,))
         self.numbering = 0
-        # Of the type that numpy indexes with: any other is converted on every use.
+        # The index type of numpy: any other is converted on every use.
         self._ids = np.zeros(capacity, np.intp)
         self._rows_of = [0]
         self._unused = 0
 
     def ids(self, size: int) -> NDArray[np.intp]:
-        """The value number of the first `size` rows. Not to be written to."""
+        """The value numbers of the first `size` rows. Read-only."""
         if len(self._ids) < size:
             self._grow(size)
         return self._ids[:size]
@@ -79,7 +79,7 @@ class InternedColumn(Generic[T]):
         return value
 
     def set(self, row: int, value: T, capacity: int) -> None:
-        """Note the value of a row."""
+        """Set the value of a row."""
         if row >= len(self._ids):
             self._grow(capacity)
         old = int(self._ids[row])
@@ -97,7 +97,7 @@ class InternedColumn(Generic[T]):
             self._drop_unused_values()
 
     def fill(self, values: Iterable[T]) -> None:
-        """Note the values of all rows at once, in a column that is new."""
+        """Set the values of all rows at once, in a new column."""
         numbers = list(map(self.values.intern, values))
         self._ids[: len(numbers)] = numbers
         counts = np.bincount(self._ids, minlength=len(self.values))

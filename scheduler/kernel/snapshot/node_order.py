@@ -1,4 +1,4 @@
-"""The order in which sampling looks at nodes: zones take turns.
+"""The order in which sampling visits nodes: zones take turns.
 
 Source: kubernetes pkg/scheduler/backend/cache/node_tree.go; component-helpers
 node/topology/helpers.go GetZoneKey (v1.36).

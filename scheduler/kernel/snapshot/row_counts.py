@@ -1,4 +1,4 @@
-"""A count per node that is a dictionary while few nodes have one and an array when many do."""
+"""A count per node: a dictionary while few nodes have one, an array when many do."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -31,7 +31,7 @@ class _Sums:
         self.by_domain = by_domain
 
     def add(self, row: int, amount: float) -> None:
-        """The count of a row has changed."""
+        """Add a change of a row's count."""
         topology = self.topology()
         if topology is None or row >= len(topology.ids):
             return
@@ -40,17 +40,17 @@ class _Sums:
 
 
 class RowCounts:
-    """Counts by row; rows that were never mentioned count 0.
+    """Counts by row; all rows start at 0.
 
     Attributes:
         total: the sum over all rows.
-        changes: how often a count has changed.
+        changes: number of changes of counts.
     """
 
     __slots__ = ("_dense", "_dense_rows", "_sparse", "_sums", "changes", "total")
 
     def __init__(self) -> None:
-        # Whole numbers: small ones exist once, and there are as many of these as pods.
+        # Integers: Python shares small ones, and there may be as many of these as pods.
         self._sparse: dict[int, int] = {}
         self._dense: NDArray[np.float64] | None = None
         self._dense_rows = 0
@@ -77,7 +77,7 @@ class RowCounts:
             sparse.pop(row, None)
 
     def column(self, size: int) -> NDArray[np.float64]:
-        """The counts of the first `size` rows. Not to be written to."""
+        """The counts of the first `size` rows. Read-only."""
         dense = self._dense
         if dense is not None:
             if len(dense) < size:
@@ -100,7 +100,7 @@ class RowCounts:
 
     @classmethod
     def sum_of(cls, parts: Iterable["RowCounts"], capacity: int) -> "RowCounts":
-        """Counts that are the sums of others."""
+        """Sum counts up by row."""
         column = np.zeros(capacity)
         sparse: dict[int, int] = {}
         for part in parts:
@@ -110,7 +110,7 @@ class RowCounts:
 
     @classmethod
     def of_column(cls, column: NDArray[np.float64]) -> "RowCounts":
-        """Counts that are those of a column, one for each row there is room for."""
+        """Make counts from a column with one number for each row of the capacity."""
         counts = cls()
         held = np.flatnonzero(column)
         counts.total = int(column.sum())
@@ -120,7 +120,7 @@ class RowCounts:
         return counts
 
     def add_to(self, column: NDArray[np.float64], sparse: dict[int, int]) -> None:
-        """Add the counts to an array, or to a dictionary where that is what they are."""
+        """Add the counts to an array if dense, to a dictionary if sparse."""
         if self._dense is not None:
             column[: len(self._dense)] += self._dense
         for row, count in self._sparse.items():
@@ -141,9 +141,9 @@ class RowCounts:
     def by_domain(self, topology: Topology) -> NDArray[np.float64]:
         """The counts of eligible rows summed by domain. The caller owns the array.
 
-        They are kept up to date from then on, where they take no more room than the counts.
+        The sums are kept up to date from then on, where they take no more memory than the counts.
 
-        Cost: O(rows that count) the first time, then O(domains).
+        Cost: O(rows with counts) the first time, then O(domains).
         """
         if not self._sparse and self._dense is None:
             return np.zeros(topology.count)
@@ -158,7 +158,7 @@ class RowCounts:
 
     @property
     def size_bytes(self) -> int:
-        """About how much memory the counts and their sums take."""
+        """The approximate memory of the counts and their sums."""
         return self._own_bytes + sum(sums.by_domain.nbytes for sums in self._sums)
 
     @property

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _MIN_KEPT: Final = 4096
-"""So many changes stay readable at least."""
+"""The fewest changes that stay readable."""
 _NOTHING: Final = np.zeros(0, np.intp)
 
 
@@ -15,16 +15,16 @@ class RowLog:
     """An append-only list of changed rows with positions that stay valid when it is trimmed.
 
     Attributes:
-        position: where the next change will be.
+        position: the position of the next change.
     """
 
     __slots__ = ("_rows", "position")
 
     def __init__(self, first: int = 0) -> None:
-        """Begin.
+        """Begin without changes.
 
         Args:
-            first: the first position; whatever was before is too long ago.
+            first: the first position; earlier ones count as too long ago.
         """
         self._rows: list[int] = []
         self.position = first

@@ -249,7 +249,7 @@ def fragment(answer: Any, _: Args) -> Hashable:
 
 
 class SortKeys:
-    """Checks keys of the active queue; all must be of one shape, which is that of the first."""
+    """Checks keys of the active queue; all must have the structure of the first."""
 
     def __init__(self) -> None:
         self._shape: object = None

@@ -261,7 +261,7 @@ class ChangedRows:
             counters[line] += sign * np.bincount(at, weights=weights[kinds], minlength=rows)
 
     def _judge(self, at: Indices, *, nominated: bool) -> Verdicts:
-        # Mostly all rows are asked about, in order: a view spares copies.
+        # Mostly all rows are judged, in order: a view spares copies.
         is_all = len(at) == len(self.rows) and bool((at == self._places).all())
         view = slice(None) if is_all else at
         found = self._blank(self.rows[view])

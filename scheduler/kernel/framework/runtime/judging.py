@@ -1,4 +1,4 @@
-"""The one road through the filters: what they say about rows, and what that means.
+"""The only caller of filters: their verdicts on rows, and the meaning of these.
 
 `judge` is called for whole clusters and single nodes, for plain decisions and "what if", by the
 cache of pod classes and past it.
@@ -36,18 +36,17 @@ def judge(
     """Let filters reject rows that no filter before them in the profile's order rejects.
 
     Args:
-        filters: those that take part, in any order.
-        state: as PreFilter left it.
+        filters: the filters that take part, in any order.
+        state: the state after PreFilter.
         pod: the pod.
         snapshot: the cluster, or a fork of it.
-        verdicts: which rows, and what is known about them; the answers are added to it. A filter
-            that fails rejects all it is asked about, so that `raise_failure` finds out whether that
-            matters.
+        verdicts: the rows and their verdicts so far; the answers are added to it. A filter that
+            fails rejects all its rows, so that `raise_failure` determines whether that matters.
     """
     rows = snapshot.table.all_rows if verdicts.rows is None else as_view(verdicts.rows)
     for each in filters:
         if each.is_by_node:
-            # Each row costs a call: ask only about rows that no filter before this one rejects.
+            # Each row costs a call: pass only rows that no filter before this one rejects.
             candidates = np.flatnonzero(verdicts.first > each.index)
             asked: Rows = candidates if verdicts.rows is None else verdicts.rows[candidates]
         else:
@@ -64,13 +63,13 @@ def judge(
 
 
 class FilterAttempt(msgspec.Struct, frozen=True):
-    """The filters that take part for one pod, to be asked about rows as they might be.
+    """The filters that take part for one pod, to judge rows as they are or might be.
 
-    It knows the meaning of their answers; a plugin is asked for it only when a caller reads it.
+    It knows the meaning of their answers; a plugin returns it only when a caller reads it.
 
     Attributes:
-        filters: those that take part, in any order.
-        state: as PreFilter left it.
+        filters: the filters that take part, in any order.
+        state: the state after PreFilter.
         pod: the pod.
         snapshot: the cluster.
     """
@@ -85,10 +84,10 @@ class FilterAttempt(msgspec.Struct, frozen=True):
         judge(self.filters, self.state, self.pod, self.snapshot, verdicts)
 
     def reasons(self, index: int, answer: int, row: int | None = None) -> Sequence[Reason]:
-        """The reasons in what the filter with this index answered, for one row or for any.
+        """The reasons in an answer of the filter with this index, for one row or for any.
 
         Raises:
-            PluginError: the plugin does not know.
+            PluginError: the plugin failed to return them.
         """
         ask = self._filter(index).reasons_in
         return ask(self.state, self.pod, self.snapshot, answer, row)

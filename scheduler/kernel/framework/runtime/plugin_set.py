@@ -354,5 +354,5 @@ class ProfilePlugins:
 
 
 def everything_about(kind: ObjectKind) -> ClusterEventWithHint:
-    """A registration for whatever happens to objects of a kind."""
+    """A registration for all changes of objects of a kind."""
     return ClusterEventWithHint(ClusterEvent(kind.event_resource, ActionType.ALL))
