@@ -26,7 +26,7 @@ class AttemptState(Enum):
     """The state of an attempt."""
 
     POPPED = "popped"
-    """A node is being looked for."""
+    """The search for a node is under way."""
     ASKING = "asking"
     """Extenders are being asked, or the attempt waits for its turn to ask them."""
     ASSUMED = "assumed"

@@ -54,7 +54,7 @@ class Bound(_Event, frozen=True):
 
 
 class BindFailed(_Event, frozen=True):
-    """The pod of an attempt is not bound, as far as is known.
+    """The pod of an attempt is not bound, for certain or not.
 
     Attributes:
         attempt: the number of the attempt.
@@ -125,8 +125,8 @@ class Evicted(_Event, frozen=True):
     """A victim is being deleted, or was gone already.
 
     Attributes:
-        uid: of the victim.
-        was_there: whether this very pod was found.
+        uid: the UID of the victim.
+        was_there: whether a pod with this UID was found.
     """
 
     uid: str

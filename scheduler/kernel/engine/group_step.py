@@ -22,7 +22,7 @@ READ: Final = 8
 
 
 def cost_of_look(shape: PodShape) -> int:
-    """The units of finding a node for a pod that is not like the one before."""
+    """The units of a search for the node of a pod that is unlike the one before."""
     return LOOKED * (1 + demands_on_nodes(shape))
 
 

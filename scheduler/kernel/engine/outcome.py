@@ -28,7 +28,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True, rename="camel", kw_only=True, 
         uid: the UID of the pod.
         profile: the profile that decided.
         priority: the priority of the pod.
-        attempt: the number of the pod's attempts, this one included.
+        attempt: number of attempts for the pod, including this attempt.
         result: `scheduled`, `unschedulable`, `error`, or `gone` where the pod needed none any more.
         node: the node of its binding, successful or not; None where none was found.
         nominated_node: the node that is being cleared for it.

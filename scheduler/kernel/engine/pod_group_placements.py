@@ -41,7 +41,7 @@ from scheduler.kernel.groups import GroupMembers
 from scheduler.kernel.snapshot import Snapshot
 
 MAX_TRIED: Final = 2048
-"""The most members tried once a placement holds the group: about 0.3 s."""
+"""After this many tried members the search ends, if a placement holds the group: about 0.3 s."""
 GONE: Final = "the placement {} is gone"
 
 Rows = NDArray[np.intp]

@@ -62,7 +62,7 @@ class Reads(Flag):
     IMAGES = 8
     """The images on each node (and the node object)."""
     CLUSTER = 16
-    """Anything: evaluated anew for every pod."""
+    """Any data: the plugin runs again for every pod."""
 
 
 class Shortage(msgspec.Struct, frozen=True):

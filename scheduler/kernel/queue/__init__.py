@@ -1,4 +1,4 @@
-"""The scheduling queue: which pod is next, what pods wait for, and which events wake them.
+"""The scheduling queue: the order of pods, the reasons to wait, and the events that wake pods.
 
 Pure: no I/O, no event loop, time from the injected clock. The queue knows plugins only by the
 events they registered, and nodes not at all.

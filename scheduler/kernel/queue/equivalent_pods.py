@@ -58,8 +58,8 @@ class Wake(msgspec.Struct, frozen=True):
     Attributes:
         strategy: at once, or after back-off.
         label: the label of the event.
-        late_before: for pods past their deadline, the time that it was before; each of them gets
-            a new status. None when an event woke them.
+        late_before: for pods woken by their deadline, the time by which it had passed; each of
+            them gets a new status. None for pods woken by an event.
     """
 
     strategy: QueueingStrategy
@@ -117,10 +117,10 @@ class EquivalentPods:
 
     Attributes:
         key: the key that they share.
-        members: the pods by UID, those that came first before others.
+        members: the pods by UID, in order of arrival.
         state: whether a probe is on its way.
         probe: UID of the probe; empty while there is none.
-        wake: how it was woken.
+        wake: the way in which it was woken.
         rejection: the last failure of a member that fits nowhere; None before the first.
         node_changes: the number of node changes before the latest member came.
     """

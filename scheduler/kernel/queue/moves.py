@@ -124,7 +124,7 @@ class Moves:
         self._metrics.queue_incoming_pods[ACTIVE, label].inc()
 
     def open_gate(self, uid: str) -> None:
-        """Ask again whether a gated pod is held; one that is not stays if it was rejected before.
+        """Run PreEnqueue again for a gated pod; an admitted pod stays if it was rejected before.
 
         Nothing else would wake a pod that was gated before its first attempt.
         """

@@ -100,7 +100,7 @@ class SchedulingQueue(QueuedPods):
             self.nominator.nominate(pod)
 
     def update(self, old: PodInfo, new: PodInfo) -> None:
-        """Take over a newer version of a waiting pod; one that is unknown is added.
+        """Take over a newer version of a waiting pod; add a pod that is unknown.
 
         The change may make a rejected pod schedulable, which the hints decide as for any event.
         """
@@ -214,7 +214,7 @@ class SchedulingQueue(QueuedPods):
         return None if queued is None else self._popped(queued)
 
     def pop_equal(self, pod: PodInfo) -> QueuedPodInfo | None:
-        """Hand out what `pop` would, if that is an active pod equal to this one, and nothing else.
+        """Hand out the pod that `pop` would, but only if it is active and equal to this pod.
 
         None also while pods are due to be woken: `pop` does that.
         """
@@ -354,7 +354,7 @@ class SchedulingQueue(QueuedPods):
         """Note a slow decision: after the second in a row all other pods go first, for a while.
 
         Returns:
-            The pod, if it is put last now; None also for one that does not wait.
+            The pod, if it is put last now; None also for a pod that does not wait.
         """
         queued = None if uid in self._in_flight else self._known.get(uid)
         if queued is None or not self._slow.note(queued):

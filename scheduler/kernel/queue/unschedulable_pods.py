@@ -277,7 +277,7 @@ class UnschedulablePods:
         return group.key.excess is not None and group.node_changes == self._node_changes
 
     def extend_deadline(self, uid: str, now: float) -> None:
-        """Try a pod again later: what it waits for has not happened."""
+        """Extend the deadline of a pod for which nothing has changed."""
         self.deadlines.set(uid, now + self._patience)
 
     def all_equivalent(self) -> Iterable[EquivalentPods]:

@@ -149,7 +149,7 @@ class Waking:
                 self._send(*step)
 
     def _send(self, queued: QueuedPodInfo, wake: Wake) -> None:
-        """Wake a pod that waits; where gates keep it, the next one that it was woken for."""
+        """Wake a waiting pod; if a gate holds it, wake the next one that it was the probe for."""
         step: Step | None = (queued, wake)
         while step is not None:
             queued, wake = step

@@ -123,7 +123,7 @@ class Snapshot:
         self.selector_counts.trim()
 
     def rebuild(self, changes: Iterable[Change]) -> list[tuple[Change, Exception]]:
-        """Start anew from changes that build the cluster; returns those that raise, left out.
+        """Start anew from changes that build the cluster; return the changes that raise.
 
         To a holder of results by log position or epoch, everything has changed.
         """
@@ -182,7 +182,7 @@ class Snapshot:
         return fork
 
     def copy(self) -> "Snapshot":
-        """A cluster of its own that is as this one is now; it may be updated.
+        """Make an independent copy of the snapshot, which may be updated.
 
         Cost: all nodes and groups of pods; selectors are counted again on their first read.
         """

@@ -23,7 +23,7 @@ from scheduler.kernel.snapshot.pod_selectors import (
 from scheduler.kernel.snapshot.row_counts import RowCounts
 
 _MAX_REMEMBERED: Final = 2**20
-"""Classes in all remembered lists together; then all lists are made anew."""
+"""The most classes in all remembered lists together; above it all lists are made anew."""
 _REMEMBERED_PER_LIST: Final = 8
 """Size of a list beside its classes, in classes."""
 _REMEMBERED_PER_SUM: Final = 32

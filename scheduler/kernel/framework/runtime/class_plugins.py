@@ -52,11 +52,11 @@ class ClassPlugins:
             class or allow every node for it; by `PodInfo.needs`.
         skipped: the row-local PreFilter plugins that skip.
         filters: the row-local filters that take part, in order.
-        node_filters: those of them that read the node alone.
-        pod_filters: those that read the pods on it.
+        node_filters: the filters that read the node alone.
+        pod_filters: the filters that read the pods on it.
         node_scores: the scores that need no normalisation and read the node alone.
-        pod_scores: those that read the pods on it.
-        raw_scores: the scores that do need normalisation.
+        pod_scores: the scores that need no normalisation and read the pods on it.
+        raw_scores: the scores that need normalisation.
         reads_images: whether any reads the images of a node.
         reads_sums: whether they read only sums of the pods on a node.
         can_foresee: whether they may run for pods to come.

@@ -124,7 +124,7 @@ class NominatedPods:
     def before(self, pod: PodInfo, snapshot: Snapshot) -> Nominated | None:
         """The other nominated pods that a pod must leave room for; None when there are none.
 
-        These are the ones of its own priority or higher, but for those that need their room only
+        These are the pods of its own priority or higher, except pods that need their room only
         after it has ended.
         """
         return self.of_at_least(pod.priority, snapshot, but=pod.uid, before=self.passes(pod))
