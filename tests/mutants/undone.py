@@ -215,8 +215,8 @@ FOUND: Final = (
     Undone(
         "exec plugins that hang are never killed",
         "scheduler/daemon/client/exec_plugin.py",
-        "            os.killpg(process.pid, signal.SIGKILL)",
-        "            pass",
+        "        os.killpg(process.pid, signal.SIGKILL)",
+        "        pass",
         "tests/unit/client/test_exec_plugin.py::test_a_hanging_plugin_is_killed_with_its_children",
     ),
     Undone(

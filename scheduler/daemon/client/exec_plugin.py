@@ -53,20 +53,7 @@ async def run_plugin(exec_section: Any, timeout: float = EXEC_TIMEOUT_SECONDS) -
 
 async def _run(provider: ExecProvider) -> tuple[int, bytes, bytes]:
     """Exit code, standard output and error; whatever happens, nothing is left running."""
-    about = {
-        "apiVersion": provider.api_version,
-        "kind": "ExecCredential",
-        "spec": {"interactive": False},
-    }
-    process = await asyncio.create_subprocess_exec(
-        *provider.args,
-        env=provider.env | {"KUBERNETES_EXEC_INFO": json.dumps(about)},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        # A process group of its own, so that its children can be killed with it.
-        start_new_session=True,
-    )
+    process = await _started(provider)
     try:
         async with asyncio.TaskGroup() as group:
             output = group.create_task(_read(process.stdout))
@@ -76,12 +63,44 @@ async def _run(provider: ExecProvider) -> tuple[int, bytes, bytes]:
         # Not `except*`: before Python 3.11.4 an error raised in it is a group again.
         raise ValueError(str(problems.exceptions[0])) from problems
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        with suppress(TimeoutError):
-            # A child that left the group may hold the pipes open for ever.
-            async with asyncio.timeout(_LAST_WORDS_SECONDS):
-                await process.communicate()
+        await _end(process)
+
+
+async def _started(provider: ExecProvider) -> asyncio.subprocess.Process:
+    """Start the plugin; when this is cancelled, nothing is left running either."""
+    about = {
+        "apiVersion": provider.api_version,
+        "kind": "ExecCredential",
+        "spec": {"interactive": False},
+    }
+    starting = asyncio.create_task(
+        asyncio.create_subprocess_exec(
+            *provider.args,
+            env=provider.env | {"KUBERNETES_EXEC_INFO": json.dumps(about)},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            # A process group of its own, so that its children can be killed with it.
+            start_new_session=True,
+        )
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        # It may run already and have children, though the loop does not know it yet.
+        with suppress(OSError):
+            await _end(await starting)
+        raise
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill all that is left of a plugin, and let go of its pipes."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with suppress(TimeoutError):
+        # A child that left the group may hold the pipes open for ever.
+        async with asyncio.timeout(_LAST_WORDS_SECONDS):
+            await process.communicate()
 
 
 async def _read(stream: asyncio.StreamReader | None) -> bytes:
