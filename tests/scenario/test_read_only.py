@@ -7,7 +7,6 @@ import asyncio
 import base64
 import json
 import signal
-import socket
 import ssl
 import subprocess
 import tempfile
@@ -25,6 +24,7 @@ from tests.support.extender import FakeExtender, names_of
 from tests.support.forked import VARIABLES, Outcome, outcomes, words_of
 from tests.support.pki import Authority
 from tests.support.pod_rights import HOSTNAME, UID, in_pod, is_possible
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.skipif(not is_possible(), reason="needs root: makes mount namespaces")
 WORDS = ("-m", "scheduler")
@@ -56,13 +56,6 @@ async def running(*arguments: str | Path) -> AsyncIterator[tuple[asyncio.subproc
         if process.returncode is None:
             process.kill()
             await process.wait()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def data(path: Path) -> str:
@@ -232,13 +225,14 @@ def test_the_daemon_with_an_extender_whose_certificates_are_inline(tmp_path: Pat
         extender = FakeExtender(context, filter=lambda body: {"NodeNames": names_of(body)})
         async with extender:
             config = tmp_path / "config.yaml"
+            patient = {"enableHTTPS": True, "httpTimeout": "60s"}
             document = {
                 "apiVersion": "kubescheduler.config.k8s.io/v1",
                 "kind": "KubeSchedulerConfiguration",
                 # A lease is lost where the machine stands still for seconds.
                 "leaderElection": {"leaderElect": False},
                 "clientConnection": {"kubeconfig": str(credentials)},
-                "extenders": [extender.config("filter", enableHTTPS=True, tlsConfig=tls)],
+                "extenders": [extender.config("filter", **patient, tlsConfig=tls)],
             }
             config.write_text(yaml.safe_dump(document))
             port = free_port()

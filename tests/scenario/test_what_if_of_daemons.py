@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from tests.scenario.test_recording import MARKER
 from tests.scenario.world import World, play
 from tests.support.forked import VARIABLES, Outcome, outcomes, words_of
 from tests.support.pki import Authority
+from tests.support.ports import free_port
 
 JSON = ("-o", "json")
 
@@ -56,9 +56,7 @@ async def busy(world: World, **options: Any) -> str:
     """A daemon with pods on three nodes and one that waits; gives the URL of its port."""
     for index in range(3):
         world.node(f"n{index}", cpu="4", zone=f"z{index}")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
+    port = free_port()
     await world.start_daemon(secure_port=port, **options)
     for index in range(6):
         world.pod(f"p{index}", cpu="1500m")
@@ -133,9 +131,7 @@ def test_its_own_profiles_decide(tmp_path: Path) -> None:
         }
         for index in range(2):
             world.node(f"n{index}", cpu="1")
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port: int = probe.getsockname()[1]
+        port = free_port()
         await world.start_daemon({"profiles": [profile]}, secure_port=port)
         world.pod("large", cpu="7")
         await world.bound("large")

@@ -8,6 +8,7 @@ import pytest
 
 from e2e.support.wire import Mode, Wire
 from scheduler.clock import SystemClock
+from tests.support.ports import free_port
 
 LINE = b"x" * 100
 
@@ -132,8 +133,6 @@ def test_what_is_long_on_its_way_arrives_whole_and_in_order(wire: Wire) -> None:
 
 def test_a_server_that_is_not_there(wire: Wire) -> None:
     """Is told as what it is: a connection that does not come about."""
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        port = unused.getsockname()[1]
-    wire.server_port = port
+    wire.server_port = free_port()
     with connected(wire) as caller:
         assert everything(caller) == b""

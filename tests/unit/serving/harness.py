@@ -1,7 +1,6 @@
 """A served port with a fake API server behind it."""
 
 import asyncio
-import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -20,6 +19,7 @@ from scheduler.daemon.serving.server import Server
 from scheduler.observability.metrics import SchedulerMetrics
 from tests.support.clock import FakeClock
 from tests.support.pki import client_context
+from tests.support.ports import free_port
 
 NOBODY = User(name="nobody", groups=("some",))
 OPERATOR = User(name="operator", groups=("ops",))
@@ -80,14 +80,6 @@ class Instance:
             method, self.url + path, headers=headers, ssl=tls, **options
         ) as answer:
             return answer.status, await answer.text(), dict(answer.headers)
-
-
-def free_port() -> int:
-    """A port nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @asynccontextmanager

@@ -9,7 +9,8 @@ import uvloop
 
 from scheduler.daemon.serving.errors import ServingError
 from scheduler.observability.logs import verbose
-from tests.unit.serving.harness import Instance, free_port, serving
+from tests.support.ports import free_port
+from tests.unit.serving.harness import Instance, serving
 
 Story = Callable[[Instance], Awaitable[None]]
 
