@@ -177,7 +177,7 @@ def test_a_pod_deleted_before_it_is_bound() -> None:
 
         world.pod("q", cpu="1")
 
-        assert await world.bound("q", seconds=5) == ["n"]
+        assert await world.bound("q") == ["n"]
         await world.settled()
         assert world.daemon.driver.engine.core.queue.dump() == []
 
@@ -275,7 +275,7 @@ def test_a_pod_that_begins_to_end_while_it_is_bound() -> None:
 
         with pytest.raises(StatusError):
             world.sandbox.get("pods", "p")
-        assert await world.bound("q", seconds=5) == ["n"]
+        assert await world.bound("q") == ["n"]
 
     play(story)
 

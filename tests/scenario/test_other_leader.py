@@ -17,7 +17,7 @@ def lease(renewed: str, holder: str = "stowage-1_abc") -> dict[str, Any]:
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
         "metadata": {"name": "stowage", "namespace": "stowage"},
-        "spec": {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed},
+        "spec": {"holderIdentity": holder, "leaseDurationSeconds": 3600, "renewTime": renewed},
     }
 
 

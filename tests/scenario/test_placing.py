@@ -78,7 +78,7 @@ def test_a_pod_that_fits_nowhere_waits() -> None:
         await world.settled()
         assert world.attempts("p") == 1
         world.sandbox.patch("nodes", "tainted", {"spec": {"taints": None}})
-        assert await world.bound("p", seconds=5) == ["tainted"]
+        assert await world.bound("p") == ["tainted"]
         assert world.sandbox.requests.count(verb="patch", resource="pods") == 1
 
     play(story)

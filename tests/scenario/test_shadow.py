@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Callable
@@ -12,9 +11,12 @@ from pathlib import Path
 import aiohttp
 
 from apistub.storage.kinds import PODS
+from scheduler.kernel.answers.orders import AROUND_SECONDS
 from tests.scenario.world import LIMIT_SECONDS, Object, World, play
+from tests.support.ports import free_port
 
 THEIRS = "default-scheduler"
+SERVING = ("--bind-address=127.0.0.1", "--serve-without-authorization")
 
 
 class Shadowed:
@@ -87,12 +89,6 @@ async def shadowing(world: World, tmp_path: Path, *options: str) -> AsyncIterato
             await process.wait()
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
 def bind(world: World, name: str, node: str, **options: object) -> None:
     """The other scheduler at work."""
     world.pod(name, scheduler=THEIRS, **options)
@@ -107,18 +103,24 @@ def test_wrong_bindings_are_told_apart_and_explained(tmp_path: Path) -> None:
         world.node("large", cpu="8")
         world.node("closed", cpu="64", taints=[{"key": "k", "effect": "NoSchedule"}])
         bind(world, "before", "small", cpu="100m")
-        async with shadowing(world, tmp_path) as shadowed:
+        options = (f"--secure-port={free_port()}", *SERVING)
+        async with shadowing(world, tmp_path, *options) as shadowed:
             bind(world, "good", "large", cpu="1")
-            await world.quiet(1.5)
+            await shadowed.until(lambda told: told["results"]["agreed"])
+            # What is judged next must not be a matter of what came first.
+            await world.quiet(AROUND_SECONDS + 0.1)
+            # A disagreement is told when so much time has passed since.
             bind(world, "tainted", "closed")
-            await world.quiet(1.5)
+            await shadowed.until(lambda told: told["results"]["unfit"])
             bind(world, "worse", "small", cpu="2")
-            await world.quiet(1.5)
-            bind(world, "pinned", "small", nodeSelector={"disk": "ssd"})
-            world.pod("by-hand", scheduler=THEIRS, nodeName="large")
+            await shadowed.until(lambda told: told["results"]["lower"])
             world.pod("ours")
             world.sandbox.bind("ours", "small")
-            await world.quiet()
+            bind(world, "pinned", "small", nodeSelector={"disk": "ssd"})
+            world.pod("by-hand", scheduler=THEIRS, nodeName="large")
+            await shadowed.until(
+                lambda told: told["results"]["only"] and told["unjudged"]["unseen"]
+            )
             summary = (await shadowed.end())[-1]
 
         assert summary["schedulers"] == [THEIRS]
@@ -142,9 +144,6 @@ def test_wrong_bindings_are_told_apart_and_explained(tmp_path: Path) -> None:
         assert asked.count() == asked.count(verb="list") + asked.count(verb="watch")
 
     play(story)
-
-
-SERVING = ("--bind-address=127.0.0.1", "--serve-without-authorization")
 
 
 def test_numbers_are_served_while_it_watches(tmp_path: Path) -> None:

@@ -117,17 +117,18 @@ def test_a_malformed_object_is_left_out() -> None:
                 },
             },
         }
-        watches = world.sandbox.requests.count(verb="watch", resource="pods")
-
         with capture_logs() as logs:
             line = json.dumps(broken).encode() + b"\n"
             # The list is there before its watch is.
             await world.until(lambda: world.sandbox.faults.inject(line, "pods"), "an open watch")
+            watches = world.sandbox.requests.count(verb="watch", resource="pods")
             await world.until(lambda: pods.value == 1, "the count")
         world.pod("p")
 
         assert await world.bound("p") == ["n"]
-        warnings = [entry for entry in logs if entry["log_level"] == "warning"]
+        # A machine that stands still for a second is worth one of its own.
+        said = [entry for entry in logs if entry["log_level"] == "warning"]
+        warnings = [entry for entry in said if entry["event"] != "Event loop stalled"]
         assert len(warnings) == 1
         assert "default/broken" in str(warnings[0])
         assert world.sandbox.requests.count(verb="watch", resource="pods") == watches

@@ -54,7 +54,7 @@ def test_the_daemon_writes_within_the_fence(elects: bool, sent: list[str]) -> No
             sending = asyncio.create_task(outbox.run())
             outbox.bind(Bind(1, "ns", "p", "u", "n"))
             outbox.patch(PatchStatus("ns", "q", "v", None, ""))
-            await outbox.drain(10.0)
+            await outbox.drain(60.0)
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
             await daemon._session.close()

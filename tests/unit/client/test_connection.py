@@ -482,7 +482,7 @@ async def whoami(request: web.Request) -> web.Response:
 
 
 async def ask(session: ApiSession) -> bytes:
-    return (await session.request("GET", "/whoami", timeout=5.0)).body
+    return (await session.request("GET", "/whoami", timeout=60.0)).body
 
 
 # The kubernetes package sends its secret so.

@@ -22,7 +22,7 @@ from scheduler.daemon.client.direct import (
 from scheduler.daemon.client.errors import FencedError, UnavailableError
 from scheduler.daemon.client.session import ApiSession
 from scheduler.daemon.serving.certificates import as_files, self_signed_pair
-from tests.unit.client.scripted_server import ScriptedServer, json_answer
+from tests.unit.client.scripted_server import ScriptedServer, json_answer, until
 
 END = b"\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -85,8 +85,13 @@ async def raw(*answers: list[bytes]) -> AsyncIterator[tuple[RawServer, DirectCon
         await listener.wait_closed()
 
 
-async def get(connections: DirectConnections, timeout: float = 2.0) -> Response:
+async def get(connections: DirectConnections, timeout: float = 60.0) -> Response:
     return await connections.exchange(Request("GET", "/x"), timeout)
+
+
+async def given_up(connections: DirectConnections) -> None:
+    """Wait until no connection is left that the next request could use."""
+    await until(lambda: not any(each.is_reusable for each in connections._idle))
 
 
 def play(story: Callable[[], Awaitable[None]]) -> None:
@@ -140,7 +145,7 @@ def test_no_answer_is_said_so_and_hurts_only_that_request(parts: list[bytes], me
     async def story() -> None:
         async with raw(parts, [OK]) as (server, connections):
             with pytest.raises(NoAnswerError, match=message):
-                await get(connections, timeout=0.2)
+                await get(connections, timeout=0.2 if "in time" in message else 60.0)
             assert (await get(connections)).body == b"ok"
             assert server.connections == 2
 
@@ -181,7 +186,7 @@ def test_a_connection_that_ended_while_it_was_idle_is_not_used_again() -> None:
     async def story() -> None:
         async with raw([OK, b""], [OK]) as (server, connections):
             assert (await get(connections)).body == b"ok"
-            await asyncio.sleep(0.05)
+            await given_up(connections)
             assert (await get(connections)).body == b"ok"
             assert server.connections == 2
 
@@ -193,11 +198,12 @@ def test_a_connection_that_ended_before_its_first_request_gives_no_answer() -> N
 
     async def story() -> None:
         async with raw([OK]) as (_, connections):
-            connection = await connections._connect(1.0)
+            connection = await connections._connect(60.0)
             connection.abort()
             await asyncio.sleep(0.01)
+            due = asyncio.get_running_loop().time() + 60.0
             with pytest.raises(NoAnswerError, match="connection lost"):
-                await connection.send(b"GET / HTTP/1.1\r\n\r\n", 1.0)
+                await connection.send(b"GET / HTTP/1.1\r\n\r\n", due)
 
     play(story)
 
@@ -243,7 +249,10 @@ def test_many_requests_at_once_each_get_their_own_answer() -> None:
             connections = DirectConnections(server.url + "/prefix", None, None, {})
             for _ in range(3):
                 answers = await asyncio.gather(
-                    *(connections.exchange(Request("POST", f"/{i}", b"{}"), 5.0) for i in range(50))
+                    *(
+                        connections.exchange(Request("POST", f"/{i}", b"{}"), 60.0)
+                        for i in range(50)
+                    )
                 )
                 assert [a.body for a in answers] == [f'"/prefix/{i}"'.encode() for i in range(50)]
             connections.close()
@@ -356,7 +365,7 @@ def test_a_connection_that_got_more_than_was_asked_for_is_given_up(stray: list[b
     async def story() -> None:
         async with raw(stray, [OK]) as (server, connections):
             assert (await get(connections)).body == b"ok"
-            await asyncio.sleep(0.02)
+            await given_up(connections)
             assert (await get(connections)).body == b"ok"
             assert server.connections == 2
 
@@ -464,9 +473,9 @@ def test_whatever_comes_back_the_next_request_gets_its_own_answer(parts: list[by
     async def story() -> None:
         async with raw([p for p in parts if p] + [b""], [OK.replace(b"ok", b"my")]) as (_, mine):
             with suppress(NoAnswerError):
-                await get(mine, timeout=0.5)
+                await get(mine)
             # What is on its way when a request is written cannot be told from its answer.
-            await asyncio.sleep(0.03)
+            await given_up(mine)
             assert (await get(mine)).body == b"my"
 
     play(story)

@@ -17,6 +17,7 @@ from scheduler.observability.extender_metrics import ExtenderMetrics
 from scheduler.observability.instruments import Instruments
 from tests.support.clock import FakeClock
 from tests.support.extender import FakeExtender, after, closing, names_of
+from tests.support.ports import free_port
 
 METRICS = ExtenderMetrics(Instruments())
 
@@ -149,10 +150,11 @@ def test_what_is_gone_is_not_sent() -> None:
 )
 def test_whether_a_pod_may_be_bound_after_all(reply: Any, is_late: bool, is_certain: bool) -> None:
     """Only an extender that says that it failed is sure to have done nothing."""
+    limit = "100ms" if is_late else "60s"
 
     async def run() -> NoAnswer | None:
         async with FakeExtender(bind=reply) as server:
-            client = client_of(configured(**server.config("bind", httpTimeout="100ms")))
+            client = client_of(configured(**server.config("bind", httpTimeout=limit)))
             failed = await client.bind(0, Bind(1, "ns", "p", "u", "n", extender=0))
             await client.close()
             return failed
@@ -183,9 +185,8 @@ def test_nobody_listens() -> None:
     """It is certain that nothing was done."""
 
     async def run() -> None:
-        async with FakeExtender() as server:
-            config = configured(**server.config("bind"))
-        client = client_of(config)
+        url = f"http://127.0.0.1:{free_port()}"
+        client = client_of(configured(urlPrefix=url, bindVerb="bind"))
         failed = await client.bind(0, Bind(1, "ns", "p", "u", "n", extender=0))
         await client.close()
 

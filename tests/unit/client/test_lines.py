@@ -53,7 +53,7 @@ def read_until_broken(
         got: list[bytes] = []
         async with serving(answer) as (_, session):
             try:
-                async with session.stream("/", read_timeout=5.0) as lines:
+                async with session.stream("/", read_timeout=60.0) as lines:
                     while batch := await lines.read():
                         got.extend(batch)
             except UnavailableError as problem:

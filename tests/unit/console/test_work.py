@@ -5,9 +5,9 @@ from collections.abc import AsyncGenerator
 from threading import Event
 from typing import Any, cast
 
-from scheduler.clock import SystemClock
 from scheduler.tools.console.work import Told, Work
 from scheduler.tools.offline.progress import Progress
+from tests.support.clock import FakeClock
 
 
 def test_a_long_question_tells_how_far_it_is() -> None:
@@ -16,11 +16,11 @@ def test_a_long_question_tells_how_far_it_is() -> None:
 
     def task(progress: Progress) -> str:
         progress(0.25)
-        may_end.wait(20)
+        may_end.wait(60)
         return "answer"
 
     async def ask() -> list[object]:
-        work, found = Work(SystemClock()), []
+        work, found = Work(FakeClock()), []
         async for step in work.long(task):
             found.append(step)
             if step == Told(0.25, None):
@@ -45,12 +45,12 @@ def test_a_question_ends_when_the_page_goes() -> None:
             ended.set()
 
     async def ask() -> bool:
-        work = Work(SystemClock())
+        work = Work(FakeClock())
         steps = cast("AsyncGenerator[Any]", work.long(task))
         async for _ in steps:
             break
         await steps.aclose()
-        has_ended = await asyncio.to_thread(ended.wait, 20)
+        has_ended = await asyncio.to_thread(ended.wait, 60)
         work.close()
         return has_ended
 
@@ -62,10 +62,10 @@ def test_a_short_question_is_answered_beside_a_long_one() -> None:
     may_end = Event()
 
     async def ask() -> str:
-        work = Work(SystemClock())
+        work = Work(FakeClock())
 
         async def wait() -> None:
-            async for _ in work.long(lambda _: may_end.wait(20)):
+            async for _ in work.long(lambda _: may_end.wait(60)):
                 pass
 
         waiting = asyncio.create_task(wait())

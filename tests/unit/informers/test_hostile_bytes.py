@@ -8,7 +8,6 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -40,6 +39,7 @@ from tests.unit.client.scripted_server import hang, json_answer, serving, status
 from tests.unit.informers.fake_api import FakeApi
 from tests.unit.informers.test_informer import (
     AT_ONCE,
+    IMPATIENT,
     QUICK,
     Watched,
     added,
@@ -83,8 +83,7 @@ def test_a_line_that_cannot_be_read_is_one_malformed_object(rest: bytes) -> None
         return await watching(request, event("bad", 6, rest), added("b", 7))
 
     async def scenario() -> None:
-        options = replace(QUICK, read_timeout=60.0, list_timeout=60.0)
-        async with serving(answer) as (server, session), Watched(session, options) as watched:
+        async with serving(answer) as (server, session), Watched(session, QUICK) as watched:
             await until(lambda: watched.informer.version == "7")
             assert watched.names == {"a", "b"}
             assert watched.malformed == 1
@@ -181,7 +180,7 @@ def test_what_is_no_list_of_that_kind_does_not_empty_the_store(body: Any) -> Non
 
     async def scenario() -> None:
         nonlocal is_broken
-        async with serving(answer) as (server, session), Watched(session, QUICK) as watched:
+        async with serving(answer) as (server, session), Watched(session, IMPATIENT) as watched:
             await watched.informer.wait_synced()
             is_broken = True
             await until(lambda: len(server.seen) >= 8)
