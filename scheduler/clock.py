@@ -32,7 +32,7 @@ class Clock(MonotonicClock, Protocol):
         ...
 
     def rest(self, seconds: float) -> None:
-        """Hold up the thread, and with it the event loop."""
+        """Block the thread, and with it the event loop."""
         ...
 
 

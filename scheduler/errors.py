@@ -11,7 +11,7 @@ class SchedulerError(Exception):
 
 
 def encodable(text: str) -> str:
-    """A text that every encoder takes: lone surrogates, which none does, are written out."""
+    """Return a text that every encoder accepts: lone surrogates are written out."""
     if text.isascii():
         return text
     return text.encode(errors="backslashreplace").decode()

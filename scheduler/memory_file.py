@@ -14,7 +14,7 @@ from pathlib import Path
 
 @contextmanager
 def memory_file(content: bytes) -> Iterator[Path]:
-    """A path to read this content at, inside the block and by this process.
+    """Provide a path to this content, inside the block and for this process.
 
     The content stays in memory. Systems that have no such files (macOS) get a temporary file.
 

@@ -35,17 +35,17 @@ class AffinityTerm(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def means_own_namespace(self) -> bool:
-        """Whether neither names nor a selector of namespaces are given."""
+        """Whether the term gives neither names nor a selector of namespaces."""
         return not self.namespaces and self.namespace_selector.nothing
 
     @property
     def selects_namespaces(self) -> bool:
-        """Whether labels of namespaces decide which are meant."""
+        """Whether labels of namespaces select the namespaces of the term."""
         selector = self.namespace_selector
         return not (selector.nothing or selector.matches({}))
 
     def in_namespace(self, namespace: str) -> "AffinityTerm":
-        """The term as a pod of this namespace means it."""
+        """Return the term with this namespace filled in as the pod's own."""
         if not self.means_own_namespace:
             return self
         return msgspec.structs.replace(self, namespaces=_alone(namespace))
@@ -73,7 +73,7 @@ class AffinityTerms(msgspec.Struct, frozen=True, gc=False):
 
 
 def affinity_terms_of(spec: PodSpec) -> AffinityTerms | None:
-    """The parsed terms, or None when the pod has none.
+    """Parse the terms of a pod; None if it has none.
 
     Raises:
         SelectorError: a selector cannot be read.
@@ -102,7 +102,7 @@ def _weighted(terms: tuple[WeightedPodAffinityTerm, ...]) -> tuple[WeightedAffin
 
 @lru_cache(maxsize=1024)
 def _alone(namespace: str) -> frozenset[str]:
-    """Very many terms mean few namespaces: each set of one name exists once."""
+    """Return one shared set per namespace: very many terms name few namespaces."""
     return frozenset((namespace,))
 
 

@@ -193,7 +193,7 @@ class DeviceSelector(ApiStruct, frozen=True):
 
 
 class DeviceToleration(ApiStruct, frozen=True):
-    """Taints of devices that a request puts up with."""
+    """A toleration of device taints by a request."""
 
     key: str = ""
     operator: str = ""
@@ -266,7 +266,7 @@ class ResourceClaimSpec(ApiStruct, frozen=True):
 
 
 class DeviceRequestAllocationResult(ApiStruct, frozen=True):
-    """One device that a claim got."""
+    """One device allocated to a claim."""
 
     request: str = ""
     driver: str = ""

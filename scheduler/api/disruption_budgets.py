@@ -18,7 +18,7 @@ from scheduler.api.selectors import (
 
 
 class DisruptionBudget(msgspec.Struct, frozen=True):
-    """A PodDisruptionBudget with its selector read."""
+    """A PodDisruptionBudget with its selector parsed."""
 
     metadata: ObjectMeta
     selector: Selector
@@ -31,9 +31,9 @@ class DisruptionBudget(msgspec.Struct, frozen=True):
         return self.metadata.namespace
 
     def selects(self, labels: Mapping[str, str]) -> bool:
-        """Whether the budget is about pods of its namespace with these labels.
+        """Whether the budget protects pods of its namespace with these labels.
 
-        One without a selector, or with an empty one, is about none.
+        A budget without a selector, or with an empty one, protects none.
         """
         return not self.selector.is_everything and self.selector.matches(labels)
 

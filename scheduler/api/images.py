@@ -4,7 +4,7 @@ from scheduler.api.objects import PodSpec
 
 
 def image_names(spec: PodSpec) -> tuple[str, ...]:
-    """The images of the pod as nodes report them; one used twice is listed twice."""
+    """Return the images of the pod as nodes report them; an image used twice is listed twice."""
     return (
         *(normalized_image_name(container.image) for container in spec.init_containers),
         *(normalized_image_name(container.image) for container in spec.containers),
@@ -13,5 +13,5 @@ def image_names(spec: PodSpec) -> tuple[str, ...]:
 
 
 def normalized_image_name(name: str) -> str:
-    """The name with the tag that it means when it has none."""
+    """Add the default tag to an image name without a tag."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"

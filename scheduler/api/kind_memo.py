@@ -21,9 +21,9 @@ class _Value(Generic[K, T]):
 
 
 class KindMemo(Generic[K, T]):
-    """Values of kinds. Kinds share one where all that it depends on is equal.
+    """Values by kind. Kinds share a value if all that it depends on is equal.
 
-    There may be as many kinds as pods; so only as many values are kept as are different.
+    There may be as many kinds as pods, so only different values are kept.
     """
 
     def __init__(self) -> None:

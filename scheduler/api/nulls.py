@@ -9,7 +9,7 @@ from typing import Any
 
 
 def without_nulls(value: Any) -> Any:
-    """The value without fields that are null: they are fields that are not there."""
+    """Return the value without its null fields, which count as absent."""
     if isinstance(value, Mapping):
         # Most fields are text: asking whether that is a mapping costs more than all the rest.
         return {

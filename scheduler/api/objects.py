@@ -60,7 +60,7 @@ class AnnotatedMeta(ObjectMeta, frozen=True):
 
 
 class PodAnnotations(ApiStruct, frozen=True):
-    """The annotations of pods that scheduling reads: those that say when a pod will end."""
+    """The annotations of pods that scheduling reads: those about the expected end of a pod."""
 
     expected_duration: str = msgspec.field(name="stowage.dev/expected-duration", default="")
     expected_end: str = msgspec.field(name="stowage.dev/expected-end", default="")
@@ -129,7 +129,7 @@ class NodeAffinitySpec(ApiStruct, frozen=True):
 
 
 class PodAffinityTerm(ApiStruct, frozen=True):
-    """Pods to be near to, or away from, within one topology domain."""
+    """A required affinity or anti-affinity to pods within one topology domain."""
 
     topology_key: str = ""
     label_selector: LabelSelector | None = None
@@ -294,7 +294,7 @@ class CSIVolumeSource(ApiStruct, frozen=True):
 
 
 class UnreadVolumeSource(ApiStruct, frozen=True):
-    """A volume of which scheduling reads only that it is there."""
+    """A volume source of which scheduling reads only the presence."""
 
 
 class ImageVolumeSource(ApiStruct, frozen=True):
@@ -536,5 +536,5 @@ FAILED: Final = "Failed"
 
 
 def is_terminal(pod: Pod) -> bool:
-    """Whether the pod has ended: such a pod uses nothing and needs no node."""
+    """Whether the pod has ended: it uses no resources and needs no node."""
     return pod.status.phase in (SUCCEEDED, FAILED)

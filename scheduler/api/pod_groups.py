@@ -143,10 +143,10 @@ class PodGroupV1Alpha2(UpstreamPodGroup, frozen=True):
 
 
 def pod_group(group: PodGroupV1Alpha2) -> PodGroup:
-    """The group in the form that scheduling reads.
+    """Convert a group to the form that scheduling reads.
 
     Raises:
-        InvalidPodGroupError: the API server would not have taken such a group.
+        InvalidPodGroupError: the API server would have refused such a group.
     """
     return pod_group_of(group, _mode(group.spec.disruption_mode), V1ALPHA2, POD_GROUP_SCHEDULED)
 
@@ -163,7 +163,7 @@ def pod_group_of(
         condition: the type of the condition that says whether it was scheduled.
 
     Raises:
-        InvalidPodGroupError: the API server would not have taken such a group.
+        InvalidPodGroupError: the API server would have refused such a group.
     """
     spec, conditions = group.spec, group.status.conditions
     return PodGroup(

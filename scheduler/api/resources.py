@@ -73,12 +73,12 @@ def whole_units(resources: Mapping[str, Quantity]) -> dict[str, int]:
 
 @lru_cache(maxsize=4096)
 def _whole_units(resources: tuple[tuple[str, Quantity], ...]) -> dict[str, int]:
-    """Nodes of one sort offer the same."""
+    """Compute the units once per resource list: nodes of one type have equal lists."""
     return _rounded({name: parse(text) for name, text in resources})
 
 
 def quantity(resource: str, amount: int) -> str:
-    """An amount, exactly, as it would be written in a pod."""
+    """Format an amount exactly, as a quantity in a pod."""
     if resource == CPU and amount % 1000:
         return f"{amount}m"
     return str(amount // 1000 if resource == CPU else amount)

@@ -41,7 +41,7 @@ def complete(
     default_scheduler_name: str,
     feature_gates: Collection[str] = (),
 ) -> KubeSchedulerConfiguration:
-    """Fill in everything that was left open."""
+    """Fill in all defaults."""
     contention = config.enable_contention_profiling
     profiles = config.profiles or (KubeSchedulerProfile(),)
     if len(profiles) == 1 and not profiles[0].scheduler_name:

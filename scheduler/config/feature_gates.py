@@ -54,7 +54,7 @@ NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING: (GENERIC_WORKLOAD,),
     WORKLOAD_AWARE_PREEMPTION: (GANG_SCHEDULING,),
 }
-"""The gates that a gate of `SWITCHES` is nothing without."""
+"""The gates that a gate of `SWITCHES` depends on."""
 
 _ON: Final = """
 APIResponseCompression APIServerIdentity APIServerTracing AggregatedDiscoveryRemoveBetaType

@@ -1,4 +1,4 @@
-"""Text to effective configuration: the way in.
+"""Text to effective configuration.
 
 config = load(path.read_bytes(), source=str(path))      # raises ConfigError with every problem
 config = default_configuration()                        # when no file is given
@@ -128,7 +128,7 @@ def load_object(  # noqa: PLR0913 - all but the value by name
 def default_configuration(
     default_scheduler_name: str = DEFAULT_SCHEDULER_NAME, feature_gates: Collection[str] = ()
 ) -> KubeSchedulerConfiguration:
-    """Give the configuration that holds when there is no file."""
+    """Return the configuration that holds without a file."""
     return defaults.complete(KubeSchedulerConfiguration(), default_scheduler_name, feature_gates)
 
 
@@ -228,7 +228,7 @@ def _with_default_args(
 
 
 def _refuse_shapes(config: KubeSchedulerConfiguration, problems: Problems) -> None:
-    """VolumeBinding has no scores without the feature gate."""
+    """Refuse the scores of VolumeBinding without their feature gate."""
     for i, profile in enumerate(config.profiles):
         for j, plugin_config in enumerate(profile.plugin_config):
             args = plugin_config.args

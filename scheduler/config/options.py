@@ -24,7 +24,7 @@ StructT = TypeVar("StructT", bound=msgspec.Struct)
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Every flag that means something here."""
+    """The values of all flags that have an effect here."""
 
     # Which configuration
     config: str = ""

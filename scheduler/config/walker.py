@@ -326,7 +326,7 @@ def _listing(names: Iterable[str], limit: int) -> str:
 
 
 def _stand_in(described: mi.Type) -> Any:
-    """Go's zero value."""
+    """Return Go's zero value of a type."""
     match described:
         case mi.Metadata(type=inner):
             return _stand_in(inner)

@@ -1,4 +1,4 @@
 """Metrics, logs and traces: declared once, cheap where they are written.
 
-The room knows nothing about scheduling; other rooms hand it numbers, texts and callables.
+The package knows nothing about scheduling; other packages pass it numbers, texts and callables.
 """

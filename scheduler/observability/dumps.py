@@ -19,7 +19,7 @@ REST: Final = object()
 
 
 class Entries:
-    """A mapping that comes about entry by entry."""
+    """A mapping whose entries are produced one by one."""
 
     def __init__(self, entries: Iterable[tuple[str, object]]) -> None:
         self.entries = entries

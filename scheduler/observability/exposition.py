@@ -46,5 +46,5 @@ class _One(CollectorRegistry):
 
     @override
     def collect(self) -> Iterable[Metric]:
-        """Give it."""
+        """Yield the metric."""
         yield self._metric

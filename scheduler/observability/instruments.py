@@ -38,7 +38,7 @@ class CounterMetric:
         self.value = 0.0
 
     def inc(self, amount: float = 1) -> None:
-        """Add."""
+        """Add to the value."""
         self.value += amount
 
     def reset(self) -> None:
@@ -55,7 +55,7 @@ class GaugeMetric:
         self.value = 0.0
 
     def set(self, value: float) -> None:
-        """Replace."""
+        """Replace the value."""
         self.value = value
 
     def inc(self, amount: float = 1) -> None:

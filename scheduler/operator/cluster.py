@@ -71,7 +71,7 @@ class FencedClient:
         return found
 
     async def read(self, what: Reference) -> Json | None:
-        """An object, or None when there is none.
+        """Read an object; None if it does not exist.
 
         Raises:
             ApiError: see `scheduler.daemon.client.errors`.
@@ -83,7 +83,7 @@ class FencedClient:
         return _object(path_of(what), answer.body)
 
     async def leases(self, namespace: str) -> list[str]:
-        """The names of the Leases of a namespace that something holds.
+        """Return the names of the Leases of a namespace that have a holder.
 
         Raises:
             ApiError: see `scheduler.daemon.client.errors`.
@@ -130,7 +130,7 @@ class FencedClient:
             return
 
     async def set_status(self, what: Reference, status: Json) -> None:
-        """Write the status of a custom resource; one that is gone needs none.
+        """Write the status of a custom resource; a missing object is ignored.
 
         Raises:
             ApiError: see `scheduler.daemon.client.errors`.

@@ -47,7 +47,7 @@ _WHY_REFUSED: Final = (
 )
 
 NEEDS_RESTART: Final = (*FIXED, "extenders")
-"""Fields that a running daemon does not take over."""
+"""Fields that a running daemon cannot reload."""
 
 _NEVER: Final = {"default-scheduler": "kube-scheduler"}
 """A name that no SchedulingProfile may have, and its owner."""
@@ -282,7 +282,7 @@ class _Draft:
         self._taken.append(profile.key)
 
     def _claim(self, name: object, place: Path) -> None:
-        """Take a name for a profile of the instance's own."""
+        """Claim a name for a profile of the instance's own."""
         if not isinstance(name, str) or not name:
             return
         ours = f"Scheduler {self.scheduler.key}"
@@ -321,7 +321,7 @@ class _Draft:
 
 
 def served_by(scheduler: Scheduler) -> tuple[str, ...]:
-    """The schedulerNames that an instance answers to by its status."""
+    """Return the schedulerNames that an instance serves according to its status."""
     names = scheduler.status.get("schedulerNames")
     return tuple(map(str, names)) if isinstance(names, list) else ()
 

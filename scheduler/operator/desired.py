@@ -18,7 +18,7 @@ from scheduler.operator.plans import Configuration
 from scheduler.operator.resources import GROUP, VERSION, Json, Key, PluginPackage, Scheduler
 
 MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "stowage-operator"}
-"""A label of everything that the operator makes."""
+"""A label of all objects that the operator creates."""
 RESTART: Final = "stowage.dev/restarts-for"
 """An annotation of pods: a digest of the configuration and plugins that require a restart."""
 
@@ -177,7 +177,7 @@ def _owner(scheduler: Scheduler) -> Json:
 
 
 def _select(value: Any, labels: dict[str, str]) -> None:
-    """Let every selector of pods select those of the instance."""
+    """Make every selector of pods select the instance's pods."""
     if isinstance(value, list):
         for item in value:
             _select(item, labels)
@@ -290,7 +290,7 @@ def _add_recordings(pod: Json, volume: Json) -> None:
 
 
 def _share(pod: Json) -> None:
-    """Let volumes belong to the group of the process."""
+    """Make volumes belong to the group of the process."""
     pod["securityContext"]["fsGroup"] = pod["securityContext"]["runAsGroup"]
 
 

@@ -64,7 +64,7 @@ def read_object(raw: RawJson, kind: type[ResourceT]) -> ResourceT:
 
 
 def _status(raw: RawJson | None) -> Json:
-    """A status that cannot be read is none: the next one is written over it."""
+    """Decode a status; an unreadable one counts as none and is overwritten."""
     if raw is None:
         return {}
     try:

@@ -71,7 +71,7 @@ class Reconciler:
     Args:
         cluster: the API server.
         image: of Schedulers that name none.
-        clock: measures.
+        clock: the time.
         reserved: schedulerNames that no SchedulingProfile may claim.
     """
 
@@ -92,7 +92,7 @@ class Reconciler:
         self._woken.set()
 
     async def run(self) -> None:
-        """Reconcile again and again; run it as a task, which nothing ends."""
+        """Reconcile again and again; run it as a task, which never ends."""
         retry = RETRY_SECONDS
         while True:
             try:
@@ -170,7 +170,7 @@ class Reconciler:
     async def _apply(  # noqa: C901, PLR0912 - one step after the other, each with its failures
         self, scheduler: Scheduler, configuration: Configuration, deployment: Json | None
     ) -> list[str]:
-        """Make the objects of an instance as they are to be; return the failures."""
+        """Apply the desired objects of an instance; return the failures."""
         if not configuration.is_applied:
             return []
         objects = desired(scheduler, configuration, self._image)
@@ -200,7 +200,7 @@ class Reconciler:
         return failures
 
     def _is_current(self, before: _Applied, written: str, generation: int) -> bool:
-        """Whether the objects are as they were applied, lately enough."""
+        """Whether the desired objects were applied unchanged and recently."""
         return (
             before.objects == written
             and before.deployment_generation == generation

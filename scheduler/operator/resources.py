@@ -18,7 +18,7 @@ VERSION: Final = "v1alpha1"
 FINALIZER: Final = "stowage.dev/operator"
 """Keeps a Scheduler until its objects without a namespace, and so without an owner, are gone."""
 ADOPT: Final = "stowage.dev/adopt"
-"""An annotation of a Scheduler: `true` lets it take over objects of its names."""
+"""An annotation of a Scheduler: `true` lets it adopt existing objects with its names."""
 
 
 class Key(NamedTuple):
@@ -156,7 +156,7 @@ class Scheduler(Resource, frozen=True):
 
     @property
     def adopts(self) -> bool:
-        """Whether it may take over objects of its names that no controller has."""
+        """Whether it may adopt objects with its names that have no controller."""
         return self.metadata.annotations.get(ADOPT) == "true"
 
     @property

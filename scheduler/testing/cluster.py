@@ -206,7 +206,7 @@ class Cluster:
 
     @contextmanager
     def bindings_refused(self, message: str = "refused by the test") -> Iterator[None]:
-        """Within this the API server refuses every binding."""
+        """Make the API server refuse every binding within this context."""
         world = self._ready
         world.refusal = message
         try:

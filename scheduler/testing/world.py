@@ -20,7 +20,7 @@ from scheduler.tools.offline.driving import Driving
 
 _ENGINES_OWN: Final = ("pods", "nodes", "namespaces")
 _MAX_DECISIONS: Final = 100_000
-"""A plugin that makes pods active again for ever is a mistake worth a message."""
+"""Limit on decisions: a plugin that activates pods for ever is a mistake worth a message."""
 
 
 class ClusterError(SchedulerError):
@@ -46,7 +46,7 @@ class SimulatedCluster(Driving):
 
     @property
     def nodes(self) -> list[Node]:
-        """The nodes that there are."""
+        """The nodes of the cluster."""
         self.engine.core.catch_up()
         snapshot = self.engine.core.snapshot
         return [snapshot.node(row) for row in snapshot.table.live_rows().tolist()]

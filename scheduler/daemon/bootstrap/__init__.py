@@ -1,4 +1,4 @@
-"""The composition root: the only room that knows every other and names concrete plugins."""
+"""The composition root: the only package that imports all others and names concrete plugins."""
 
 from scheduler.daemon.bootstrap.engine import build_engine
 from scheduler.daemon.bootstrap.frameworks import (

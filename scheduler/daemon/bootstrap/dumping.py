@@ -1,6 +1,6 @@
-"""SIGUSR2: cache and queue are held against the API server, and both are written into the log.
+"""SIGUSR2: cache and queue are compared with the API server, and both are logged.
 
-In steps, between which the daemon works on.
+The dump runs in steps, between which the daemon continues to work.
 
 Source: kubernetes pkg/scheduler/backend/cache/debugger (CacheDebugger) v1.36.
 Differs: a large cluster is dumped in many lines.

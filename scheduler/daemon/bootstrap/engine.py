@@ -32,9 +32,9 @@ def build_engine(  # noqa: PLR0913 - what differs between a daemon, a file and a
     stopwatch: Callable[[], float] = lambda: 0.0,
     is_validating: bool = False,
 ) -> Engine:
-    """Make an engine that knows no cluster yet; see `Engine` and `EngineSettings`.
+    """Build an engine without a cluster; see `Engine` and `EngineSettings`.
 
-    It can take over another configuration; the same builder makes the new plugins.
+    It can load another configuration; the same builder builds the new plugins.
     """
 
     def rules_of(written: dict[str, Any]) -> EngineProfiles:

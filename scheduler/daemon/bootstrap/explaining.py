@@ -30,7 +30,7 @@ from scheduler.kernel.framework.steps import Steps, Walk
 _T = TypeVar("_T")
 
 _CLOCK_WAS_SET_SECONDS: Final = 0.5
-"""Less is the time that passes between reading one clock and the other."""
+"""A smaller difference is the time between reading one clock and the other."""
 
 
 class LiveExplainer:
@@ -59,9 +59,9 @@ class LiveExplainer:
         self._turn = asyncio.Lock()
 
     async def explain(self, question: DebugQuery) -> bytes | None:
-        """The answer as JSON, in the shape of `stowage explain -o json`; None for an unknown pod.
+        """Return the answer as JSON, in the shape of `stowage explain -o json`; None if unknown.
 
-        Between two steps others run; however many ask, one step is made at a time.
+        Other tasks run between two steps; concurrent requests take one step at a time.
         """
         async with self._turn:
             pod = self._pods.get(question.pod)

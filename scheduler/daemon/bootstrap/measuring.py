@@ -29,7 +29,7 @@ def counted(plugins: ProfilePlugins) -> dict[str, list[str]]:
 
 
 def watch_sizes(driver: Driver, metrics: SchedulerMetrics) -> None:
-    """Let scrapes ask queue, cache, binding cycles and pod classes how large they are."""
+    """Connect the metrics of queue, cache, binding cycles and pod classes to their sizes."""
     engine, queue, cache = driver.engine, driver.engine.core.queue, driver.engine.core.cache
 
     def pending() -> dict[str, float]:

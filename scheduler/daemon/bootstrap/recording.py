@@ -81,7 +81,7 @@ class Recorders:
         self.logs = tuple(each for each in wanted if each is not None)
 
     def crashed(self) -> None:
-        """Keep the last minutes, so that a user can find the cause."""
+        """Write the recording of the last minutes, so that a user can find the cause."""
         if self._crash_directory is None:
             return
         path = (
@@ -105,7 +105,7 @@ class Recorders:
 
 
 def _process_name() -> str:
-    """A name of no other process that writes to the same volume; a container's pid is 1."""
+    """Return a unique name among processes that share the volume; a container's pid is 1."""
     host = "".join(each if each.isalnum() or each in "-." else "_" for each in socket.gethostname())
     return f"{host}-{os.getpid()}"
 
@@ -149,7 +149,7 @@ def _decision_log(
 
 
 def without_secrets(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
-    """The configuration without keys and passwords of extenders: their answers are recorded."""
+    """Remove keys and passwords of extenders from a configuration that is recorded."""
     extenders = tuple(
         replace(extender, url_prefix=without_password(extender.url_prefix), tls_config=None)
         for extender in config.extenders

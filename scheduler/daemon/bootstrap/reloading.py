@@ -82,7 +82,7 @@ class Reloader:
         self._note(is_success=True)
 
     async def follow(self) -> None:
-        """Look at the file again and again; run it as a task, which nothing ends."""
+        """Check the file again and again; run it as a task, which never ends."""
         await look_again_and_again(
             self.look,
             LOOK_SECONDS,
@@ -90,9 +90,9 @@ class Reloader:
         )
 
     def look(self) -> None:
-        """Take the file over if it has changed.
+        """Load the file if it has changed.
 
-        The first look reads it in any case: it may have changed since the start.
+        The first check reads it in any case: it may have changed since the start.
         """
         is_due = self._followed.have_changed() or self._is_first
         self._is_first = False
@@ -171,7 +171,7 @@ class Reloader:
 
 
 def lease_of(config: KubeSchedulerConfiguration) -> ObjectReference:
-    """The Lease, which events about the process are about."""
+    """Return the reference of the Lease, the object of events about the process."""
     election = config.leader_election
     name, namespace = election.resource_name, election.resource_namespace
     return ObjectReference("Lease", name, namespace, api_version="coordination.k8s.io/v1")

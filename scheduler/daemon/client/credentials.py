@@ -32,7 +32,7 @@ class Credentials:
         authorization: the Authorization header, or empty.
         tls: files with certificates.
         server_hostname: the name the certificate must carry, when it is not the URL's.
-        proxy: the proxy on the way, when the source names one.
+        proxy: the proxy to use, if the source names one.
     """
 
     server: str

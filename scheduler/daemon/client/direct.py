@@ -57,7 +57,7 @@ class NoAnswerError(Exception):
 
 
 class TooLongError(NoAnswerError):
-    """More was answered than is kept of an answer."""
+    """An answer is longer than the limit."""
 
 
 class Request(msgspec.Struct, gc=False):

@@ -37,11 +37,11 @@ _SERVER_ERRORS: Final = 500
 
 
 class ConnectionConfigError(SchedulerError):
-    """The way to the API server is not known; the message names file and cause."""
+    """The connection settings are wrong; the message names file and cause."""
 
 
 class FencedError(SchedulerError):
-    """The write was held back because the lease may already be another's."""
+    """The write was held back because another instance may hold the lease already."""
 
 
 class ApiError(SchedulerError):
@@ -157,7 +157,7 @@ def error_from_event(request: str, body: bytes) -> ApiError:
 
 
 def status_from_body(body: bytes) -> ApiStatus:
-    """The Status in a body; one made up from the text when the body is something else."""
+    """Return the Status in a body, or one built from its text if it is something else."""
     try:
         return _decoder.decode(body)
     except UNREADABLE:
@@ -180,7 +180,7 @@ def _error(request: str, status: int, told: ApiStatus, retry_after: float | None
 
 
 def cut(text: str) -> str:
-    """Text of a server in the length that may reach a log."""
+    """Cut a server's text to the length that may reach a log."""
     return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 1] + "…"
 
 

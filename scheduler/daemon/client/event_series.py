@@ -41,7 +41,7 @@ class _Series(msgspec.Struct, gc=False):
 
 
 class EventSeries:
-    """Remembers recent events, and which of them happened again.
+    """Remembers recent events and their repetitions.
 
     Invariant: every remembered event was sent at least once, with `sent_count`.
     """

@@ -52,7 +52,7 @@ async def run_plugin(exec_section: Any, timeout: float = EXEC_TIMEOUT_SECONDS) -
 
 
 async def _run(provider: ExecProvider) -> tuple[int, bytes, bytes]:
-    """Exit code, standard output and error; whatever happens, nothing is left running."""
+    """Run a program; return exit code, standard output and error. No process is left running."""
     process = await _started(provider)
     try:
         async with asyncio.TaskGroup() as group:

@@ -1,7 +1,7 @@
 """Requests to extenders: bodies out, answers in.
 
 Source: kubernetes pkg/scheduler/extender.go (makeTransport, send) v1.36. Differs: redirects are not
-followed, and an answer may be only so long.
+followed, and the length of an answer is limited.
 """
 
 import asyncio
@@ -146,7 +146,7 @@ class ExtenderClient:
 
 
 class _Way:
-    """The way to one extender."""
+    """The client of one extender."""
 
     def __init__(self, extender: KnownExtender, clock: Clock, metrics: ExtenderMetrics) -> None:
         self.extender = extender

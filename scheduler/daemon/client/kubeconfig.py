@@ -209,7 +209,7 @@ def _not_after(cert: str) -> dt.datetime | None:
 
 
 def _checked(paths: str, context: str) -> Any:
-    """The package's merge of one or several files (as in KUBECONFIG), with no link missing."""
+    """Merge one or several files (as in KUBECONFIG) by the package, and check their references."""
     where = f"kubeconfig {paths}"
     try:
         config = _merged(paths, where)

@@ -67,7 +67,7 @@ class CandidateRecord:
     async def put(
         self, candidate: LeaseCandidate | None, spec: LeaseCandidateSpec, timeout: float
     ) -> None:
-        """Replace the candidate, provided it is still as given, or make it where there was none.
+        """Replace the candidate if it is unchanged, or create it if there was none.
 
         Raises:
             ApiError: see `scheduler.daemon.client.errors`.

@@ -1,4 +1,4 @@
-"""The Lease that leader election is fought over: read, create, replace.
+"""The client of the Lease of leader election: read, create, replace.
 
 Source: k8s.io/client-go tools/leaderelection/resourcelock/leaselock.go v0.36.
 """

@@ -45,7 +45,7 @@ class LineSplitter:
         return bool(self._begun)
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that end in the chunk; of one that is too long, its beginning."""
+        """Return the lines that end in the chunk; only the beginning of a line that is too long."""
         lines = chunk.split(b"\n")
         rest = lines.pop()
         if lines and self._begun:

@@ -75,7 +75,7 @@ async def read_whole(response: aiohttp.ClientResponse, max_bytes: int = MAX_ANSW
     """The body of an answer.
 
     Raises:
-        TooLongError: it is longer than is kept of one.
+        TooLongError: it is longer than the limit.
     """
     body = bytearray()
     async for chunk in response.content.iter_any():

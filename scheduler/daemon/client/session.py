@@ -1,4 +1,4 @@
-"""The one way in which requests reach the API server: bytes in, bytes out.
+"""The session that sends all requests to the API server: bytes in, bytes out.
 
 Short requests go over `direct`; lists, watches and whatever needs a proxy over aiohttp.
 """

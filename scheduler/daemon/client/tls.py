@@ -41,7 +41,7 @@ class Tls:
 
 
 def load_tls(files: TlsFiles, previous: Tls | None = None) -> Tls:
-    """The context for the files as they are now; the previous one when nothing changed.
+    """Load the context for the current files; return the previous one if nothing changed.
 
     Raises:
         ConnectionConfigError: a file cannot be read or holds something else.

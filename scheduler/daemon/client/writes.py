@@ -27,7 +27,7 @@ from scheduler.daemon.client.session import (
 from scheduler.daemon.client.wire import json_string, segment
 
 PLUGIN_REQUESTS: Final = 32
-"""So many requests of plugins are under way at a time. Thousands of pods may be at PreBind, and a
+"""Most requests of plugins under way at a time. Thousands of pods may be at PreBind, and a
 connection for each would use up the process's file descriptors and the server's patience."""
 
 
@@ -234,7 +234,7 @@ class PodWrites:
             await self._session.request("POST", path, body)
 
     async def read(self, namespace: str, name: str) -> bytes | None:
-        """The pod of this name as the server holds it; None when there is none.
+        """Read the pod of this name; None if it does not exist.
 
         Raises:
             ApiError: see `scheduler.daemon.client.errors`.

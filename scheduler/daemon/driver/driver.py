@@ -61,7 +61,7 @@ class EventLog(Protocol):
     """Receives the engine's events and its answers."""
 
     def note(self, event: Event, now: float, instructions: Sequence[Instruction]) -> None:
-        """One event; to be called in order."""
+        """Note one event; called in order."""
         ...
 
 

@@ -25,7 +25,7 @@ from scheduler.kernel.engine.instructions import RecordEvent
 from scheduler.observability.logs import get_logger
 
 FEW_EVENTS: Final = 4
-"""Events that may be under way while few are owed: they take a busy server's time from binds."""
+"""Most events under way while few wait: they take a busy server's time from binds."""
 MAX_TRIES: Final = 12
 """Source: client-go tools/events/event_broadcaster.go (maxTriesPerEvent) v0.36."""
 SWEEP_SECONDS: Final = 60.0

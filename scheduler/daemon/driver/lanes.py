@@ -114,7 +114,7 @@ class Lane(Generic[T]):
         now: Callable[[], float],
         wake: Callable[[], None],
     ) -> None:
-        """Make an empty lane; `wake` is called when a write is put into it."""
+        """Create an empty lane; `wake` is called when a write is put into it."""
         self.kind = kind
         self.under_way: set[Hashable] = set()
         # Taking the first of very many out of a plain dict would pass all that were taken before.
@@ -161,10 +161,10 @@ class Lane(Generic[T]):
         return bool(keys)
 
     def take(self, busy: Container[Hashable] = ()) -> InFlightWrite[T] | None:
-        """Let the first write leave; None if all that wait are about keys that are under way.
+        """Take the first write that may leave; None if the keys of all are under way.
 
         Args:
-            busy: other keys that must not be written about at present.
+            busy: further keys that must not be written at present.
         """
         under_way = self.under_way
         for key in self.waiting:

@@ -10,7 +10,7 @@ from scheduler.kernel.extender import Answer, NoAnswer, Question, Verb
 
 
 class ExtenderPort(Protocol):
-    """The way to extenders."""
+    """The interface of the extenders' client."""
 
     async def ask(self, question: Question, uid: str) -> Answer:
         """Ask about a pod, by its UID; never raises."""

@@ -146,7 +146,7 @@ class Informer(Generic[T]):
 
     @property
     def has_synced(self) -> bool:
-        """Whether a first list is complete and the handlers have heard of all of it."""
+        """Whether a first list is complete and the handlers have all its objects."""
         return self._synced.is_set()
 
     def is_blind(self, now: float) -> bool:
@@ -292,7 +292,7 @@ class Informer(Generic[T]):
         return self._ended(is_short=is_short)
 
     def _note_blind(self, before: tuple[str, float | None], *, is_short: bool) -> None:
-        """The watch is over. One that was hardly open and brought nothing has shown nothing."""
+        """Note the end of a watch; a short one without events leaves the blind time as it was."""
         if self.blind_since is None:
             version, since = before
             came_to_nothing = is_short and self.version == version
@@ -343,7 +343,7 @@ class Informer(Generic[T]):
         return 0.0
 
     def _not_found(self, problem: ApiError) -> float:
-        """The kind is not served here: not any more, or not yet."""
+        """React to a kind that is not served here: no longer, or not yet."""
         if self.state is not State.EMPTY:
             return self._expired(problem) if len(self._places) > 1 else self._failed(problem)
         if self._asks_elsewhere():
@@ -362,7 +362,7 @@ class Informer(Generic[T]):
         return self._places_asked > 0
 
     def _absent(self) -> float:
-        """The server does not serve the kind; it may after an upgrade."""
+        """Wait with a kind that the server does not serve; it may after an upgrade."""
         self.state = next_state(self.state, StepResult.FAILED)
         self.blind_since = None
         if not self.has_synced:

@@ -138,7 +138,7 @@ class Intake(Generic[T]):
         return meta.resource_version
 
     def _take_unusual(self, line: bytes, problem: Exception) -> str:
-        """A line that is no change of a readable object: bookmark, error, malformed, or noise."""
+        """Take a line that is no readable change: bookmark, error, malformed object, or noise."""
         if not line.strip():
             return ""
         seen, about = peek_metadata(line), f"watch {self._kind.name}"

@@ -72,7 +72,7 @@ _META: Final[Callable[[Any], ObjectMeta]] = attrgetter("metadata")
 
 
 class MalformedObjectError(ValueError):
-    """An object of the API server that cannot be read; the message names field and cause."""
+    """An object that cannot be decoded; the message names field and cause."""
 
 
 class Kind(Generic[T]):

@@ -1,4 +1,4 @@
-"""A page of a list, taken apart while it comes."""
+"""A page of a list, split into its objects while it arrives."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
@@ -70,10 +70,10 @@ class PageReader:
         return self._head + self._held
 
     def page(self, body: bytes) -> tuple[Page, Exception | None]:
-        """The page, and why no object of it can be read, if so.
+        """Decode the page; return it with the reason why its objects cannot be decoded, if so.
 
         Raises:
-            UnavailableError: it is something else: an empty list would empty the store.
+            UnavailableError: it is no list: an empty list would empty the store.
         """
         problem: Exception | None = None
         try:

@@ -26,17 +26,17 @@ class PageSize:
         self._target_bytes = TARGET_BYTES
 
     def took(self, count: int, size_bytes: int) -> None:
-        """A page has come; the next ones are made to fit."""
+        """Adapt the next pages to a page that has arrived."""
         fitting = self._target_bytes * count // max(1, size_bytes)
         self.now = max(1, min(fitting, self.now * _MORE))
 
     def shrink(self) -> bool:
-        """A page was too large, broke off, or cannot be read; whether there is a smaller one."""
+        """Shrink pages after one failed; return whether a smaller one is possible."""
         is_smaller = self.now > 1
         self.now = max(1, self.now // _LESS)
         return is_smaller
 
     def hurry(self) -> None:
-        """The list expired before its last page: the next one is to have fewer of them."""
+        """Enlarge pages after a list expired before its last page."""
         self._target_bytes *= _MORE
         self.now *= _MORE

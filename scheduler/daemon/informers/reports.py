@@ -33,7 +33,7 @@ class Reports:
         """Versions of malformed objects that were reported, by key."""
 
     def restart(self, reason: str) -> None:
-        """A watch is over: `ended` in good order, `failed`, or `expired` (a new list follows)."""
+        """Count the end of a watch: `ended` in good order, `failed`, or `expired` (list again)."""
         self._metrics.watch_restarts[self._kind, reason].inc()
 
     def all_is_well(self) -> None:
@@ -82,5 +82,5 @@ class Reports:
         return self._reported.keys()
 
     def forget(self, key: str) -> None:
-        """An object is gone."""
+        """Forget an object that is gone."""
         self._reported.pop(key, None)

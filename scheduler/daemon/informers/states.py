@@ -47,7 +47,7 @@ class StepResult(Enum):
 
 
 class IllegalTransitionError(SchedulerError):
-    """A step had an outcome that its state cannot have: a contradiction of our own."""
+    """A step had an outcome that its state cannot have: a bug."""
 
 
 TRANSITIONS: Final[dict[tuple[State, StepResult], State]] = {
@@ -69,7 +69,7 @@ TRANSITIONS: Final[dict[tuple[State, StepResult], State]] = {
 
 
 def next_state(state: State, outcome: StepResult) -> State:
-    """The state after a step.
+    """Return the state after a step.
 
     Raises:
         IllegalTransitionError: the state cannot have that outcome.

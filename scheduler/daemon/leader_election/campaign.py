@@ -15,7 +15,7 @@ from scheduler.daemon.leader_election.lock import Lock
 
 
 class MainLoop:
-    """The loop that everything else runs in, as a campaign beside it sees it.
+    """The main event loop, as seen by a campaign in another thread.
 
     Args:
         call_soon: has the loop call something, from any thread.

@@ -27,7 +27,7 @@ log = get_logger(__name__)
 STRATEGY: Final = "OldestEmulationVersion"
 """The oldest version leads: during an upgrade no new version writes what an old one must read."""
 RENEWAL: Final = timedelta(minutes=5)
-"""A candidate of which nothing is heard for half an hour is deleted."""
+"""Interval of renewals; a candidate that is not renewed for half an hour is deleted."""
 _REQUEST_SECONDS: Final = 2.0
 
 
@@ -43,11 +43,11 @@ class LeaseCandidateClient(Protocol):
     async def put(
         self, candidate: LeaseCandidate | None, spec: LeaseCandidateSpec, timeout: float
     ) -> None:
-        """Replace it, or make it."""
+        """Replace or create the candidate."""
         ...
 
     async def delete(self, timeout: float) -> None:
-        """Take it back."""
+        """Delete the candidate."""
         ...
 
 

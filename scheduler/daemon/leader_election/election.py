@@ -113,7 +113,7 @@ class Election:
         return msgspec.structs.replace(kept, lease_transitions=record.lease_transitions + 1)
 
     def _is_given(self, now: float) -> bool:
-        """Whether the control plane has given the lease to this candidate, and not long ago."""
+        """Whether the control plane has granted the lease to this candidate recently."""
         record = self._record
         return record is not None and self._may_be_ours(record) and now < self.expiry
 
@@ -133,9 +133,9 @@ class Election:
         return self._observed_at + self._record.lease_duration_seconds
 
     def claimed(self, record: LeaseSpec, sent_at: float, now: float) -> None:
-        """A claim has been accepted.
+        """Note that a claim was accepted.
 
-        `sent_at` is the moment before it was sent, `now` the one at which the answer was there.
+        `sent_at` is the moment before it was sent, `now` the moment of the answer.
         """
         self._record = record
         self._observed_at = now

@@ -21,7 +21,7 @@ log = get_logger(__name__)
 
 
 def _nothing() -> None:
-    """Does nothing."""
+    """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -165,7 +165,7 @@ class Side(ABC):
         self.victims[evict.uid] = Victim(f"{evict.namespace}/{evict.name}", for_whom)
 
     def take(self, record: Record) -> None:
-        """One more event."""
+        """Take one more record."""
         self._now = record.time
         if self._looked is None:
             self._looked = record.time
@@ -298,7 +298,7 @@ class _Other(Side):
 
 
 def _on(pod: PodInfo, node: str) -> PodInfo:
-    """The pod as it would be: on the node that was chosen now, nominated to none."""
+    """Return the pod on the node that this engine chose, nominated to none."""
     status = pod.pod.status
     if status.nominated_node_name:
         status = replace(status, nominated_node_name="")

@@ -59,7 +59,7 @@ class Recording:
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        """Find out the order of the parts, of which there is at least one.
+        """Determine the order of the parts, of which there is at least one.
 
         Raises:
             RecordingError: a file is no recording, a part is missing, or they do not belong

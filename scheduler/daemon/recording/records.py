@@ -47,7 +47,7 @@ _BUILT: Final[Mapping[str, type[msgspec.Struct]]] = {
     "poddisruptionbudgets": DisruptionBudget,
     "podgroups": PodGroup,
 }
-"""Kinds that the engine does not keep as they come over the wire."""
+"""Kinds that the engine does not keep in their wire form."""
 _UNTOLD: Final = ("annotations", "managedFields")
 
 
@@ -167,7 +167,7 @@ def _told(instructions: Sequence[Instruction]) -> Sequence[Instruction]:
 
 
 class Writer:
-    """Makes lines, each ended by a line feed. One writer per file."""
+    """Encodes events as lines, each with a line feed. One writer per file."""
 
     def __init__(self) -> None:
         self._shapes: dict[PodShape, int] = {}

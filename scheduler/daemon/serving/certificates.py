@@ -1,4 +1,4 @@
-"""The certificate this server shows, and the authorities of the clients it knows.
+"""The certificate of the server, and the authorities of its clients.
 
 Source: k8s.io/apiserver pkg/server/options serving.go MaybeDefaultWithSelfSignedCerts;
 client-go util/cert.
@@ -45,9 +45,9 @@ class PairFiles(NamedTuple):
 
 
 def server_pair_files(options: RunOptions, clock: Clock) -> PairFiles | None:
-    """The files to serve from; None when the pair is made up in memory.
+    """Return the files of the server's pair; None if the pair is generated in memory.
 
-    A pair that --cert-dir lacks is made and written there.
+    A pair that --cert-dir lacks is generated and written there.
 
     Raises:
         ServingError: the folder cannot be written.
@@ -69,7 +69,7 @@ def server_pair_files(options: RunOptions, clock: Clock) -> PairFiles | None:
 
 
 def self_signed_pair(clock: Clock) -> KeyPair:
-    """Make a pair for localhost, as kube-scheduler does; clients cannot verify it."""
+    """Generate a pair for localhost, as kube-scheduler does; clients cannot verify it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = clock.wall()

@@ -96,7 +96,7 @@ class Connections:
                 self._open[guarded] = None
 
     def forget(self, guarded: "_Guarded") -> None:
-        """A connection has ended."""
+        """Forget a connection that has ended."""
         self._open.pop(guarded, None)
 
     def _make_room(self) -> bool:
@@ -133,8 +133,8 @@ class _Guarded(asyncio.Protocol):
     """A connection with a limit on the time in which a request must be complete.
 
     Attributes:
-        transport: the way to the peer, once hands are shaken.
-        handshake: shakes them.
+        transport: the transport to the peer, after the handshake.
+        handshake: the task of the TLS handshake.
         is_answering: a request was read and is being answered.
     """
 

@@ -1,4 +1,4 @@
-"""/healthz, /livez and /readyz: is this instance alive, and is it of use.
+"""/healthz, /livez and /readyz: liveness and readiness of this instance.
 
 Source: k8s.io/apiserver pkg/server/healthz; cmd/kube-scheduler/app server.go Run (1.36.3).
 """

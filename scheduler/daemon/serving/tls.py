@@ -75,7 +75,7 @@ class ServingTls:
         self.context.sni_callback = self._use_current
 
     async def follow_files(self) -> None:
-        """Look at the files again and again; run it as a task, which nothing ends."""
+        """Check the files again and again; run it as a task, which never ends."""
         await look_again_and_again(
             self.reload_if_changed,
             RELOAD_SECONDS,

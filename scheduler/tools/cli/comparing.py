@@ -35,10 +35,9 @@ class Compared(msgspec.Struct, frozen=True):
 
 
 def configured(header: Header, config_file: str | None, plugins: tuple[str, ...]) -> Compared:
-    """The configuration that a recording is to be compared with.
+    """Build the configuration to compare a recording with.
 
-    It is the recorded one where no file is given; plugins are enabled as well, as `--plugin` has
-    them.
+    It is the recorded one if no file is given; the plugins of `--plugin` are enabled in addition.
 
     Raises:
         SchedulerError: the configuration, or a plugin, cannot be read.

@@ -12,7 +12,7 @@ from scheduler.kernel.engine.outcome import TakeOutcome
 from scheduler.tools.cli.comparing import Compared, compared_with
 
 _POINTS: Final = 300
-"""A curve has so many points at least, and twice as many at most, once it is long enough."""
+"""Least number of points of a long curve; it has at most twice as many."""
 
 
 class Curves(msgspec.Struct):
@@ -31,7 +31,7 @@ class Curves(msgspec.Struct):
     use: dict[str, list[float]] = {}
 
     def add(self, time: float, side: Side) -> None:
-        """One more moment."""
+        """Add a moment."""
         came = [pod.came for pod in side.pods.values() if not pod.node]
         before = len(self.waiting)
         self.waiting.append(len(came))
@@ -42,7 +42,7 @@ class Curves(msgspec.Struct):
                 self.use.setdefault(name, [0.0] * before).append(round(share, 4))
 
     def thin(self) -> None:
-        """Leave out every second moment."""
+        """Drop every second moment."""
         del self.waiting[1::2]
         del self.oldest[1::2]
         del self.victims[1::2]
@@ -63,7 +63,7 @@ class BothCurves(msgspec.Struct):
     step: float = 0.0
 
     def look(self, seconds: float, time: float, recorded: Side, now: Side) -> None:
-        """Take note of a moment, unless the last one was just before."""
+        """Add a moment, unless the last one was just before."""
         if self.times and seconds - self.times[-1] < self.step:
             return
         self.times.append(round(seconds, 3))

@@ -1,4 +1,4 @@
-"""`stowage explain`: why each pod goes where it goes, or nowhere."""
+"""`stowage explain`: the reasons for each pod's placement, or for its lack of one."""
 
 import sys
 from typing import Final

@@ -68,7 +68,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 def asked_of(objects: ClusterObjects, profiles: Profiles, wanted: Wanted) -> Asked:
-    """Find the profiles to ask, and the pods to ask about.
+    """Find the profiles that judge, and the pods to explain.
 
     Raises:
         SchedulerError: there is no such pod, node or profile.
@@ -172,7 +172,7 @@ class ExplainResult(msgspec.Struct):
     pending: bool = False
 
     def note(self, judgement: PodVerdict, pod: PodInfo) -> None:
-        """Take note of one answer."""
+        """Note one answer."""
         self.failed = self.failed or isinstance(judgement.summary.error, str)
         self.pending = self.pending or not (pod.node_name or judgement.feasible)
 

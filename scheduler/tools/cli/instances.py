@@ -1,4 +1,4 @@
-"""The configurations that running instances of Stowage decide by, as their pods name them.
+"""The configurations of running instances of Stowage, as their pods name them.
 
 The pods are those that manifests, chart and operator make. They are labelled as schedulers. A
 container `stowage` has its `--config` in a ConfigMap.
@@ -190,6 +190,6 @@ def _config_map_of(
 
 
 def _key(source: Mapping[str, Any], path: str) -> str:
-    """The key that is at a path of a ConfigMap's volume."""
+    """Return the key at a path of a ConfigMap's volume."""
     items = source.get("items") or ()
     return next((str(item["key"]) for item in items if item["path"] == path), path)

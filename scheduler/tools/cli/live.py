@@ -224,7 +224,7 @@ def _called(kind: Kind[Any]) -> str:
 
 
 def _refusal(server: str, refused: dict[str, BaseException]) -> str:
-    """One message for all that went wrong."""
+    """Build one message from all problems."""
     [(name, first), *_] = refused.items()
     forbidden = [name for name, problem in refused.items() if isinstance(problem, ForbiddenError)]
     if forbidden:

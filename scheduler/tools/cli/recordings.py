@@ -17,10 +17,10 @@ from scheduler.tools.offline.recorded import RecordedCluster, cluster_of
 
 
 def recording_at(paths: Sequence[Path], moment: str | None) -> Recording:
-    """The recording that is named.
+    """Open the recording that is named.
 
-    A directory holds one for each start of a daemon: of several the last that had begun by a time
-    of day.
+    A directory holds one for each start of a daemon; the last one that began before the time of day
+    is meant.
 
     `moment` is in seconds since the start, or a time of day.
 
@@ -130,9 +130,9 @@ class RecordedSource(msgspec.Struct, frozen=True):
         return self != RecordedSource()
 
     def read(self, kubeconfig: str, context: str) -> RecordedCluster:
-        """The cluster as the daemon knew it.
+        """Read the cluster in the state of the daemon.
 
-        A daemon is shown the credentials of the kubeconfig.
+        A request to a daemon carries the credentials of the kubeconfig.
 
         Raises:
             SchedulerError: the options do not go together, or nothing can be read.
@@ -141,7 +141,7 @@ class RecordedSource(msgspec.Struct, frozen=True):
             return cluster_of(recording.header, until(recording, self.moment))
 
     def check(self) -> None:
-        """Check that each option has the one that it is about.
+        """Check that each option comes with the option that it needs.
 
         Raises:
             InputError: `--at` without a recording, or an option for TLS without a daemon.

@@ -1,4 +1,4 @@
-"""`stowage simulate`: where all waiting pods would go."""
+"""`stowage simulate`: the placements of all waiting pods."""
 
 from collections.abc import Iterable
 

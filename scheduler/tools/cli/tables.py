@@ -21,7 +21,7 @@ _HEADER_WIDTH: Final = 12
 _NAMES_SHOWN: Final = 5
 _NAMES_IN_ROW: Final = 2
 _ROWS_ALIKE: Final = 4
-"""So many rows that differ in one name are still shown one by one."""
+"""Most rows that differ in one name and are still shown one by one."""
 
 
 def print_table(

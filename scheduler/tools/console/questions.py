@@ -1,4 +1,4 @@
-"""The questions that take long, from their JSON to their answers."""
+"""The long questions, from their JSON to their answers."""
 
 from collections.abc import Sequence
 from functools import partial

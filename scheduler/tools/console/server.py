@@ -138,7 +138,7 @@ class Console:
         return f"http://{name}:{bound[1]}/"
 
     async def stop(self) -> None:
-        """Answer no more."""
+        """Stop answering."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -146,7 +146,7 @@ class Console:
         await asyncio.to_thread(self._work.close)
 
     async def _sample(self) -> None:
-        """A cluster's changes are taken in, whether a page looks at them or none."""
+        """Sample a cluster's changes, whether or not a page shows them."""
         scene = self._scene
         while isinstance(scene, ClusterScene):
             await self._work.short(scene.sample)

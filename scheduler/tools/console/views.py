@@ -134,7 +134,7 @@ class Names(_Wire, frozen=True):
 
 
 def now_of(scene: Scene) -> Now:
-    """Look at everything."""
+    """Build the page "Now" of a scene."""
     view = view_of(scene.engine, scene.profiles, scene.rates, scene.now, decides=scene.decides)
     time = scene.time()
     return Now(
@@ -177,7 +177,7 @@ def _gang(name: str, members: GroupMembers) -> Gang:
 
 
 def _needs_no_help(waiting: WaitingRow) -> bool:
-    """Whether the pods only have to be tried; these come last."""
+    """Whether the pods only wait for an attempt; these come last."""
     return waiting.message == SOON
 
 

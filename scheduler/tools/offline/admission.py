@@ -93,7 +93,7 @@ KINDS: Final[Mapping[str, ObjectKind]] = {
         ("StorageClass", "storage.k8s.io/v1", "storageclasses"),
     )
 }
-"""The kinds that admission completes from."""
+"""The kinds from which admission takes defaults."""
 _BUILT_IN: Final = (
     _PriorityClass(_Meta("system-cluster-critical"), 2_000_000_000),
     _PriorityClass(_Meta("system-node-critical"), 2_000_001_000),
@@ -101,7 +101,7 @@ _BUILT_IN: Final = (
 
 
 class Admission:
-    """The objects that admission completes from, and how it does.
+    """The objects with admission's defaults, and their application.
 
     The two priority classes that every API server makes are always there.
     """

@@ -1,4 +1,4 @@
-"""A driver that does at once whatever an engine wants: no API server, no time, nothing refused."""
+"""A driver that carries out instructions at once: no API server, no time, nothing refused."""
 
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import (
@@ -56,7 +56,7 @@ class Driving:
             self.handle(Answered(ask.question, self._asker.ask(question, pod.uid)))
 
     def prepare(self, run: RunPreBind) -> None:
-        """Claims are as PreBind would leave them."""
+        """Update claims as PreBind would."""
         attempt = self.engine.attempts.get(run.attempt)
         if attempt is not None:
             for event in written(self.engine, attempt.pod):
@@ -72,7 +72,7 @@ class Driving:
             self.handle(ObjectSet("pods", pod))
 
     def evict(self, evict: Evict) -> None:
-        """The victim is gone at once."""
+        """Delete the victim at once."""
         self.handle(Evicted(evict.uid))
         self.handle(ObjectGone("pods", evict.namespace, evict.name, evict.uid))
         for event in freed(self.engine, evict.uid):

@@ -58,12 +58,12 @@ MAX_ADDED: Final = 100_000
 
 
 def controller_of(pod: PodInfo) -> OwnerReference | None:
-    """The controller that makes the pod again when it is gone; None without one."""
+    """Return the controller that replaces a deleted pod; None without one."""
     return controller_of_object(pod.pod.metadata)
 
 
 def drain(objects: ClusterObjects, name: str) -> list[PodInfo]:
-    """Cordon a node, and take away the pods that `kubectl drain` would.
+    """Cordon a node, and remove the pods that `kubectl drain` would remove.
 
     Raises:
         InputError: there is no such node.
@@ -74,7 +74,7 @@ def drain(objects: ClusterObjects, name: str) -> list[PodInfo]:
 
 
 def waiting_again(pod: PodInfo) -> PodInfo:
-    """The pod that a controller makes in place of one that is gone: the youngest."""
+    """Build the pod with which a controller replaces a deleted one: it is the youngest."""
     metadata = replace(
         pod.pod.metadata,
         uid=f"{pod.uid}-again",
@@ -173,7 +173,7 @@ def scale(objects: ClusterObjects, workload: str, replicas: int) -> list[PodInfo
 
 
 def delete(objects: ClusterObjects, what: str) -> list[PodInfo]:
-    """Take away a pod or node, or all pods of a workload: KIND/[NAMESPACE/]NAME.
+    """Delete a pod or node, or all pods of a workload: KIND/[NAMESPACE/]NAME.
 
     Raises:
         InputError: there is no such thing.

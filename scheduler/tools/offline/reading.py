@@ -244,7 +244,7 @@ class _Collector:
         """The objects in the order in which an API server lists them.
 
         Raises:
-            InputError: no pods can be made of a workload.
+            InputError: the pods of a workload cannot be built.
         """
         for raw, place in self._workloads:
             self._make_pods(raw, place)

@@ -119,7 +119,7 @@ def catalog_of(engine: Engine) -> ClaimCatalog | None:
 
 
 def what_claims_are(engine: Engine, pod: PodInfo) -> Hashable:
-    """Equal for pods of one kind whose claims ask for the same and have the same."""
+    """Return a key, equal for pods of one kind with equal requests and allocations of claims."""
     catalog = catalog_of(engine)
     if catalog is None or not pod.spec.resource_claims:
         return None

@@ -51,7 +51,7 @@ def simulate(cluster: ClusterState, progress: Progress = no_progress) -> Simulat
 
 
 class _Simulation(Driving):
-    """Remember which pod got which node."""
+    """A simulation that records the node of each pod."""
 
     def __init__(self, cluster: ClusterState, progress: Progress) -> None:
         super().__init__(cluster.engine, cluster.asker)
@@ -63,7 +63,7 @@ class _Simulation(Driving):
         self._given_up: set[str] = set()
 
     def run(self) -> SimulationResult:
-        """Empty the queue, and see which pods are left."""
+        """Empty the queue, and collect the pods that are left."""
         pods = max(1, len(self._cluster.waiting))
         decisions = 0
         while self.engine.has_ready or self._give_up_on_held_pods():

@@ -30,8 +30,8 @@ class Moved(msgspec.Struct, frozen=True, rename={"came_from": "from"}):
 
     Attributes:
         pod: namespace/name.
-        node: where it goes.
-        came_from: where it was, if anywhere.
+        node: its new node.
+        came_from: its old node, if any.
         victims: the pods that are evicted for it.
     """
 
@@ -46,9 +46,9 @@ class Homeless(msgspec.Struct, frozen=True, rename={"came_from": "from", "has_wa
 
     Attributes:
         pod: namespace/name.
-        message: why.
-        came_from: where it was, if anywhere.
-        has_waited: whether it had none before either.
+        message: the reason.
+        came_from: its old node, if any.
+        has_waited: whether it had no node before either.
     """
 
     pod: str
@@ -172,7 +172,7 @@ def _settle(
 
 
 def _come_again(engine: Engine, pod: PodInfo, like: PodInfo) -> PodInfo:
-    """A pod is made again, with claims of its own."""
+    """Add the replacement of a pod, with claims of its own."""
     catalog = catalog_of(engine)
     own, claims = with_own_claims(pod, like, {} if catalog is None else catalog.claims)
     for event in (*(ObjectSet(RESOURCE_CLAIMS, claim) for claim in claims), ObjectSet("pods", own)):

@@ -1,4 +1,4 @@
-"""The pods that hand-written workloads stand for: those that their controllers would make.
+"""The pods of hand-written workloads, as their controllers would create them.
 
 Source: kubernetes pkg/controller (deployment, replicaset, statefulset, job, cronjob, daemon) and
 pkg/controller/daemon/util/daemonset_util.go (AddOrUpdateDaemonPodTolerations,
@@ -89,7 +89,7 @@ def _daemon_template(raw: Mapping[str, Any]) -> Object:
 
 
 def _deployment(raw: Mapping[str, Any]) -> Iterator[Object]:
-    """By way of a ReplicaSet: default spread constraints use its selector."""
+    """Yield a ReplicaSet and its pods: default spread constraints use its selector."""
     replica_set = {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
@@ -148,7 +148,7 @@ def _job(raw: Mapping[str, Any]) -> Iterator[Object]:
 
 
 def _cron_job(raw: Mapping[str, Any]) -> Iterator[Object]:
-    """One run of it."""
+    """Yield the pods of one run of a CronJob."""
     if _spec(raw).get("suspend"):
         return
     template = _mapping(_spec(raw), "jobTemplate")

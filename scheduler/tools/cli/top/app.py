@@ -83,7 +83,7 @@ class TopApp(App[None]):
         yield Footer()
 
     async def on_mount(self) -> None:
-        """Begin to look."""
+        """Start watching."""
         self.table.add_columns("pods", "why they wait")
         await self._open.enter_async_context(self._source.running())
         self.refresh_view()
@@ -99,7 +99,7 @@ class TopApp(App[None]):
         return self.query_one("#reasons", DataTable)
 
     def refresh_view(self) -> None:
-        """Look again."""
+        """Refresh the screen."""
         source = self._source
         view = view_of(
             source.engine, source.profiles, source.rates, source.now, decides=source.decides

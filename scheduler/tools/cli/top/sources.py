@@ -111,7 +111,7 @@ class ClusterSource(TopSource):
 
 
 class RecordingSource(TopSource):
-    """A recording; time goes where it is moved to.
+    """A recording; the user moves through its time.
 
     Attributes:
         records: all of it.
