@@ -9,7 +9,6 @@ references; an empty nomination is no entry), pkg/scheduler/framework/runtime/fr
 (addGENominatedPods) v1.36.
 """
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from math import inf
 from types import MappingProxyType
@@ -85,10 +84,6 @@ class NominatedPods:
         self._node_by_pod: dict[str, str] = {}
         self._slots: dict[str, int] = {}
         self._pods: list[PodInfo] = []
-        self._needed: dict[str, int] = {}
-        """The time at which each pod needs its room, where known, in seconds since 1970."""
-        self._times: Counter[int] = Counter()
-        """The same times, each with the number of pods that need their room then."""
         self._columns = np.zeros((4, _MIN_CAPACITY), np.int64)
         self._kinds: PodKinds | None = None
         self._epoch = 0
@@ -135,10 +130,11 @@ class NominatedPods:
         Nominations for that time and later ones do not exclude the pod. For most pods it is
         `NO_TIME`, after all times.
         """
-        if not self._needed:
+        needed = self._columns[_NEEDED, : len(self._pods)]
+        if not needed.any():
             return NO_TIME
-        end = self.end_if_started(pod)
-        return min((time for time in self._times if time >= end), default=NO_TIME)
+        later = needed[(needed > 0) & (needed >= self.end_if_started(pod))]
+        return int(later.min(initial=NO_TIME))
 
     def nominated(self, uid: str) -> PodInfo | None:
         """A nominated pod with the nomination in its status; None for any other pod."""
@@ -160,7 +156,8 @@ class NominatedPods:
 
     def needed_at(self, uid: str) -> int:
         """The time at which a nominated pod needs its room, seconds since 1970; 0 where unknown."""
-        return self._needed.get(uid, 0)
+        slot = self._slots.get(uid)
+        return 0 if slot is None else int(self._columns[_NEEDED, slot])
 
     def row_of(self, uid: str) -> int | None:
         """The row a pod is nominated to, or None; as of the snapshot seen last."""
@@ -233,15 +230,13 @@ class NominatedPods:
         if not node_name:
             return
         self.version += 1
-        if needed_at:
-            self._needed[uid] = time = int(needed_at)
-            self._times[time] += 1
         self._node_by_pod[uid] = node_name
         self._pods_by_node.setdefault(node_name, {})[uid] = pod
         slot = self._slots[uid] = len(self._pods)
         self._pods.append(pod)
         if slot >= self._columns.shape[1]:
             self._columns = np.hstack((self._columns, np.zeros_like(self._columns)))
+        self._columns[_NEEDED, slot] = int(needed_at)
         self._fill(slot)
         self._note(slot)
 
@@ -266,7 +261,6 @@ class NominatedPods:
             return
         self.version += 1
         self.withdrawals += 1
-        self._forget_time(uid)
         pods = self._pods_by_node[node_name]
         del pods[uid]
         if not pods:
@@ -286,16 +280,6 @@ class NominatedPods:
         slots = {pod.uid: slot for slot, pod in enumerate(self._pods)}
         if slots != self._slots or slots.keys() != self._node_by_pod.keys():
             yield "nominations and their columns differ"
-        is_nominated = self._needed.keys() <= self._node_by_pod.keys()
-        if not is_nominated or self._times != Counter(self._needed.values()):
-            yield "room is needed by pods that are not nominated"
-
-    def _forget_time(self, uid: str) -> None:
-        time = self._needed.pop(uid, None)
-        if time is not None:
-            self._times[time] -= 1
-            if not self._times[time]:
-                del self._times[time]
 
     def _refresh(self, snapshot: Snapshot) -> None:
         """Bring rows and kinds up to date; both stay the same while no node comes or goes."""
@@ -323,7 +307,6 @@ class NominatedPods:
         pod = self._pods[slot]
         column = self._columns[:, slot]
         column[_PRIORITY] = pod.priority
-        column[_NEEDED] = self._needed.get(pod.uid, 0)
         column[_ROW] = self._rows_of.get(self._node_by_pod[pod.uid], _NOWHERE)
         if self._kinds is not None:
             column[_KIND] = self._kinds.number_of(pod)
