@@ -46,7 +46,7 @@ class _Counted(msgspec.Struct):
 
 
 class _Moves:
-    """Single pods that came to rows, or went from them; kept only when a filter must see them."""
+    """Single pods that came to rows, or went from them; noted only when a filter must see them."""
 
     def __init__(self, rows: int) -> None:
         self.by_row: list[dict[str, _Move]] = [{} for _ in range(rows)]
@@ -110,15 +110,15 @@ class ChangedRows:
         self._changes = np.zeros((lines, len(rows)))
         self._nominated = np.zeros((lines, len(rows)))
         self._has_nominated = np.zeros(len(rows), np.bool_)
-        self._moves = _Moves(len(rows)) if self._asked else None
-        self._nominations = _Moves(len(rows)) if self._asked else None
+        noted = len(rows) if self._asked else 0
+        self._moves, self._nominations = _Moves(noted), _Moves(noted)
         self._unchanging = self._blank(rows)
         self._hidden_after = self._settle(known)
 
     @property
     def follows_single_pods(self) -> bool:
         """Whether some filter must see the pods themselves, which has a cost for each row."""
-        return self._moves is not None
+        return bool(self._asked)
 
     def remove(self, at: Indices, kinds: Indices, pods: PodsOf) -> None:
         """Remove pods from rows.
@@ -129,7 +129,7 @@ class ChangedRows:
             pods: returns the pods, should a filter need them.
         """
         self._change(self._changes, at, kinds, -1)
-        if self._moves is not None:
+        if self._asked:
             self._moves.note(at, pods(), comes=False)
 
     def try_back(self, at: Rows, kinds: Indices, pods: PodsOf) -> NDArray[np.bool_]:
@@ -150,10 +150,10 @@ class ChangedRows:
         """
         # Not `[:, kinds]`: that lies in memory row by row, and all sums go line by line.
         more = self._weights.take(kinds, axis=1)
-        if self._moves is None:
-            misses = self._misses(at, self._changes[:, at] + more)
-        else:
+        if self._asked:
             misses = self._misses_of_any(self._places[at], more, pods())
+        else:
+            misses = self._misses(at, self._changes[:, at] + more)
         more *= ~misses
         self._changes[:, at] += more
         return misses
@@ -162,7 +162,7 @@ class ChangedRows:
         """Nominate pods to rows; arguments as in `remove`."""
         self._change(self._nominated, at, kinds, 1)
         self._has_nominated[at] = True
-        if self._nominations is not None:
+        if self._asked:
             self._nominations.note(at, pods(), comes=True)
 
     def judge(self, at: Indices | None = None) -> Verdicts:
@@ -190,11 +190,9 @@ class ChangedRows:
         """The rows on which the pod no longer fits with one pod more, by all filters, as a mask."""
         before = self._changes[:, at]
         self._changes[:, at] += more
-        if self._moves is not None:
-            self._moves.note(at, pods, comes=True)
+        self._moves.note(at, pods, comes=True)
         misses: NDArray[np.bool_] = self.judge(at).first != FEASIBLE
-        if self._moves is not None:
-            self._moves.note(at[misses], [*compress(pods, misses.tolist())], comes=False)
+        self._moves.note(at[misses], [*compress(pods, misses.tolist())], comes=False)
         self._changes[:, at] = before
         return misses
 
@@ -320,8 +318,8 @@ class ChangedRows:
         )
 
     def _moved(self, place: int, *, nominated: bool) -> list[_Move]:
-        moves = list(self._moves.by_row[place].values()) if self._moves is not None else []
-        if nominated and self._nominations is not None:
+        moves = list(self._moves.by_row[place].values())
+        if nominated:
             moves.extend(self._nominations.by_row[place].values())
         return moves
 
