@@ -155,7 +155,6 @@ class AttemptDiagnosis:
         self.num_all_nodes = snapshot.table.count if rows is None else len(rows)
         self.post_filter_message = ""
         self._restricting_plugins = found.restricting
-        self._counts: dict[str, int] | None = None
         self._row_of = snapshot.table.row_of
         self.groups: list[tuple[Status, NDArray[np.intp]]] = (
             [] if self.verdicts is None else list(self.verdicts.groups())
@@ -204,11 +203,6 @@ class AttemptDiagnosis:
 
     def reason_counts(self) -> Mapping[str, int]:
         """Number of nodes that each reason rejects."""
-        if self._counts is None:
-            self._counts = self._counted()
-        return self._counts
-
-    def _counted(self) -> dict[str, int]:
         if self.pre_filter is not None:
             return dict.fromkeys(self.pre_filter.reasons, self.num_all_nodes)
         counts: dict[str, int] = {}
