@@ -60,7 +60,7 @@ class Batch:
     def next_result(self, framework: Framework, pod: PodInfo) -> ScheduleResult | None:
         """Choose the node of the next pod; None if the pod must be evaluated like the first one."""
         core, last = self._core, self._last
-        if last is None or not self._decides_alone or not _is_like_others(pod):
+        if last is None or not self._decides_alone or not framework.decides_alike(pod):
             return None
         result = None
         if self._place(last):
@@ -98,9 +98,7 @@ class Batch:
             self._lookahead = Lookahead(found.pod_class, pod.shape, self.left)
         self._decides_alone = (
             result.is_of_class
-            and framework.plugins.are_trusted
-            and framework.shares_rejections(pod)
-            and _is_like_others(pod)
+            and framework.decides_alike(pod)
             and not core.extenders
             and not len(core.queue.nominator)
         )
@@ -128,11 +126,6 @@ class Batch:
             self._lookahead = None
             return False
         return True
-
-
-def _is_like_others(pod: PodInfo) -> bool:
-    """Whether a pod has no volumes and no nomination, which plugins judge per pod."""
-    return not (pod.pod.volumes or pod.pod.status.nominated_node_name)
 
 
 class Lookahead:
