@@ -54,7 +54,6 @@ class Cache:
         nodes: nodes by name, ghosts (deleted nodes with pods left) included.
         pods: pods by UID, on the nodes where they run or are assumed to run; for reading.
         namespaces: labels of namespaces, by name.
-        rebuilds: number of times that the snapshot had to be built anew.
         changes: changes that the snapshot has not applied; for reading. A new list once it has.
         version: grows with every change of data that plugins read in the snapshot. A newer version
             of a pod that counts as before is no such change.
@@ -63,10 +62,7 @@ class Cache:
     def __init__(self) -> None:
         self.nodes: dict[str, NodeInfo] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}
-        self.rebuilds = 0
         self.version = 0
-        self._node_count = 0
-        """Number of `nodes` that are no ghosts."""
         self.pods: dict[str, PodInfo] = {}
         self._assumed: set[str] = set()
         """The pods that the API server has not confirmed."""
@@ -140,7 +136,6 @@ class Cache:
         info.node = node
         self._note(NodeSet(info, node))
         if returning:
-            self._node_count += 1
             self.changes.extend(PodAdded(pod) for pod in info.pods.values())
 
     def remove_node(self, name: str) -> None:
@@ -151,7 +146,6 @@ class Cache:
         self.changes.extend(PodRemoved(pod) for pod in info.pods.values())
         self._note(NodeRemoved(name))
         info.node = None
-        self._node_count -= 1
         if not info.pods:
             del self.nodes[name]
 
@@ -192,7 +186,6 @@ class Cache:
 
     def rebuild(self, snapshot: Snapshot, problem: Exception) -> Rebuilt:
         """Build the snapshot anew, because it can no longer be trusted."""
-        self.rebuilds += 1
         self.version += 1
         self.changes = []
         return Rebuilt(problem, tuple(snapshot.rebuild(self.contents())))
@@ -208,7 +201,7 @@ class Cache:
 
     def node_count(self) -> int:
         """Number of nodes without ghosts."""
-        return self._node_count
+        return sum(info.node is not None for info in self.nodes.values())
 
     def assumed_pods(self) -> list[PodInfo]:
         """Pods that are assumed and not confirmed: the API server has them on no node."""

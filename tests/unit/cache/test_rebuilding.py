@@ -40,6 +40,5 @@ def test_a_change_that_raises_leaves_nothing_stale(is_broken: bool) -> None:
 
     assert requested(snapshot) == {"a": 1, "b": 2}
     assert snapshot.epoch > epoch
-    assert cache.rebuilds == int(is_broken)
     assert (rebuilt is not None and str(rebuilt.problem) == "half a change") is is_broken
     assert rebuilt is None or rebuilt.left_out == ()
