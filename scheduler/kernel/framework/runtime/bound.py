@@ -7,7 +7,6 @@ Source: kubernetes pkg/scheduler/framework/runtime/framework.go (run...Plugin) v
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
@@ -67,6 +66,7 @@ class BoundFilter(msgspec.Struct, frozen=True, eq=False):
         index: its place in the order of rejection.
         name: its name.
         reads: the data that its answer for a row depends on.
+        is_row_local: see the function of that name.
         is_trusted: whether the runtime may call it ahead, before a pod needs the answer.
         is_by_node: whether each row has a cost, or may fail, by itself.
         filter: see `FilterPlugin`; so are `reasons_in`, `obstacles` and `excess`.
@@ -77,6 +77,7 @@ class BoundFilter(msgspec.Struct, frozen=True, eq=False):
     index: int
     name: str
     reads: Reads
+    is_row_local: bool
     is_trusted: bool
     is_by_node: bool
     filter: Callable[[CycleState, PodInfo, Snapshot, Rows], Bits | None]
@@ -88,11 +89,6 @@ class BoundFilter(msgspec.Struct, frozen=True, eq=False):
         | None
     )
     follow: tuple["_Follow", "_Follow"] | None
-
-    @property
-    def is_row_local(self) -> bool:
-        """Whether its answers for a row depend on that row and the pod's class only."""
-        return _are_row_local(self.reads)
 
     @staticmethod
     def of(plugin: Any, index: int, calls: PluginCalls, *, is_trusted: bool) -> "BoundFilter":
@@ -106,6 +102,7 @@ class BoundFilter(msgspec.Struct, frozen=True, eq=False):
             index,
             name,
             column.READS,
+            is_row_local(column),
             is_trusted,
             is_by_node,
             calls.bound(plugin, "Filter", column.filter, bits),
@@ -167,7 +164,7 @@ class BoundScore(msgspec.Struct, frozen=True, eq=False):
         name: its name.
         weight: the factor of its scores in the total.
         reads: the data that its score of a row depends on.
-        is_trusted: see `BoundFilter`.
+        is_row_local: see `BoundFilter`; so is `is_trusted`.
         needs: see `Shortcuts.NEEDS`; so are `skips_score` and `score_by_domain`.
         score: returns the scores.
         normalize: makes them comparable; None where they are already.
@@ -177,6 +174,7 @@ class BoundScore(msgspec.Struct, frozen=True, eq=False):
     name: str
     weight: int
     reads: Reads
+    is_row_local: bool
     is_trusted: bool
     needs: int
     score: Callable[[CycleState, PodInfo, Snapshot, Rows], Scores]
@@ -184,11 +182,6 @@ class BoundScore(msgspec.Struct, frozen=True, eq=False):
     pre_score: Callable[[CycleState, PodInfo, Snapshot, Rows], Status] | None
     skips_score: Callable[[PodInfo, Snapshot], bool] | None
     score_by_domain: Callable[..., tuple[Topology, Scores] | None] | None
-
-    @property
-    def is_row_local(self) -> bool:
-        """Whether its scores depend on the row and the pod's class only."""
-        return _are_row_local(self.reads)
 
     def normalized(self, state: CycleState, pod: PodInfo, column: Scores) -> Scores:
         """The scores as they are added up.
@@ -222,6 +215,7 @@ class BoundScore(msgspec.Struct, frozen=True, eq=False):
             name,
             weight,
             column.READS,
+            is_row_local(column),
             is_trusted,
             needs_of(plugin),
             calls.bound(plugin, "Score", column.score, None if is_trusted else score),
@@ -243,13 +237,7 @@ def needs_of(plugin: object) -> int:
 
 def is_row_local(plugin: object) -> bool:
     """Whether a plugin's answers for a row depend on that row (and the pod's class) only."""
-    return _are_row_local(getattr(plugin, "READS", Reads.CLUSTER))
-
-
-@cache
-def _are_row_local(reads: Reads) -> bool:
-    """Computed once: `&` of flags takes a microsecond, and each attempt asks for each plugin."""
-    return not reads & Reads.CLUSTER
+    return not getattr(plugin, "READS", Reads.CLUSTER) & Reads.CLUSTER
 
 
 # --- node form ------------------------------------------------------------------------------------
