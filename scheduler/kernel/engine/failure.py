@@ -14,41 +14,12 @@ from scheduler.kernel.engine.instructions import (
     PatchStatus,
     RecordEvent,
 )
-from scheduler.kernel.framework.runtime import AttemptDiagnosis
 from scheduler.kernel.framework.status import Code, Status
-from scheduler.kernel.framework.types import Excess, Failure
+from scheduler.kernel.framework.types import Failure
 
 UNSCHEDULABLE: Final = "Unschedulable"
 SCHEDULER_ERROR: Final = "SchedulerError"
 SCHEDULED: Final = "Scheduled"
-
-
-def failure_of(
-    diagnosis: AttemptDiagnosis,
-    nominated_node_name: str | None = "",
-    excess: Excess | None = None,
-    *,
-    has_extender_results: bool = False,
-) -> Failure:
-    """The failure of a pod that fits on no node.
-
-    Args:
-        diagnosis: the rejections.
-        nominated_node_name: see `Failure`.
-        excess: see `Failure`.
-        has_extender_results: whether extenders were asked, which may answer differently for an
-            equal pod.
-    """
-    return Failure(
-        diagnosis.message(),
-        is_rejection=True,
-        unschedulable_plugins=diagnosis.unschedulable_plugins,
-        pending_plugins=diagnosis.pending_plugins,
-        nominated_node_name=nominated_node_name,
-        fits_nowhere=not nominated_node_name and not has_extender_results,
-        excess=excess,
-        reasons=diagnosis.reason_counts(),
-    )
 
 
 def rejected_by(status: Status) -> Failure:
@@ -112,9 +83,7 @@ def nomination(pod: PodInfo) -> PatchStatus | None:
     return PatchStatus(pod.namespace, pod.name, pod.uid, nominated_node_name=pod.node_name)
 
 
-def status_patch(
-    pod: PodInfo, failure: Failure, *, is_nominated: bool = False
-) -> PatchStatus | None:
+def status_patch(pod: PodInfo, failure: Failure, *, is_nominated: bool) -> PatchStatus | None:
     """The status patch for a failed attempt; None when the status has it all.
 
     Args:

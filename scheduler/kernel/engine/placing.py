@@ -9,7 +9,7 @@ from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.attempt import Attempt, AttemptEvent
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.engine.failure import failed_scheduling, failure_of
+from scheduler.kernel.engine.failure import failed_scheduling
 from scheduler.kernel.engine.outcome import choice_of
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import PostFilterResult
@@ -71,11 +71,17 @@ class Placing:
         self, attempt: Attempt, diagnosis: AttemptDiagnosis, nominated_node_name: str | None
     ) -> Failure:
         """The failure of a pod that fits on no node; see `Failure` for the nomination."""
-        return failure_of(
-            diagnosis,
-            nominated_node_name,
-            diagnosis.excess(self._core.snapshot),
-            has_extender_results=attempt.extender_calls is not None,
+        # Extenders may answer differently about an equal pod.
+        was_asked_about = attempt.extender_calls is not None
+        return Failure(
+            diagnosis.message(),
+            is_rejection=True,
+            unschedulable_plugins=diagnosis.unschedulable_plugins,
+            pending_plugins=diagnosis.pending_plugins,
+            nominated_node_name=nominated_node_name,
+            fits_nowhere=not nominated_node_name and not was_asked_about,
+            excess=diagnosis.excess(self._core.snapshot),
+            reasons=diagnosis.reason_counts(),
         )
 
     def assume(self, attempt: Attempt, node_name: str, state: CycleState) -> None:
