@@ -3,7 +3,7 @@
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go v1.36.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import UNDECIDED, Attempt, AttemptState
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.engine.failure import reason_of
+from scheduler.kernel.engine.failure import reason_of, rejected_by
 from scheduler.kernel.engine.group_trial import GROUP_FAILS
 from scheduler.kernel.framework.interface import PostFilterResult
-from scheduler.kernel.framework.status import SUCCESS, Status
+from scheduler.kernel.framework.status import SUCCESS, Code, Status
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 
 WAITS_FOR_VICTIMS: Final = f"{GROUP_FAILS}, pod group is waiting for preemption to complete"
@@ -73,6 +73,12 @@ class Member(msgspec.Struct):
         """Take over the newest version of the pod, while it has no place."""
         if pod is not None:
             self.attempt.queued.pod_info = pod
+
+    def note_permit(self, permit: Status, waits: Mapping[str, float]) -> None:
+        """Take over what Permit says of its place: a status, and seconds by plugin that waits."""
+        self.permit, self.waits_for = permit, frozenset(waits)
+        if not permit.is_success and permit.code is not Code.WAIT:
+            self.failure = rejected_by(permit)
 
 
 def guarded(core: EngineState, member: Member, try_it: Callable[[Member], None]) -> None:

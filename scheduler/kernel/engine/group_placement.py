@@ -11,7 +11,6 @@ from scheduler.kernel.engine.attempt import AttemptEvent
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.batch import Batch
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.engine.failure import rejected_by
 from scheduler.kernel.engine.group_members import Member, fails_like, follows, guarded
 from scheduler.kernel.engine.group_step import SEARCHED, cost_of_look
 from scheduler.kernel.engine.groups_asking import GroupsAsking
@@ -21,7 +20,6 @@ from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import PostFilterResult
 from scheduler.kernel.framework.runtime import AttemptDiagnosis
-from scheduler.kernel.framework.status import Code
 from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.framework.types import Failure
 
@@ -120,20 +118,18 @@ class GroupPlacement:
             return
         if isinstance(found, ScheduleResult):
             self._placing.assume(attempt, found.suggested_host, found.state)
-            member.permit, waits = self._placing.reserve(attempt)
+            permit = self._placing.reserve(attempt)
         else:
             # Plugins reserve nothing on a node that is full until its victims are gone.
             preemption, state = found
             member.preemption = preemption
             self._placing.assume(attempt, preemption.nominated_node_name, state)
             self._attempts.advance(attempt, AttemptEvent.RESERVE)
-            member.permit, waits = self._placing.permit(attempt)
-        member.waits_for = frozenset(waits)
-        if not member.permit.is_success and member.permit.code is not Code.WAIT:
-            member.failure = rejected_by(member.permit)
-            if member.failure.is_rejection:
-                # It is given back at once: the place is there for the next members.
-                self._failures.handle_scheduling_failure(attempt, member.failure)
+            permit = self._placing.permit(attempt)
+        member.note_permit(*permit)
+        if member.failure is not None and member.failure.is_rejection:
+            # It is given back at once: the place is there for the next members.
+            self._failures.handle_scheduling_failure(attempt, member.failure)
 
     def _found(
         self, member: Member, batch: Batch
@@ -207,7 +203,4 @@ class GroupPlacement:
         return stayed
 
     def _ask_permit(self, member: Member) -> None:
-        member.permit, waits = self._placing.permit(member.attempt)
-        member.waits_for = frozenset(waits)
-        if not member.permit.is_success and member.permit.code is not Code.WAIT:
-            member.failure = rejected_by(member.permit)
+        member.note_permit(*self._placing.permit(member.attempt))
