@@ -108,9 +108,8 @@ def outcome_of(
     queued: QueuedPodInfo,
     result: str,
     now: float,
-    *,
-    attempt: Attempt | None = None,
-    failure: Failure | None = None,
+    attempt: Attempt | None,
+    failure: Failure | None,
 ) -> AttemptOutcome:
     """Build the outcome of an attempt.
 

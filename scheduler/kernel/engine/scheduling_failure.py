@@ -167,17 +167,15 @@ class FailureHandler:
         self,
         queued: QueuedPodInfo,
         result: str,
-        attempt: Attempt | None = None,
-        failure: Failure | None = None,
+        attempt: Attempt | None,
+        failure: Failure | None,
     ) -> None:
         """Pass on the outcome to be recorded; an error there must not affect the pod."""
         core = self._core
         if core.take_outcome is None:
             return
         try:
-            core.take_outcome(
-                outcome_of(queued, result, core.now, attempt=attempt, failure=failure)
-            )
+            core.take_outcome(outcome_of(queued, result, core.now, attempt, failure))
         except Exception as problem:  # noqa: BLE001 - see above
             core.take_outcome = None
             core.report(OUTCOMES_END, queued.pod_info.key, problem)
