@@ -187,7 +187,7 @@ def status_of(url: str, token: str = "", certificate: tuple[Path, Path] | None =
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     request = urllib.request.Request(url, headers=headers)  # noqa: S310 - our own loopback
     try:
-        with urllib.request.urlopen(request, context=context, timeout=10) as answer:  # noqa: S310
+        with urllib.request.urlopen(request, context=context, timeout=60) as answer:  # noqa: S310
             return int(answer.status)
     except urllib.error.HTTPError as refused:
         return refused.code

@@ -54,7 +54,7 @@ class Caller:
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         request = urllib.request.Request(url, headers=headers)  # noqa: S310 - our own loopback
         try:
-            with urllib.request.urlopen(request, context=context, timeout=10) as answer:  # noqa: S310
+            with urllib.request.urlopen(request, context=context, timeout=60) as answer:  # noqa: S310
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as refused:
             return refused.code, refused.read().decode()

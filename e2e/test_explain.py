@@ -198,7 +198,7 @@ def get(url: str, token: str) -> Json:
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})  # noqa: S310 - our own loopback
-    with urllib.request.urlopen(request, context=context, timeout=10) as answer:  # noqa: S310 - see above
+    with urllib.request.urlopen(request, context=context, timeout=60) as answer:  # noqa: S310 - see above
         [found] = json.loads(answer.read())["pods"]
         result: Json = found
         return result

@@ -136,7 +136,7 @@ def test_a_watch_streams_through_until_the_proxy_is_cut_off(
         return asyncio.create_task(follow())
 
     async def result(watch: asyncio.Task[str]) -> str:
-        return await asyncio.wait_for(watch, 5)
+        return await asyncio.wait_for(watch, 60)
 
     watch = cluster.run(start())
     cluster.create_pods([make_pod("first", namespace=namespace)])

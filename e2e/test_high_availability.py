@@ -99,7 +99,7 @@ def test_the_other_replica_takes_over(
         wait_for(
             lambda: any(e.is_binding() for e in cluster.audit_events()),
             "the leader to bind",
-            30,
+            60,
             every_seconds=0.02,
         )
 

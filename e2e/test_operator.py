@@ -261,7 +261,7 @@ def test_the_life_of_an_instance(
     )
     path = f"{API}/namespaces/{namespace}/schedulers/main"
     leader = os.uname().nodename
-    wait_for(lambda: (read(cluster, path) or {})["status"]["leader"] == leader, "a leader", 40)
+    wait_for(lambda: (read(cluster, path) or {})["status"]["leader"] == leader, "a leader", 60)
 
     # Change: a team adds a profile; pods that ask for it are placed.
     profile(cluster, namespace, "batch", percentageOfNodesToScore=50)
@@ -644,7 +644,7 @@ def test_a_hostile_profile_beside_a_good_one(
 
     # They are there when it starts, and come again while it runs.
     operator = start_operator()
-    wait_for(lambda: served(cluster, namespace, "main") == ["main", "good"], "the good one", 30)
+    wait_for(lambda: served(cluster, namespace, "main") == ["main", "good"], "the good one", 60)
     for name in hostile:
         kubectl(cluster, "-n", namespace, "label", "schedprof", name, "seen=twice")
     profile(cluster, namespace, "later")
@@ -714,7 +714,7 @@ spec:
     scheduler(cluster, namespace, "main")
     scheduler(cluster, namespace, "beside")
     wait_for_reason(cluster, namespace, "main", Progressing="ApplyFailed")
-    wait_for(lambda: len(everything(cluster, namespace, "beside")) == 13, "the other one", 30)
+    wait_for(lambda: len(everything(cluster, namespace, "beside")) == 13, "the other one", 60)
 
     path = "jsonpath={.status.conditions[*].message}"
     told = kubectl(cluster, "-n", namespace, "get", "stow", "main", "-o", path)
@@ -725,7 +725,7 @@ spec:
 
     # The owner of the Scheduler may have them taken over, and nothing of the ServiceMonitor is.
     kubectl(cluster, "-n", namespace, "annotate", "stow/main", "stowage.dev/adopt=true")
-    wait_for(lambda: len(everything(cluster, namespace, "main")) == 13, "all objects", 30)
+    wait_for(lambda: len(everything(cluster, namespace, "main")) == 13, "all objects", 60)
     wait_for_reason(cluster, namespace, "main", ConfigurationValid="Valid")
     kubectl(cluster, "-n", namespace, "get", "servicemonitor/main")
     kubectl(cluster, "delete", "crd", "servicemonitors.monitoring.coreos.com")

@@ -121,7 +121,7 @@ def test_an_incomplete_group_gives_everything_back(group: Group, run_stowage: St
     wait_for(lambda: group.bound() == {"other"}, "the room to be others'")
     group.cluster.delete_pods(group.namespace, ["other"])
     group.pods("d")
-    wait_for(lambda: group.bound() == {"a", "b", "c", "d"}, "the group to be bound", 40)
+    wait_for(lambda: group.bound() == {"a", "b", "c", "d"}, "the group to be bound", 60)
 
 
 def test_the_leader_is_killed_while_pods_wait(

@@ -214,7 +214,7 @@ def test_preemptors_of_many_priorities_at_once(cluster: Cluster, room: Owners) -
     room.pods(*(f"middle-{i}" for i in range(5)), priority="middle")
     room.pods(*(f"high-{i}" for i in range(5)), priority="high")
     room.pods(*(f"higher-{i}" for i in range(3)), priority="higher")
-    wait_for(lambda: len(room.gone(*low)) == 5, "all victims to be gone", 30)
+    wait_for(lambda: len(room.gone(*low)) == 5, "all victims to be gone", 60)
     room.bound(*(f"higher-{i}" for i in range(3)))
     wait_for(
         lambda: sum(bool(room.node_of(f"high-{i}")) for i in range(5)) == 2, "two of the others"

@@ -309,7 +309,7 @@ def test_the_scheduler_is_stopped_between_two_writes(
 
         with provisioner(cluster, storage, namespace):
             cluster.create_pods(pods)
-            wait_for(held.arrived.is_set, "the request to be on its way", 30)
+            wait_for(held.arrived.is_set, "the request to be on its way", 60)
             if how == FROZEN:
                 first.signal(signal.SIGSTOP)
             else:

@@ -50,7 +50,7 @@ def agrees(lab: Lab, stowage: None) -> Iterator[None]:
         text = lab.logs("stowage", name).removeprefix(before)
         return text if "Cache comparer finished" in text else ""
 
-    assert "Cache mismatch" not in wait_for(said, "the comparer", 30)
+    assert "Cache mismatch" not in wait_for(said, "the comparer", 60)
 
 
 # --- refused --------------------------------------------------------------------------------------
@@ -405,7 +405,7 @@ def told(lab: Lab, reason: str) -> list[Json]:
 
 
 def bound(lab: Lab, selector: str, node: str) -> None:
-    wait_for(lambda: _is_on(lab.pods("default", selector), node), f"{selector} on {node}", 30)
+    wait_for(lambda: _is_on(lab.pods("default", selector), node), f"{selector} on {node}", 60)
 
 
 def _is_on(pods: list[Json], node: str) -> bool:

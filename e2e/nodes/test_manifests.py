@@ -91,7 +91,7 @@ def test_shadow(lab: Lab) -> None:
         with lab.applied_text(deployment("theirs", replicas=3, scheduler="default-scheduler")):
             running(lab, "default", 3)
             [pod] = lab.pods("kube-system", "app.kubernetes.io/name=stowage-shadow")
-            wait_for(lambda: _judged(pod) >= 3, "the bindings to be judged", 30)
+            wait_for(lambda: _judged(pod) >= 3, "the bindings to be judged", 60)
 
 
 # --- the chart ------------------------------------------------------------------------------------

@@ -180,7 +180,7 @@ def test_the_operator_runs_as_any_user(lab: Lab, overlay: Overlay) -> None:
     with lab.applied(overlay("operator", patches=[as_stranger])):
         lab.wait_for_rollout("stowage-operator", "stowage-operator")
         pods = lab.pods("stowage-operator")
-        wait_for(lambda: lab.leader("stowage-operator", "stowage-operator"), "a leader", 30)
+        wait_for(lambda: lab.leader("stowage-operator", "stowage-operator"), "a leader", 60)
 
     assert [pod["status"]["containerStatuses"][0]["restartCount"] for pod in pods] == [0, 0]
 
@@ -275,7 +275,7 @@ def test_a_frozen_leader_is_ended_within_a_minute(lab: Lab) -> None:
         [pod] = [each for each in lab.pods("stowage") if each["metadata"]["name"] == leader]
         start = time.monotonic()
         lab.signal(pod, signal.SIGSTOP)
-        other = wait_for(lambda: (now := lab.leader()) not in ("", leader) and now, "another", 30)
+        other = wait_for(lambda: (now := lab.leader()) not in ("", leader) and now, "another", 60)
         took_over = time.monotonic() - start
 
         def restarts() -> int:

@@ -41,7 +41,7 @@ def fetch(url: str, headers: dict[str, str] | None = None) -> str:
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     request = urllib.request.Request(url, headers=headers or {})  # noqa: S310 - our own loopback
-    with urllib.request.urlopen(request, context=context, timeout=10) as answer:  # noqa: S310
+    with urllib.request.urlopen(request, context=context, timeout=60) as answer:  # noqa: S310
         return str(answer.read().decode())
 
 

@@ -56,7 +56,7 @@ def console(*arguments: str, folder: Path | None = None) -> Iterator[str]:
             yield line.partition("http")[1] + line.partition("http")[2].split("/ ")[0]
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(60)
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def sandbox(kubeconfig: Path) -> Iterator[str]:
             yield next(line.partition(LISTENING)[2].strip() for line in lines if LISTENING in line)
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(60)
 
 
 def create(server: str, where: str, manifest: Manifest) -> None:
@@ -78,4 +78,4 @@ def create(server: str, where: str, manifest: Manifest) -> None:
     request = urllib.request.Request(  # noqa: S310 - loopback
         f"{server}/api/v1/{where}", json.dumps(manifest).encode(), headers
     )
-    urllib.request.urlopen(request, timeout=20).close()  # noqa: S310 - loopback
+    urllib.request.urlopen(request, timeout=60).close()  # noqa: S310 - loopback

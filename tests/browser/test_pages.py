@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from scheduler.clock import SystemClock
 from scheduler.tools.cli.explain import explain
-from tests.browser.browsing import AXE, browser, console, create, sandbox
+from tests.browser.browsing import AXE, PATIENCE, browser, console, create, sandbox
 from tests.browser.clusters import cluster
 from tests.scenario.world import World, play
 from tests.support.manifests import node_manifest, pod_manifest, write_list
@@ -70,6 +70,7 @@ def page(chromium: Browser) -> Iterator[Page]:
     """A window in which nothing may go wrong unseen."""
     problems: list[str] = []
     context = chromium.new_context(viewport={"width": 1400, "height": 900})
+    context.set_default_timeout(PATIENCE)
     opened = context.new_page()
     opened.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
     opened.on("pageerror", lambda error: problems.append(str(error)))
@@ -185,7 +186,7 @@ def test_what_if_shows_both_pictures_and_the_pods_that_move(page: Page, files: s
     page.get_by_role("button", name="What would happen?").click()
 
     expect(page.get_by_role("heading", name="Nodes before and after")).to_be_visible()
-    assert page.locator("canvas").count() == 2
+    expect(page.locator("canvas")).to_have_count(2)
     expect(page.locator(".verdict .figures")).to_contain_text("would be homeless")
     expect(page.locator("table").filter(has_text="node-00").first).to_be_visible()
     page.get_by_role("button", name="Take away: Drain a node: node-00").click()
@@ -210,7 +211,7 @@ def test_a_cluster_is_followed(page: Page, tmp_path: Path) -> None:
         container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "9"}}}
         create(server, "namespaces/default/pods", pod_manifest("large", containers=[container]))
 
-        page.get_by_role("link", name="default/large").click(timeout=20_000)
+        page.get_by_role("link", name="default/large").click()
         expect(page.locator(".help-list")).to_contain_text("Request at most 4 cpu")
 
 

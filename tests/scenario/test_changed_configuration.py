@@ -140,6 +140,7 @@ def test_broken_and_mended(file: Path) -> None:
         world.pod("afterwards")
         await world.bound("afterwards")
         await world.until(lambda: told(world, "ConfigurationChanged"), "an event")
+        await world.until(lambda: told(world, "ConfigurationRefused"), "the event before")
         [note] = told(world, "ConfigurationRefused")
         assert "ImageLocalty" in note
 

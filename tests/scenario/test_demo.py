@@ -14,7 +14,7 @@ def run_demo(*arguments: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "scheduler", "demo", *arguments],
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=300,
         check=False,
     )
 
@@ -27,10 +27,10 @@ def node_of_a_new_pod(kubeconfig: Path) -> str:
     pods = f"{server}/api/v1/namespaces/default/pods"
     headers = {"Content-Type": "application/json"}
     request = urllib.request.Request(pods, json.dumps(pod).encode(), headers)  # noqa: S310 - loopback
-    with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310 - loopback
+    with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - loopback
         version = json.load(answer)["metadata"]["resourceVersion"]
     watch = f"{pods}?watch=1&resourceVersion={version}"
-    with urllib.request.urlopen(watch, timeout=20) as events:  # noqa: S310 - loopback
+    with urllib.request.urlopen(watch, timeout=60) as events:  # noqa: S310 - loopback
         nodes = (json.loads(line)["object"]["spec"].get("nodeName", "") for line in events)
         return next(node for node in nodes if node)
 
@@ -68,7 +68,7 @@ def test_a_pod_that_names_no_scheduler_is_served(tmp_path: Path) -> None:
                 for line in demo.stdout
                 if "KUBECONFIG=" in line
             )
-            with urllib.request.urlopen(f"{console}api/about", timeout=20) as answer:  # noqa: S310 - loopback
+            with urllib.request.urlopen(f"{console}api/about", timeout=60) as answer:  # noqa: S310 - loopback
                 about = json.load(answer)
             node = node_of_a_new_pod(Path(kubeconfig))
         finally:

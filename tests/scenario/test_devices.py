@@ -144,8 +144,9 @@ def test_two_replicas_give_no_device_twice() -> None:
         election = {
             "leaderElection": {
                 "leaderElect": True,
-                "leaseDuration": "4s",
-                "renewDeadline": "3s",
+                # No leader loses it, however long the machine stands still.
+                "leaseDuration": "90s",
+                "renewDeadline": "60s",
                 "retryPeriod": "200ms",
                 "resourceNamespace": "default",
             }
@@ -156,6 +157,7 @@ def test_two_replicas_give_no_device_twice() -> None:
             world.pod(name, resourceClaims=from_template(("one", "two")[i % 2]))
         await world.until(lambda: sum(map(bool, map(world.node_of, names))) >= 3, "a beginning")
         await world.kill_daemon()
+        world.end_lease()
         await world.start_daemon(election, synced=False)
         for i, name in enumerate(names[8:]):
             world.pod(name, resourceClaims=from_template(("one", "two")[i % 2]))

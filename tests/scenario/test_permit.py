@@ -36,8 +36,9 @@ from tests.scenario.world import World, play
 
 ELECTION = {
     "leaderElect": True,
-    "leaseDuration": "5s",
-    "renewDeadline": "4s",
+    # No leader loses it, however long the machine stands still.
+    "leaseDuration": "90s",
+    "renewDeadline": "60s",
     "retryPeriod": "200ms",
 }
 
@@ -218,6 +219,7 @@ def test_the_leader_is_lost_while_pods_wait() -> None:
 
         world.daemon = leader
         await world.kill_daemon()
+        world.end_lease()
         world.daemon = standby
         await held(world, "a", "b")
         # As if the one before had bound it in the middle.

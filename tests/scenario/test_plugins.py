@@ -381,10 +381,11 @@ def test_a_failed_preparation_stops_the_binding() -> None:
 
         world.pod("p", cpu="1")
 
-        await world.rejected("p", reason="SchedulerError")
-        assert world.bindings(None) == 0
         assert await world.bound("p") == ["n"]
         await world.settled()
+        await world.until(lambda: world.events("p", "FailedScheduling"), "the event")
+        assert "disk on fire" in world.events("p", "FailedScheduling")[0]["note"]
+        assert world.bindings(None) == 1
         assert STORY == [
             "First.reserve p",
             "pre_bind p",

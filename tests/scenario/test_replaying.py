@@ -115,7 +115,8 @@ def test_the_own_configuration_decides_as_it_did(recorded: Path, tmp_path: Path)
 
     assert (found["pods"], found["elsewhere"]) == (25, [])
     assert (before["placed"], now["placed"]) == (25, 25)
-    assert before["waited"]["median"] == pytest.approx(now["waited"]["median"], abs=0.5)
+    # The daemon may have stood still between hearing of a pod and its decision; a replay does not.
+    assert now["waited"]["median"] <= before["waited"]["median"] + 0.5
     assert len(before["victims"]) == 2
     assert sorted(v["pod"] for v in now["victims"]) == sorted(v["pod"] for v in before["victims"])
     assert {victim["preemptor"] for victim in now["victims"]} == {"default/high"}

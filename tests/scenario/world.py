@@ -26,6 +26,7 @@ LIMIT_SECONDS: Final = 60.0
 """How long anything may take; only failing tests wait that long."""
 LOOK_SECONDS: Final = 0.01
 BINDINGS: Final = "*/binding"
+LEASES: Final = "leases.coordination.k8s.io"
 
 
 class World:
@@ -118,6 +119,12 @@ class World:
         task = self._running.pop(self.daemon)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+    def end_lease(self) -> None:
+        """Have the lease that a killed daemon left behind run out in a second."""
+        [lease] = self.sandbox.list(LEASES)
+        name, namespace = lease["metadata"]["name"], lease["metadata"]["namespace"]
+        self.sandbox.patch(LEASES, name, {"spec": {"leaseDurationSeconds": 1}}, namespace)
 
     async def close(self) -> None:
         """End what still runs."""

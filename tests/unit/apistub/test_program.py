@@ -30,7 +30,7 @@ def test_it_serves_until_it_is_told_to_end(number: signal.Signals, tmp_path: Pat
                 nodes = json.load(response)["items"]
         finally:
             process.send_signal(number)
-        code = process.wait(timeout=30)
+        code = process.wait(timeout=60)
 
     assert "stand-in for a Kubernetes API server" in notice
     assert written == f"kubeconfig written to {config}\n"
