@@ -14,7 +14,7 @@ def run_demo(*arguments: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "scheduler", "demo", *arguments],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=240,
         check=False,
     )
 

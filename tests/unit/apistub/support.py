@@ -14,7 +14,7 @@ Object = dict[str, Any]
 PODS = "/api/v1/namespaces/default/pods"
 NODES = "/api/v1/nodes"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
-TIMEOUT_SECONDS = 30.0
+TIMEOUT_SECONDS = 60.0
 
 
 class Answer:

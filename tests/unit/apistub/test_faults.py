@@ -7,6 +7,7 @@ import pytest
 
 from apistub import Sandbox
 from tests.unit.apistub.support import NODES, PODS, Client, binding, node, pod, serve
+from tests.unit.client.scripted_server import until
 
 
 def test_chosen_requests_are_refused() -> None:
@@ -54,12 +55,14 @@ def test_a_request_hangs() -> None:
     """The client gives up by itself, and nothing has happened."""
 
     async def story(sandbox: Sandbox, client: Client) -> None:
-        sandbox.faults.hang(verb="create")
+        fault = sandbox.faults.hang(verb="create")
 
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.1):
-                await client.post(PODS, pod("p"))
+        asking = asyncio.create_task(client.post(PODS, pod("p")))
+        await until(lambda: fault.hits == 1)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
 
+        assert asking.cancelled()
         assert sandbox.find("pods", "p") is None
         assert (await client.post(PODS, pod("p"))).status == 201
 

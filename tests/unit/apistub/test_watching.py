@@ -1,9 +1,8 @@
 """Watches: where they begin, what they show, how they end."""
 
-import asyncio
-
 from apistub import Sandbox, Settings
 from tests.unit.apistub.support import NODES, PODS, Client, Object, node, pod, serve
+from tests.unit.client.scripted_server import until
 
 
 def story_of(events: list[Object]) -> list[tuple[str, str]]:
@@ -263,9 +262,8 @@ def test_watches_end_with_their_clients() -> None:
         async with client.watch(f"{NODES}?watch=true&resourceVersion=1"):
             assert sandbox.open_watches == 1
 
-        for _ in range(1000):  # the server hears of it when its loop gets round to it
-            await asyncio.sleep(0)
-        assert sandbox.open_watches == 0
+        # The server hears of it when its loop gets round to it.
+        await until(lambda: sandbox.open_watches == 0)
 
     serve(story)
 

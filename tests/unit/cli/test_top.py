@@ -29,6 +29,7 @@ from tests.support.device_manifests import (
     slice_manifest,
 )
 from tests.support.manifests import Manifest, node_manifest, pod_manifest
+from tests.unit.client.scripted_server import until
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -185,6 +186,12 @@ def shown(app: TopApp, name: str) -> str:
     return str(app.query_one(f"#{name}", Static).content)
 
 
+def explanation(app: TopApp) -> str:
+    """What the screen above explains; empty without one. A key that was pressed takes a while."""
+    found = app.screen.query("#explanation").results(Static)
+    return "".join(str(each.content) for each in found)
+
+
 def rows(app: TopApp) -> list[list[str]]:
     table: DataTable[Any] = app.query_one("#reasons", DataTable)
     return [[str(cell) for cell in table.get_row_at(i)] for i in range(table.row_count)]
@@ -207,15 +214,16 @@ def test_enter_explains_the_pods_under_the_cursor() -> None:
             assert "1 nodes  0 pods on them  0.0 binds/s  0.0 new pods/s" in shown(app, "counts")
             assert [row[0] for row in rows(app)] == ["2", "1"]
             await pilot.press("down", "enter")
+            await until(lambda: explanation(app) != "")
             assert isinstance(app.screen, ExplainScreen)
-            text = str(app.screen.query_one("#explanation", Static).content)
+            text = explanation(app)
             assert "default/far" in text
             assert "label node a disk=ssd: then it fits on a" in text
             await pilot.press("escape")
-            assert not isinstance(app.screen, ExplainScreen)
+            await until(lambda: not isinstance(app.screen, ExplainScreen))
             await pilot.press("up", "e")
-            text = str(app.screen.query_one("#explanation", Static).content)
-            assert "and 1 more like it: default/big-1" in text
+            await until(lambda: explanation(app) != "")
+            assert "and 1 more like it: default/big-1" in explanation(app)
 
     asyncio.run(play())
 
@@ -229,6 +237,7 @@ def test_without_waiting_pods_enter_does_nothing() -> None:
             await pilot.press("enter")
             assert not isinstance(app.screen, ExplainScreen)
             await pilot.press("q")
+            await until(lambda: app.return_code is not None)
         assert app.return_code == 0
 
     asyncio.run(play())
@@ -241,6 +250,7 @@ def test_arrow_keys_move_through_time() -> None:
         still = Still(node_manifest("a"))
         async with TopApp(still).run_test() as pilot:
             await pilot.press("left", "right", "home", "end")
+            await until(lambda: len(still.moved) == 4)
         assert still.moved == [-5.0, 5.0, -5e6, 5e6]
 
     asyncio.run(play())

@@ -67,7 +67,7 @@ class Sink:
 
     def __call__(self, lines: bytes) -> None:
         self.is_asked.set()
-        assert self.may_go_on.wait(20)
+        assert self.may_go_on.wait(60)
         if self.problem is not None:
             raise self.problem
         self.written += lines
@@ -119,7 +119,7 @@ def test_rows_go_out_each_second_and_at_the_end() -> None:
     assert not told.sink.is_asked.is_set()
 
     told.log.note(Tick(), 1.0, ())
-    assert told.sink.is_asked.wait(20)
+    assert told.sink.is_asked.wait(60)
     told.log.take(REJECTED)
     told.log.close()
 
@@ -131,7 +131,7 @@ def test_who_does_not_read_loses_rows_and_keeps_nobody_waiting() -> None:
     """What waits is bounded; what is lost is counted; later rows are written again."""
     told = Log(waiting_blocks=2)
     size = told.fill_block()
-    assert told.sink.is_asked.wait(20)
+    assert told.sink.is_asked.wait(60)
     told.fill_block()
     told.fill_block()
     assert told.lost == []

@@ -431,7 +431,7 @@ def test_a_disk_that_has_room_again_gets_nothing_after_a_gap(tmp_path: Path) -> 
         def open(self, *arguments: Any, **named: Any) -> Any:
             self.opened.append(self.name)
             if len(self.opened) == 2:
-                assert has_more.wait(30)
+                assert has_more.wait(60)
                 raise OSError(28, "No space left on device")
             return super().open(*arguments, **named)
 
@@ -458,7 +458,7 @@ def test_a_disk_that_hangs_ends_the_recording_and_holds_nothing_up(
 
         def open(self, *arguments: Any, **named: Any) -> Any:
             self.opened.append(self.name)
-            if len(self.opened) == 3 and not goes_on.wait(5):
+            if len(self.opened) == 3 and not goes_on.wait(60):
                 raise OSError(5, "waited for")
             return super().open(*arguments, **named)
 
@@ -485,7 +485,7 @@ def test_a_disk_that_hangs_at_the_end_is_not_waited_for(
 
     class Hanging(PosixPath):
         def open(self, *arguments: Any, **named: Any) -> Any:
-            if not goes_on.wait(5):
+            if not goes_on.wait(60):
                 raise OSError(5, "waited for")
             return super().open(*arguments, **named)
 
