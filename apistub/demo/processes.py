@@ -17,9 +17,9 @@ from apistub.__main__ import LISTENING
 from apistub.demo.load import SCHEDULER
 from scheduler.errors import SchedulerError
 
-_START_SECONDS: Final = 20.0
+_START_SECONDS: Final = 60.0
 _CONSOLE: Final = "Stowage console: "
-_STOP_SECONDS: Final = 10.0
+_STOP_SECONDS: Final = 30.0
 _LAST_LINES: Final = 15
 
 
