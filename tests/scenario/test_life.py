@@ -44,7 +44,8 @@ def test_an_api_server_that_is_down_at_first() -> None:
         finally:
             await world.sandbox.stop()
 
-    play(story)
+    # Nobody else is given its port while it is down.
+    play(story, Settings(port=free_port()))
 
 
 def test_a_daemon_killed_while_it_binds() -> None:

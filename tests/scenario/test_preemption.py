@@ -78,7 +78,9 @@ def test_high_displaces_low() -> None:
         pod(world, "high", 100, cpu="3")
         await world.until(lambda: len(leaving(world, low)) == 3, "the victims to be leaving")
 
-        assert status(world, "high")["nominatedNodeName"] == "n"
+        await world.until(
+            lambda: status(world, "high").get("nominatedNodeName") == "n", "the nomination"
+        )
         assert target(world, "a") == {
             "status": "True",
             "reason": "PreemptionByScheduler",

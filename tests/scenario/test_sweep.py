@@ -180,10 +180,14 @@ def dask_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Where a Dask of two processes listens; one that dies is started again."""
     from distributed import LocalCluster  # noqa: PLC0415 - two seconds, for two tests
 
-    with LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0",
-        local_directory=str(tmp_path_factory.mktemp("dask")),
-    ) as cluster:  # fmt: skip
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0",
+            local_directory=str(tmp_path_factory.mktemp("dask")),
+        ) as cluster,
+    ):  # fmt: skip
+        patch.setattr(with_dask, "CONNECT_SECONDS", 60)
         yield cluster.scheduler_address
 
 
