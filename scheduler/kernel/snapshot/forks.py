@@ -63,7 +63,6 @@ class ForkedTermCounts:
         labels: LabelColumns,
     ) -> None:
         self._original = original
-        self._changes = changes
         self._namespaces = namespaces
         self._labels = labels
         self._by_key: dict[TermKey, list[tuple[int, int]]] = {}

@@ -44,10 +44,9 @@ class RowCounts:
 
     Attributes:
         total: the sum over all rows.
-        changes: number of changes of counts.
     """
 
-    __slots__ = ("_dense", "_dense_rows", "_sparse", "_sums", "changes", "total")
+    __slots__ = ("_dense", "_dense_rows", "_sparse", "_sums", "total")
 
     def __init__(self) -> None:
         # Integers: Python shares small ones, and there may be as many of these as pods.
@@ -56,12 +55,10 @@ class RowCounts:
         self._dense_rows = 0
         self._sums: tuple[_Sums, ...] = ()
         self.total = 0
-        self.changes = 0
 
     def add(self, row: int, amount: int, capacity: int) -> None:
         """Add to the count of a row; `capacity` is the current number of rows of the table."""
         self.total += amount
-        self.changes += 1
         for sums in self._sums:
             sums.add(row, amount)
         if self._dense is not None:
