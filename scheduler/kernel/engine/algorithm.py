@@ -41,7 +41,6 @@ class ScheduleResult(msgspec.Struct):
         row: the row of the node.
         best: the nodes that it was chosen from; valid until the snapshot changes.
         found: the result of filtering for the pod, or for an equal one before it.
-        is_of_class: whether the class of the pod alone has decided.
     """
 
     state: CycleState
@@ -49,7 +48,6 @@ class ScheduleResult(msgspec.Struct):
     row: int
     best: Best
     found: Feasibility
-    is_of_class: bool = False
 
 
 class SchedulingAlgorithm:
@@ -103,9 +101,7 @@ class SchedulingAlgorithm:
         best = framework.scoring.best_nodes(found, pod, snapshot, rows, within=within)
         if not best.feasible:
             return found.diagnosis(snapshot, within=within)
-        result = self._pick(found.state, best, snapshot, found)
-        result.is_of_class = found.is_row_local and best.is_of_class
-        return result
+        return self._pick(found.state, best, snapshot, found)
 
     def schedule_equal(
         self,

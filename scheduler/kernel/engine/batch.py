@@ -97,7 +97,8 @@ class Batch:
         if self._lookahead is None or self._lookahead.pod_class is not found.pod_class:
             self._lookahead = Lookahead(found.pod_class, pod.shape, self.left)
         self._decides_alone = (
-            result.is_of_class
+            found.is_row_local
+            and result.best.is_of_class
             and framework.decides_alike(pod)
             and not core.extenders
             and not len(core.queue.nominator)
