@@ -133,7 +133,7 @@ class BindingCycle:
         attempt = self._attempts.in_state(attempt_id, AttemptState.BINDING)
         if attempt is None:
             return
-        binder, extenders = attempt.binder, self._attempts.extender_calls.extenders
+        binder, extenders = attempt.binder, self._core.extenders
         if binder is not None and extenders.all[binder].config.ignorable:
             self._attempts.extender_calls.went_on_without(attempt, binder, message)
             attempt.binder = None

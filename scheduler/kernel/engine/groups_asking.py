@@ -75,7 +75,8 @@ class GroupsAsking:
         Members of a group that waits already join it.
         """
         place = _place(members[0])
-        concerned = [each for each in members if self._calls.about_nodes(each.attempt.pod)]
+        extenders = self._core.extenders
+        concerned = [each for each in members if extenders.about_nodes(each.attempt.pod)]
         group = self._groups.get(place)
         if not concerned and group is None:
             return False
@@ -142,7 +143,7 @@ class GroupsAsking:
         """
         core, attempt, within = self._core, member.attempt, member.within
         about = attempt.framework, attempt.pod, core.snapshot, core.queue.nominator
-        if not self._calls.about_nodes(attempt.pod):
+        if not core.extenders.about_nodes(attempt.pod):
             return core.algorithm.schedule_pod(*about, within)
         calls, advice = attempt.extender_calls, attempt.advice
         if calls is None or advice is None:

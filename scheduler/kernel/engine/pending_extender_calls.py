@@ -24,18 +24,14 @@ LEFT_ALONE: Final = "Extender keeps being late; it is not asked for a while"
 
 
 class PendingExtenderCalls:
-    """All attempts that ask extenders, or wait for their turn.
-
-    Attributes:
-        extenders: all configured extenders.
-    """
+    """All attempts that ask extenders, or wait for their turn."""
 
     def __init__(
         self, core: EngineState, advance: Callable[[Attempt, AttemptEvent, str], None]
     ) -> None:
         self._core = core
         self._advance = advance
-        self.extenders: Final = core.extenders
+        self._extenders = core.extenders
         self._asking: set[int] = set()
         """The attempts that ask now."""
         self._line: list[tuple[Any, int, Attempt]] = []
@@ -59,10 +55,6 @@ class PendingExtenderCalls:
     def counts(self) -> tuple[int, int]:
         """Attempts that ask, and attempts in the line."""
         return len(self._asking), len(self._waiting)
-
-    def about_nodes(self, pod: PodInfo) -> tuple[int, ...]:
-        """The numbers of the extenders that filter or prioritize nodes for a pod."""
-        return self.extenders.about_nodes(pod)
 
     def is_in_line(self, attempt: Attempt) -> bool:
         """Whether an attempt waits for its turn."""
@@ -118,9 +110,9 @@ class PendingExtenderCalls:
             tries_nominated: whether the node it is nominated to is asked about alone, if it fits.
         """
         core = self._core
-        if not self.extenders.all:
+        if not self._extenders.all:
             return False
-        asked = self.about_nodes(attempt.pod)
+        asked = self._extenders.about_nodes(attempt.pod)
         if not asked or not core.snapshot.table.count:
             return False
         names, is_sample = core.algorithm.nodes_to_ask_about(
@@ -133,7 +125,7 @@ class PendingExtenderCalls:
         if not names:
             return False
         is_alone = tries_nominated and names == (attempt.pod.pod.status.nominated_node_name,)
-        calls = attempt.extender_calls = attempt.extender_calls or ExtenderCalls(self.extenders)
+        calls = attempt.extender_calls = attempt.extender_calls or ExtenderCalls(self._extenders)
         calls.begin_nodes(asked, names, is_alone=is_alone, is_sample=is_sample)
         return self._make_next(attempt, calls)
 
@@ -144,12 +136,12 @@ class PendingExtenderCalls:
             Whether the attempt waits for an answer or for its turn.
         """
         calls = attempt.extender_calls
-        asked = self.extenders.about_candidates(attempt.pod)
+        asked = self._extenders.about_candidates(attempt.pod)
         if not asked or not candidates or (calls is not None and calls.reviewed is not None):
             return False
         if not self.take_turn(attempt):
             return True
-        calls = attempt.extender_calls = calls or ExtenderCalls(self.extenders)
+        calls = attempt.extender_calls = calls or ExtenderCalls(self._extenders)
         calls.begin_candidates(asked, candidates)
         return self._make_next(attempt, calls)
 
@@ -159,7 +151,7 @@ class PendingExtenderCalls:
         for question in questions:
             self._send(attempt, calls, question)
         if questions:
-            names = [self.extenders.all[question.extender].name for question in questions]
+            names = [self._extenders.all[question.extender].name for question in questions]
             told = f"{questions[0].verb.value} {', '.join(names)}"
             self._advance(attempt, AttemptEvent.ASK, told)
         return bool(questions)
@@ -211,20 +203,20 @@ class PendingExtenderCalls:
     def _note(self, extender: int, answer: Answer) -> None:
         """Note an answer or its absence, for extenders that keep being late."""
         core = self._core
-        if self.extenders.note(extender, answer, core.now):
-            name = self.extenders.all[extender].name
+        if self._extenders.note(extender, answer, core.now):
+            name = self._extenders.all[extender].name
             core.extender_metrics.left_alone[name].inc()
             core.out.append(LogError(LEFT_ALONE, problem=name))
 
     def went_on_without(self, attempt: Attempt, extender: int, problem: str) -> None:
         """Report that an attempt goes on without the answer of an extender that failed."""
-        name = self.extenders.all[extender].name
+        name = self._extenders.all[extender].name
         self._core.out.append(LogError(SKIPPED, attempt.pod.key, f"{name}: {problem}"))
 
     def binder(self, attempt: Attempt) -> int | None:
         """The extender that is to bind an attempt's pod; None for the profile's plugins."""
-        number = self.extenders.binder(attempt.pod)
-        skipped = number is not None and self.extenders.is_skipped(number, self._core.now)
+        number = self._extenders.binder(attempt.pod)
+        skipped = number is not None and self._extenders.is_skipped(number, self._core.now)
         return None if skipped else number
 
     def forget(self, attempt: Attempt) -> None:

@@ -197,13 +197,13 @@ class SchedulingLoop:
 
     def _may_go_on(self, attempt: Attempt) -> bool:
         """Whether the pod is within the limits, and need not wait for its turn to ask extenders."""
-        calls, pod = self._extender_calls, attempt.pod
+        core, pod = self._core, attempt.pod
         too_much = exceeded_limit(pod.shape)
         if too_much:
             failure = Failure(too_much, is_rejection=True)
             self._failures.handle_scheduling_failure(attempt, failure)
             return False
-        return not calls.about_nodes(pod) or calls.take_turn(attempt)
+        return not core.extenders.about_nodes(pod) or self._extender_calls.take_turn(attempt)
 
     def _waits_for_extenders(self, attempt: Attempt) -> bool:
         calls = attempt.extender_calls
