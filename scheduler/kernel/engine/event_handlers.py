@@ -73,7 +73,7 @@ class PodEventHandlers:
         """Take over a new or changed pod."""
         core, uid = self._core, new.uid
         read = self._read.pop(uid, None)
-        if read is not None and _is_older(new, read):
+        if read is not None and is_older_of_same(new.pod.metadata, read.pod.metadata):
             self._read[uid] = read
             return
         if new.is_terminating:
@@ -231,11 +231,6 @@ class PodEventHandlers:
         start = core.stopwatch()
         method(about)
         core.metrics.event_handling_duration[event.label].observe(core.stopwatch() - start)
-
-
-def _is_older(pod: PodInfo, other: PodInfo) -> bool:
-    """Whether a version of a pod is older than another."""
-    return is_older_of_same(pod.pod.metadata, other.pod.metadata)
 
 
 def is_older_of_same(meta: ObjectMeta, other: ObjectMeta) -> bool:
