@@ -16,7 +16,7 @@ GROWTH = 3.0
 """What grows with its size takes four times as long."""
 NOISE_MS = 8.0
 """Below this no step is long."""
-TRIES = 10
+TRIES = 30
 SMALL: dict[str, tuple[int, ...]] = {
     "a group is given back": (600, 400),
     "a group runs out of patience": (600, 400),
