@@ -112,12 +112,12 @@ def free_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange |
     if supposed is None or decision is None:
         return
     yield from _allocated_elsewhere(every, trials, decision)
-    if not decision.asked:
+    if not decision.claims_to_allocate:
         return
     rows = every.rejected_by_none_but(_NAME, NodeResourcesFit.NAME)
     devices = supposed.catalog.devices
-    asked, world = decision.asked, every.world
-    nodes = devices.examination(asked, world).to_free(rows, _NODES_FREED)
+    to_allocate, world = decision.claims_to_allocate, every.world
+    nodes = devices.examination(to_allocate, world).to_free(rows, _NODES_FREED)
     wanted = {uid for node in nodes for uid in node.claims}
     known = {
         c.metadata.uid: c for c in supposed.catalog.claims.values() if c.metadata.uid in wanted
@@ -160,10 +160,10 @@ def _allocated_elsewhere(
 def rows_if_free(every: EveryCheck, trials: Trials) -> Rows:
     """The nodes with the devices that the pod needs, in use or not."""
     decision = _decision(every)
-    if trials.supposed is None or decision is None or not decision.asked:
+    if trials.supposed is None or decision is None or not decision.claims_to_allocate:
         return every.snapshot.table.live_rows()
     devices = trials.supposed.catalog.devices
-    return devices.examination(decision.asked, every.world).rows_if_free()
+    return devices.examination(decision.claims_to_allocate, every.world).rows_if_free()
 
 
 def _requests(trials: Trials) -> list[DeviceObstacle]:
@@ -200,7 +200,9 @@ def _written(every: EveryCheck, trials: Trials) -> Written | None:
     if trials.supposed is None or decision is None or not len(every.rejected_by_none_but(_NAME)):
         return None
     known = trials.supposed.catalog.claims
-    return Written(trials.pod, [claim for claim in decision.asked if claim.key in known])
+    return Written(
+        trials.pod, [claim for claim in decision.claims_to_allocate if claim.key in known]
+    )
 
 
 def _decision(every: EveryCheck) -> DeviceDecision | None:

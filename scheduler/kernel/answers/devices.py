@@ -29,9 +29,9 @@ def devices_taken(
     taken = []
     for row in rows.tolist():
         try:
-            on_node = decision.on_node(snapshot.table.names[row])
+            allocation = decision.on_node(snapshot.table.names[row])
         except AllocationError:
-            on_node = None
+            allocation = None
         taken.append(
             {
                 name or EXTENDED_RESOURCES: tuple(
@@ -43,9 +43,9 @@ def devices_taken(
                         bool(result.admin_access),
                         dict(result.consumed_capacity),
                     )
-                    for result in given.allocation.devices.results
+                    for result in allocated.allocation.devices.results
                 )
-                for name, given in (() if on_node is None else decision.named(on_node))
+                for name, allocated in (() if allocation is None else decision.named(allocation))
             }
         )
     return taken

@@ -250,7 +250,7 @@ class Allocator:
             outcome = Outcome(TIMED_OUT)
         else:
             if picks is not None:
-                score = sum(MAX_ALTERNATIVES - place for place in search.chosen)
+                score = sum(MAX_ALTERNATIVES - index for index in search.chosen)
                 outcome = Outcome(ALLOCATABLE, score)
             else:
                 outcome = Outcome(INVALID_POOLS if layout.is_invalid else NOT_ALLOCATABLE)

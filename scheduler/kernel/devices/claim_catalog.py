@@ -238,7 +238,7 @@ class ClaimCatalog(SharedState):
             self._forget(old)
         if new is not None:
             self.claims[new.key] = new
-            self._count(new)
+            self._record_allocation(new)
         either = old if new is None else new
         if either is not None:
             for wake in self._listeners.get(either.key, ()):
@@ -256,7 +256,7 @@ class ClaimCatalog(SharedState):
             if not keys:
                 del self._of_extended[pod_uid]
 
-    def _count(self, claim: ResourceClaim) -> None:
+    def _record_allocation(self, claim: ResourceClaim) -> None:
         """Record the allocation of a claim: the one in its status, else the one in flight."""
         uid, allocation = claim.metadata.uid, claim.status.allocation
         pod_uid = pod_of_extended_resources(claim)

@@ -165,7 +165,7 @@ class DeviceColumns:
         alive: by row, whether there is a device.
         multiple: by row, whether the device is shared.
         taints: by row, the taints that repel claims.
-        sizes: by row, the capacities as JSON; see `capacities_of`.
+        capacity_sets: by row, the capacities as JSON; see `capacities_of`.
         consumption: by row, the counters that the device consumes.
     """
 
@@ -174,7 +174,7 @@ class DeviceColumns:
         self.capacity = _MIN_CAPACITY
         self.devices: list[Device | None] = []
         self.taints = InternedColumn[tuple[DeviceTaint, ...]]((), self.capacity)
-        self.sizes = InternedColumn(b"{}", self.capacity)
+        self.capacity_sets = InternedColumn(b"{}", self.capacity)
         self.consumption = InternedColumn[tuple[Consumed, ...]]((), self.capacity)
         self._free: list[int] = []
         self._drivers: _GrowingColumn[str] = _GrowingColumn(self.capacity)
@@ -185,8 +185,8 @@ class DeviceColumns:
         self.multiple = np.zeros(self.capacity, np.bool_)
 
     def capacities_of(self, number: int) -> Mapping[str, DeviceCapacity]:
-        """The capacities of a number of `sizes`."""
-        return _decode_capacities(self.sizes.values.values[number])
+        """The capacities with a number of `capacity_sets`."""
+        return _decode_capacities(self.capacity_sets.values.values[number])
 
     # --- for CEL programs -----------------------------------------------------------------------
 
@@ -235,7 +235,7 @@ class DeviceColumns:
         self._drivers.set(row, driver)
         self.multiple[row] = device.allow_multiple_allocations
         self.taints.set(row, _taints_of(device), self.capacity)
-        self.sizes.set(row, msgspec.json.encode(device.capacity), self.capacity)
+        self.capacity_sets.set(row, msgspec.json.encode(device.capacity), self.capacity)
         self.consumption.set(row, consumption, self.capacity)
         for name, capacity in device.capacity.items():
             key = _split(name, driver)
@@ -257,7 +257,7 @@ class DeviceColumns:
             self._capacities.clear(row, _split(name, driver))
         self._unreadable.pop(row, None)
         self.taints.set(row, (), self.capacity)
-        self.sizes.set(row, b"{}", self.capacity)
+        self.capacity_sets.set(row, b"{}", self.capacity)
         self.consumption.set(row, (), self.capacity)
         self.devices[row] = None
         self.alive[row] = False
@@ -268,7 +268,7 @@ class DeviceColumns:
         copy = object.__new__(DeviceColumns)
         copy.__dict__.update(self.__dict__)
         copy.devices = self.devices.copy()
-        copy.taints, copy.sizes = self.taints.copy(), self.sizes.copy()
+        copy.taints, copy.capacity_sets = self.taints.copy(), self.capacity_sets.copy()
         copy.consumption = self.consumption.copy()
         copy._free = self._free.copy()
         copy._drivers = self._drivers.copy()

@@ -75,15 +75,15 @@ EVERYWHERE: Final = NodePredicate(None)
 NOWHERE: Final = NodePredicate(())
 
 
-def condition_of(place: Device | ResourceSliceSpec) -> NodePredicate:
+def condition_of(selection: Device | ResourceSliceSpec) -> NodePredicate:
     """The predicate for the nodes of a slice, or of a device where the slice leaves it to them."""
-    if place.node_name:
-        named = Requirement(NAME_FIELD, Operator.IN, frozenset((place.node_name,)))
+    if selection.node_name:
+        named = Requirement(NAME_FIELD, Operator.IN, frozenset((selection.node_name,)))
         return NodePredicate((Term(names=(named,)),))
-    if place.all_nodes:
+    if selection.all_nodes:
         return EVERYWHERE
-    if place.node_selector is not None:
-        return _condition(place.node_selector)
+    if selection.node_selector is not None:
+        return _condition(selection.node_selector)
     return NOWHERE
 
 

@@ -51,7 +51,7 @@ REASONS: Final = (
     INVALID_POOLS_SEEN,
 )
 _NOT_AVAILABLE, _STALE, _CANNOT_FIT, _CANNOT_ALLOCATE, _INVALID = (
-    np.uint64(1 << place) for place in range(len(REASONS))
+    np.uint64(1 << index) for index in range(len(REASONS))
 )
 
 
@@ -59,29 +59,29 @@ class TimedOutError(AllocationError):
     """The search for devices took too long; the message is upstream's."""
 
 
-class Given(NamedTuple):
+class ClaimAllocation(NamedTuple):
     """The allocation of one claim on a node.
 
     Attributes:
-        place: index of the claim among those of the pod.
+        claim_index: index of the claim among those of the pod.
         claim: the claim with its requests on this node.
         allocation: the devices allocated to it.
     """
 
-    place: int
+    claim_index: int
     claim: ResourceClaim
     allocation: AllocationResult
 
 
-class OnNode(NamedTuple):
+class PodAllocation(NamedTuple):
     """The allocations of a pod on a node.
 
     Attributes:
-        given: by claim, without the claims that are already allocated.
+        allocations: by claim, without the claims that are already allocated.
         mappings: the requests that serve each container's extended resources.
     """
 
-    given: tuple[Given, ...]
+    allocations: tuple[ClaimAllocation, ...]
     mappings: tuple[RequestMapping, ...]
 
 
@@ -143,7 +143,7 @@ class DeviceDecision:
         self.unavailable: set[int] = set()
         self._to_allocate = claims.to_allocate()
         self._unusable = {
-            place for place, claim in enumerate(claims) if _is_unusable(claim, overdue)
+            index for index, claim in enumerate(claims) if _is_unusable(claim, overdue)
         }
 
     def bits(self, rows: Rows) -> Bits:
@@ -161,7 +161,7 @@ class DeviceDecision:
         self._judge_new(rows)
         return self._scores[rows]
 
-    def on_node(self, node_name: str) -> OnNode | None:
+    def on_node(self, node_name: str) -> PodAllocation | None:
         """Allocate the pod's claims on a node; None where they cannot be satisfied.
 
         Raises:
@@ -173,28 +173,28 @@ class DeviceDecision:
             return None
         case = self._cases[self._case_of[row]]
         if case.allocator is None:
-            return OnNode((), ())
+            return PodAllocation((), ())
         found = self._allocate(case, row, node_name)
         if found is None:
             return None
-        given = (
-            Given(place, claim, allocation)
-            for (place, claim), allocation in zip(case.claims, found, strict=True)
+        allocations = (
+            ClaimAllocation(index, claim, allocation)
+            for (index, claim), allocation in zip(case.claims, found, strict=True)
             # A claim for extended resources that devices serve nowhere on the node.
-            if claim.spec.devices.requests or place < self._claims.own
+            if claim.spec.devices.requests or index < self._claims.own
         )
-        return OnNode(tuple(given), case.mappings)
+        return PodAllocation(tuple(allocations), case.mappings)
 
-    def named(self, on_node: OnNode) -> Iterator[tuple[str, Given]]:
+    def named(self, allocation: PodAllocation) -> Iterator[tuple[str, ClaimAllocation]]:
         """Pair each allocation with the pod's name for its claim; empty where it has none."""
-        for given in on_node.given:
-            is_own = given.place < self._claims.own
-            yield self._claims.names[given.place] if is_own else "", given
+        for allocated in allocation.allocations:
+            is_own = allocated.claim_index < self._claims.own
+            yield self._claims.names[allocated.claim_index] if is_own else "", allocated
 
     # --- for people -------------------------------------------------------------------------------
 
     @property
-    def asked(self) -> tuple[ResourceClaim, ...]:
+    def claims_to_allocate(self) -> tuple[ResourceClaim, ...]:
         """The claims to be allocated on the judged nodes.
 
         Where nodes differ in the extended resources that devices serve: the longest list.
@@ -212,12 +212,12 @@ class DeviceDecision:
     ) -> Iterator[tuple[ResourceClaim, NDArray[np.intp], NDArray[np.intp]]]:
         """The allocated claims that some rows do not reach: those rows, and all that do."""
         every = self._snapshot.table.live_rows()
-        for place, claim in enumerate(self._claims):
+        for index, claim in enumerate(self._claims):
             allocation = claim.status.allocation
             if allocation is None:
                 continue
             reaches = np.zeros(len(self._known), np.bool_)
-            if place not in self._unusable:
+            if index not in self._unusable:
                 reaches[every] = _where(allocation).matches(self._snapshot, every)
             elsewhere = rows[~reaches[rows]]
             if len(elsewhere):
@@ -251,16 +251,16 @@ class DeviceDecision:
             rows = self._judge_to_allocate(case, case.allocator, rows)
         if not case.claims and not self._claims.own:
             return
-        for place, claim in enumerate(self._claims):
+        for index, claim in enumerate(self._claims):
             allocation = claim.status.allocation
             if allocation is None:
                 continue
             elsewhere = rows
-            if place not in self._unusable:
+            if index not in self._unusable:
                 where = _where(allocation)
                 elsewhere = rows[~where.matches(self._snapshot, rows)]
             if len(elsewhere):
-                self.unavailable.add(place)
+                self.unavailable.add(index)
                 self._bits[elsewhere] = _NOT_AVAILABLE
 
     def _judge_to_allocate(
@@ -327,19 +327,19 @@ class DeviceDecision:
         served = np.zeros(len(rows), np.int64)
         lacks = np.zeros(len(rows), np.bool_)
         asked = resources_asked(self._pod)
-        for place, name in enumerate(asked):
+        for index, name in enumerate(asked):
             column = table.resources.get(name)
             offers = np.zeros(len(rows), np.bool_)
             if column is not None:
                 offers = table.allocatable[column, rows] > 0
             if class_of(name) is not None:
-                served |= np.where(offers, 0, 1 << place)
+                served |= np.where(offers, 0, 1 << index)
             else:
                 lacks |= ~offers & ~self._names(name, rows, offers)
         if lacks.any():
             yield None, rows[lacks]
         for pattern in np.unique(served[~lacks]).tolist():
-            names = frozenset(n for place, n in enumerate(asked) if pattern >> place & 1)
+            names = frozenset(n for index, n in enumerate(asked) if pattern >> index & 1)
             yield names, rows[(served == pattern) & ~lacks]
 
     def _names(
@@ -347,9 +347,9 @@ class DeviceDecision:
     ) -> NDArray[np.bool_]:
         """Whether the nodes list a resource of which they have nothing; rarely needed."""
         found = np.zeros(len(rows), np.bool_)
-        for place in np.flatnonzero(~offers).tolist():
-            node = self._snapshot.info(int(rows[place])).node
-            found[place] = node is not None and name in node.status.allocatable
+        for index in np.flatnonzero(~offers).tolist():
+            node = self._snapshot.info(int(rows[index])).node
+            found[index] = node is not None and name in node.status.allocatable
         return found
 
     def _case(self, resources: frozenset[str]) -> int:
@@ -360,7 +360,7 @@ class DeviceDecision:
         return number
 
     def _new_case(self, resources: frozenset[str]) -> _Case:
-        claims = [(place, self._claims[place]) for place in self._to_allocate]
+        claims = [(index, self._claims[index]) for index in self._to_allocate]
         mappings: tuple[RequestMapping, ...] = ()
         if self._claims.extended is not None and self._to_allocate[-1:] == [self._claims.own]:
             requests, mappings = requests_and_mappings(

@@ -198,20 +198,20 @@ class Examination:
         )
         for one in looked:
             missing += np.maximum(one.wanted - one.left, 0)
-        places = np.flatnonzero(able)
-        order = places[np.argsort(missing[places], kind="stable")[:most]]
+        indexes = np.flatnonzero(able)
+        order = indexes[np.argsort(missing[indexes], kind="stable")[:most]]
         return [
-            Freeing(int(self._nodes[place]), self._holders_on(place, looked))
-            for place in order.tolist()
+            Freeing(int(self._nodes[index]), self._holders_on(index, looked))
+            for index in order.tolist()
         ]
 
-    def _holders_on(self, place: int, looked: Sequence[_Looked]) -> tuple[str, ...]:
+    def _holders_on(self, index: int, looked: Sequence[_Looked]) -> tuple[str, ...]:
         """The claims to release on a node: enough holders per request, or all for counters."""
         usage = self._judging.usage
         chosen: dict[str, None] = {}
-        here = self._owner == place
+        here = self._owner == index
         for one in looked:
-            missing = int(one.wanted[place] - one.left[place])
+            missing = int(one.wanted[index] - one.left[index])
             for uid, devices in self._holders(self._rows[here & one.held]).items():
                 if missing > 0:
                     chosen[uid] = None

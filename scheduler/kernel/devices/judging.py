@@ -70,22 +70,22 @@ class _AskColumns:
     def fits(self, usage: Usage, rows: Rows) -> Mask:
         """By given row, whether the device's free capacity covers the request."""
         self._forget_old_numbers(usage)
-        sizes = usage.table.columns.sizes
+        capacity_sets = usage.table.columns.capacity_sets
         known = len(self._fits)
-        if known < len(sizes.values):
-            more = [self._fit(usage, i, UNTOUCHED) for i in range(known, len(sizes.values))]
+        if known < len(capacity_sets.values):
+            more = [self._fit(usage, i, UNTOUCHED) for i in range(known, len(capacity_sets.values))]
             self._fits = np.concatenate([self._fits, np.array(more, np.bool_)])
-        size, states = sizes.of(rows), usage.state.of(rows)
-        found = self._fits[size]
-        for place in np.flatnonzero(states != UNTOUCHED).tolist():
-            pair = (int(size[place]), int(states[place]))
+        capacity, states = capacity_sets.of(rows), usage.state.of(rows)
+        found = self._fits[capacity]
+        for index in np.flatnonzero(states != UNTOUCHED).tolist():
+            pair = (int(capacity[index]), int(states[index]))
             if pair not in self._fits_beside:
                 self._fits_beside[pair] = self._fit(usage, *pair)
-            found[place] = self._fits_beside[pair]
+            found[index] = self._fits_beside[pair]
         return found
 
     def _forget_old_numbers(self, usage: Usage) -> None:
-        numberings = (usage.table.columns.sizes.numbering, usage.state.numbering)
+        numberings = (usage.table.columns.capacity_sets.numbering, usage.state.numbering)
         if self._numberings == numberings:
             return
         self._shares, self._fits = [], np.zeros(0, np.bool_)
@@ -160,20 +160,20 @@ class Judging:
         """
         usage, columns = self.usage, self.usage.table.columns
         consumptions = columns.consumption.of(rows)
-        numberings = (columns.consumption.numbering, usage.rests.numbering)
+        numberings = (columns.consumption.numbering, usage.remaining_counters.numbering)
         if self._numberings != numberings:
             self._short, self._numberings = {}, numberings
         found = np.zeros(len(rows), np.bool_)
-        for place in np.flatnonzero(consumptions).tolist():
-            pair = (int(consumptions[place]), int(availabilities[place]))
+        for index in np.flatnonzero(consumptions).tolist():
+            pair = (int(consumptions[index]), int(availabilities[index]))
             known = self._short.get(pair)
             if known is None:
                 known = self._short[pair] = _is_short(
                     columns.consumption.values.values[pair[0]], usage.availability(pair[1])
                 )
-            row = rows[place]
+            row = rows[index]
             # The first share of a device has taken the counters for all of them.
-            found[place] = known and not (columns.multiple[row] and usage.is_touched(row))
+            found[index] = known and not (columns.multiple[row] and usage.is_touched(row))
         return found
 
     def availabilities(self, layout: Layout) -> Rows:
@@ -192,7 +192,7 @@ class Judging:
 
     def shares(self, ask: RequestData, row: int) -> tuple[CapacityShare, ...]:
         """The capacities that a request consumes of a shared device."""
-        [number] = self.usage.table.columns.sizes.of(np.array([row], np.intp)).tolist()
+        [number] = self.usage.table.columns.capacity_sets.of(np.array([row], np.intp)).tolist()
         return self._asks[ask.index].shares(self.usage, number) or ()
 
     def value_columns(self, rows: Rows) -> list[ValueColumn]:
@@ -210,7 +210,7 @@ class Judging:
         rows: list[int] = layout.rows.tolist()
         ids = [table.id_of(row) for row in rows]
         multiple: list[bool] = columns.multiple[layout.rows].tolist()
-        sizes: list[int] = columns.sizes.of(layout.rows).tolist()
+        capacities: list[int] = columns.capacity_sets.of(layout.rows).tolist()
         consumptions: list[int] = columns.consumption.of(layout.rows).tolist()
         lengths = [len(view.rows) for view in layout.views]
         firsts = np.cumsum([0, *lengths])[:-1].tolist() if lengths else []
@@ -234,7 +234,7 @@ class Judging:
                 shares=[
                     [
                         (asked.shares(usage, number) or ()) if shared else ()
-                        for number, shared in zip(sizes, multiple, strict=True)
+                        for number, shared in zip(capacities, multiple, strict=True)
                     ]
                     for asked in self._asks
                 ],

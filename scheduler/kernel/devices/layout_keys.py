@@ -105,9 +105,12 @@ class DevicesOfLayouts:
         if self._consumption.any():
             pools = np.concatenate([layout.pool_of for layout in self._layouts])
             columns["pool"] = pools[self._kept]
-            consumed, rests = self._table.columns.consumption, self._judging.usage.rests
+            consumed, remaining = (
+                self._table.columns.consumption,
+                self._judging.usage.remaining_counters,
+            )
             columns[f"consumption {consumed.numbering}"] = self._consumption
-            columns[f"available {rests.numbering}"] = self._availabilities
+            columns[f"available {remaining.numbering}"] = self._availabilities
         return columns
 
     def _only_counts(self) -> bool:
@@ -119,18 +122,20 @@ class DevicesOfLayouts:
 
     def _shared_columns(self) -> _Columns:
         """The columns that distinguish shared devices: capacities and consumed amounts."""
-        rows, sizes = self._rows, self._table.columns.sizes
+        rows, capacity_sets = self._rows, self._table.columns.capacity_sets
         state, multiple = self._judging.usage.state, self._table.columns.multiple[rows]
         if not multiple.any():
             return {}
         return {
-            f"capacities {sizes.numbering}": np.where(multiple, sizes.of(rows) + 1, 0),
+            f"capacities {capacity_sets.numbering}": np.where(
+                multiple, capacity_sets.of(rows) + 1, 0
+            ),
             f"state {state.numbering}": np.where(multiple, state.of(rows), 0),
         }
 
 
 def _joined(layouts: Sequence[Layout]) -> tuple[Rows, Rows]:
-    """The rows of all layouts, and by row the place of its layout."""
+    """The rows of all layouts, and by row the index of its layout."""
     if not layouts:
         return np.zeros(0, np.intp), np.zeros(0, np.intp)
     sizes = [len(layout.rows) for layout in layouts]

@@ -34,10 +34,10 @@ def device_obstacles(
     for claim, elsewhere, usable in decision.misplaced(rows):
         node = snapshot.table.names[int(usable[0])] if len(usable) else ""
         yield AllocatedClaimObstacle(claim.key, len(elsewhere), node, pods_of(claim))
-    asked = decision.asked
-    if not asked:
+    claims = decision.claims_to_allocate
+    if not claims:
         return
-    found = catalog.devices.findings(asked, snapshot)
+    found = catalog.devices.findings(claims, snapshot)
     holders = _holders(catalog, found)
     for finding in found.requests:
         yield _request(finding, holders, snapshot.table.count)
@@ -45,7 +45,7 @@ def device_obstacles(
         yield DevicePoolObstacle(pool.pool, pool.state.value, pool.problem, pool.nodes)
     together = len(np.intersect1d(found.together, decision.without_devices(rows)))
     if together:
-        texts = tuple(constraint_text(c) for each in asked for c in each.spec.devices.constraints)
+        texts = tuple(constraint_text(c) for each in claims for c in each.spec.devices.constraints)
         yield DevicesTogetherObstacle(together, texts)
 
 

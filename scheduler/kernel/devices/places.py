@@ -106,19 +106,19 @@ class _Areas:
         self.areas: list[Area] = []
 
     def numbers(self, snapshot: Snapshot, rows: Rows, node_numbers: Rows) -> list[int]:
-        """By given row, the place of its area in `areas`."""
+        """By given row, the index of its area in `areas`."""
         holds = np.zeros((len(rows), len(self._conditions)), np.bool_)
         for column, condition in enumerate(self._conditions):
             holds[:, column] = condition.matches(snapshot, rows)
         packed, width = np.packbits(holds, axis=1).tobytes(), -(-len(self._conditions) // 8)
         numbers: list[int] = []
-        for place, number in enumerate(node_numbers.tolist()):
-            bits = packed[place * width : (place + 1) * width]
+        for index, number in enumerate(node_numbers.tolist()):
+            bits = packed[index * width : (index + 1) * width]
             key = (bits, self._named.get(number, frozenset()))
             found = self._numbers.get(key)
             if found is None:
                 found = self._numbers[key] = len(self.areas)
-                self.areas.append(self._area(holds[place], key[1]))
+                self.areas.append(self._area(holds[index], key[1]))
             numbers.append(found)
         return numbers
 

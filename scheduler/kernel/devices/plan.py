@@ -151,8 +151,8 @@ class AllocationPlan:
             ask for claim in claims for request in claim.requests for ask in request.asks
         )
         self.claim_of = tuple(
-            place
-            for place, claim in enumerate(claims)
+            index
+            for index, claim in enumerate(claims)
             for request in claim.requests
             for _ in request.asks
         )
@@ -206,8 +206,8 @@ def _asks(request: DeviceRequest, first: int, classes: Classes) -> list[RequestD
         exactly = request.exactly or ExactDeviceRequest()
         return [RequestData(first, exactly, ("", request.name), classes)]
     return [
-        RequestData(first + place, alternative, (request.name, alternative.name), classes)
-        for place, alternative in enumerate(request.first_available)
+        RequestData(first + index, alternative, (request.name, alternative.name), classes)
+        for index, alternative in enumerate(request.first_available)
     ]
 
 

@@ -68,11 +68,11 @@ class ClaimStore:
     def __iter__(self) -> Iterator[ResourceClaim]:
         return iter(self._claims)
 
-    def __getitem__(self, place: int) -> ResourceClaim:
-        return self._claims[place]
+    def __getitem__(self, index: int) -> ResourceClaim:
+        return self._claims[index]
 
-    def __setitem__(self, place: int, claim: ResourceClaim) -> None:
-        self._claims[place] = claim
+    def __setitem__(self, index: int, claim: ResourceClaim) -> None:
+        self._claims[index] = claim
 
     @property
     def extended(self) -> ResourceClaim | None:

@@ -97,9 +97,9 @@ def alternatives_score(
     """
     names = {result.request for result in results}
     return sum(
-        MAX_ALTERNATIVES - place
+        MAX_ALTERNATIVES - index
         for request in claim.spec.devices.requests
-        for place, alternative in enumerate(request.first_available)
+        for index, alternative in enumerate(request.first_available)
         if f"{request.name}/{alternative.name}" in names
     )
 
@@ -157,11 +157,11 @@ def _node_selector(taken: Sequence[AllocatedDevice], node_name: str) -> NodeSele
     fields: list[NodeSelectorRequirement] = []
     expressions: list[NodeSelectorRequirement] = []
     for one in taken:
-        place = one.device if leaves_it_to_devices(one.spec) else one.spec
-        if place.node_name is not None or one.device.binds_to_node:
+        selection = one.device if leaves_it_to_devices(one.spec) else one.spec
+        if selection.node_name is not None or one.device.binds_to_node:
             named = NodeSelectorRequirement(NAME_FIELD, "In", (node_name,))
             return NodeSelector((NodeSelectorTerm(match_fields=(named,)),))
-        terms = place.node_selector.node_selector_terms if place.node_selector else ()
+        terms = selection.node_selector.node_selector_terms if selection.node_selector else ()
         for term in terms[:1]:
             _add_new(term.match_fields, fields)
             _add_new(term.match_expressions, expressions)

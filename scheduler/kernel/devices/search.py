@@ -1,6 +1,6 @@
 """The search for devices on one node: depth first, in upstream's order, up to a number of steps.
 
-This file knows devices only by their place among the candidates of a node; what they are is in the
+This file knows devices only by their index among the candidates of a node; what they are is in the
 `CandidateDevices`.
 
 Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/allocator_incubating.go
@@ -100,7 +100,7 @@ class CandidateDevices(NamedTuple):
         names: by candidate, `driver/pool/device`.
         codes: by request and candidate, the verdict: `USABLE` or another code.
         pools: in order.
-        pool_of: by candidate, the place of its pool.
+        pool_of: by candidate, the index of its pool.
         multiple: by candidate, whether it is shared.
         consumptions: by candidate, the counters that it consumes.
         shares: by request and candidate, the capacities that the request consumes, if shared.
@@ -132,25 +132,34 @@ class _Frame:
     """A choice that the search has made and may take back.
 
     Attributes:
-        claim: the place of the claim.
-        request: the place of the request in the claim; past the last one at the end of a claim.
+        claim: the index of the claim.
+        request: the index of the request in the claim; past the last one at the end of a claim.
         ask: the request that a device is picked for; None where the choice is an alternative.
-        place: number of devices that the request has already.
+        device_index: number of devices that the request has already.
         next: the present alternative, or the next option for a device.
         picked: the device that is taken at present, or None.
         undo: the changes made by taking it.
         only_too_many: whether every alternative so far needed too many devices.
     """
 
-    __slots__ = ("ask", "claim", "next", "only_too_many", "picked", "place", "request", "undo")
+    __slots__ = (
+        "ask",
+        "claim",
+        "device_index",
+        "next",
+        "only_too_many",
+        "picked",
+        "request",
+        "undo",
+    )
 
     def __init__(
-        self, claim: int, request: int, ask: RequestData | None, place: int, first: int
+        self, claim: int, request: int, ask: RequestData | None, device_index: int, first: int
     ) -> None:
         self.claim = claim
         self.request = request
         self.ask = ask
-        self.place = place
+        self.device_index = device_index
         self.next = first
         self.picked: int | None = None
         self.undo = _Undo()
@@ -184,7 +193,7 @@ class Search:
         Args:
             plan: the requests.
             candidates: the devices of the node.
-            claims: `namespace/name` by the place of the claim, for messages.
+            claims: `namespace/name` by the index of the claim, for messages.
             max_steps: devices that may be tried.
         """
         self.steps = 0
@@ -305,7 +314,7 @@ class Search:
         claim: int,
         request: int,
         ask: RequestData | None = None,
-        place: int = 0,
+        device_index: int = 0,
         first: int = 0,
     ) -> _Result | None:
         """Begin a request, or the next device of one.
@@ -324,16 +333,16 @@ class Search:
                     continue
                 if requests[request].has_alternatives:
                     self._stack.append(_Frame(claim, request, None, 0, 0))
-                ask, place, first = requests[request].asks[0], 0, 0
+                ask, device_index, first = requests[request].asks[0], 0, 0
             count = self._counts[ask.index]
             if ask.is_all and not count:
                 return _Result.FAILED
-            if place < count:
+            if device_index < count:
                 break
             ask, request = None, request + 1
-        if self._results[claim] + count - place > MAX_RESULTS:
+        if self._results[claim] + count - device_index > MAX_RESULTS:
             return _Result.TOO_MANY
-        self._stack.append(_Frame(claim, request, ask, place, first))
+        self._stack.append(_Frame(claim, request, ask, device_index, first))
         return None
 
     def _advance(self) -> _Result | None:
@@ -346,7 +355,7 @@ class Search:
         # Fewer devices than needed cannot do; but one on which a selector fails must be met.
         last = len(options)
         if not ask.is_all and not self._may_fail[ask.index]:
-            last -= self._counts[ask.index] - frame.place - 1
+            last -= self._counts[ask.index] - frame.device_index - 1
         while frame.next < last:
             candidate = options[frame.next]
             frame.next += 1
@@ -354,8 +363,8 @@ class Search:
             if self.steps > self._next_look:
                 self._look_at_all()
             if self._take(frame, ask, candidate):
-                place = frame.place + 1
-                return self._enter(frame.claim, frame.request, ask, place, frame.next)
+                device_index = frame.device_index + 1
+                return self._enter(frame.claim, frame.request, ask, device_index, frame.next)
             if ask.is_all:
                 break
         self._stack.pop()

@@ -36,12 +36,12 @@ class SelectorExpression(NamedTuple):
 
     Attributes:
         expression: the CEL expression.
-        place: where it is in its list, from 0.
+        position: its index in its list, from 0.
         device_class: the class that has the list; None when the claim itself has it.
     """
 
     expression: str
-    place: int
+    position: int
     device_class: str | None = None
 
 
@@ -118,7 +118,7 @@ class Selectors:
             else:
                 found = judged.program.evaluate(self._table.columns, np.array([row], np.intp))
                 problem = f"CEL runtime error: {found.error(0)}"
-            return f"{owner}: selector #{selector.place}: {problem}"
+            return f"{owner}: selector #{selector.position}: {problem}"
         raise LookupError(row)
 
     def _compiled(self, expression: str) -> _Judged:

@@ -15,7 +15,7 @@ from scheduler.api.devices import AllocationResult, DeviceId, DeviceRequestAlloc
 from scheduler.api.quantity import parse
 from scheduler.kernel.devices.capacities import Amounts
 from scheduler.kernel.devices.pools import CounterTable, Pool
-from scheduler.kernel.devices.rests import NO_COUNTERS, CounterRests
+from scheduler.kernel.devices.remaining_counters import NO_COUNTERS, RemainingCounters
 from scheduler.kernel.devices.table import SliceTable
 from scheduler.kernel.snapshot.interning import InternedColumn
 from scheduler.kernel.snapshot.row_log import RowLog
@@ -35,7 +35,7 @@ class Usage:
         in_use: by row, whether a claim has the device for itself.
         allocated: by row, whether a claim has the device or a share of it.
         state: by row, the consumed amounts of a shared device, with their names.
-        rests: the remaining counters of pools.
+        remaining_counters: the remaining counters of pools.
         node_log: numbers of nodes on which something was allocated or freed.
         broad_changes: number of such changes of devices that many nodes may see.
     """
@@ -46,7 +46,7 @@ class Usage:
         self.in_use = np.zeros(table.columns.capacity, np.bool_)
         self.allocated = np.zeros(table.columns.capacity, np.bool_)
         self.state = InternedColumn[tuple[tuple[str, Decimal], ...]]((), table.columns.capacity)
-        self.rests = CounterRests()
+        self.remaining_counters = RemainingCounters()
         self.node_log = RowLog()
         self.broad_changes = 0
         self._holders: dict[DeviceId, tuple[str, ...]] = {}
@@ -79,11 +79,11 @@ class Usage:
         """The number of a pool's remaining counters; see `availability`."""
         if not pool.counting:
             return NO_COUNTERS
-        return self.rests.number(pool, generation, self._left)
+        return self.remaining_counters.number(pool, generation, self._left)
 
     def availability(self, number: int) -> CounterTable:
-        """The remaining amounts of counters, by the number in `rests`; amounts may be negative."""
-        return self.rests.amounts(number)
+        """The amounts with a number in `remaining_counters`; they may be negative."""
+        return self.remaining_counters.amounts(number)
 
     # --- changes --------------------------------------------------------------------------------
 
@@ -115,7 +115,7 @@ class Usage:
             self.state.set(row, (), capacity)
         for row in came:
             self._set_row(row, self.table.id_of(row))
-        self.rests.forget_gone(self.table.pools)
+        self.remaining_counters.forget_gone(self.table.pools)
 
     def fork(self, table: SliceTable) -> "Usage":
         """A copy that changes by itself."""
@@ -125,7 +125,7 @@ class Usage:
         copy.allocations = self.allocations.copy()
         copy.in_use = self.in_use.copy()
         copy.allocated = self.allocated.copy()
-        copy.rests = self.rests.copy()
+        copy.remaining_counters = self.remaining_counters.copy()
         copy.state = self.state.copy()
         copy.node_log = RowLog(self.node_log.position)
         copy._holders = self._holders.copy()
@@ -140,8 +140,8 @@ class Usage:
             holders = (*holders, uid)
         else:
             # A claim may have several shares of one device; one of them goes.
-            place = holders.index(uid)
-            holders = holders[:place] + holders[place + 1 :]
+            index = holders.index(uid)
+            holders = holders[:index] + holders[index + 1 :]
         if holders:
             self._holders[device] = holders
         else:
@@ -182,7 +182,7 @@ class Usage:
         pool = table.pools[placed.pool_id]
         consumes = bool(table.columns.consumption.value_of(row))
         if consumes:
-            self.rests.note(pool.id, table.pools)
+            self.remaining_counters.note(pool.id, table.pools)
         for node in pool.local if consumes else placed.nodes or ():
             self.node_log.append(node, keep)
         self.broad_changes += placed.nodes is None or (consumes and bool(pool.broad))

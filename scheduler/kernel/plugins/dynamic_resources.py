@@ -191,8 +191,8 @@ class DynamicResources(
         claims = ClaimStore(named, _claim_of_extended_resources(pod, catalog))
         if not len(claims):
             return None, SKIP
-        for place in claims.to_allocate():
-            why = _why_not_to_allocate(claims[place], catalog, is_own=place < claims.own)
+        for index in claims.to_allocate():
+            why = _why_not_to_allocate(claims[index], catalog, is_own=index < claims.own)
             if why:
                 return None, unresolvable(why)
         if catalog.kept:
@@ -252,8 +252,8 @@ class DynamicResources(
         attempt = state.get(_ATTEMPT)
         if attempt is None or attempt.decision is None:
             return None, unschedulable("no new claims to deallocate")
-        for place in sorted(attempt.decision.unavailable):
-            claim = attempt.claims[place]
+        for index in sorted(attempt.decision.unavailable):
+            claim = attempt.claims[index]
             if is_free_for(claim, pod):
                 result = PostFilterResult(writes=(writes.deallocating(claim),))
                 return result, unschedulable("deallocation of ResourceClaim completed")
@@ -294,19 +294,19 @@ class DynamicResources(
         if found is None:
             return error("claim allocation not found for node")
         attempt.mappings = found.mappings
-        for place, claim in enumerate(attempt.claims):
+        for index, claim in enumerate(attempt.claims):
             pending = claim.status.allocation
             if pending is not None and claim.metadata.uid in self._catalog.in_flight:
                 # Another pod of the group has taken it; the first whose turn it is writes it.
-                attempt.allocations[place] = pending
+                attempt.allocations[index] = pending
                 self._catalog.begin(claim, pending, pod)
-        for place, claim, allocation in found.given:
+        for index, claim, allocation in found.allocations:
             why = _why_not_to_allocate(claim, self._catalog, is_own=False)
             if why:
                 # It was decided before another pod of the group had its place.
                 return unresolvable(why)
-            attempt.allocations[place] = allocation
-            attempt.claims[place] = claim
+            attempt.allocations[index] = allocation
+            attempt.claims[index] = claim
             self._catalog.begin(claim, allocation, pod)
         return SUCCESS
 
@@ -318,8 +318,8 @@ class DynamicResources(
             return None
         catalog = self._catalog
         left: list[Write] = []
-        for place, claim in enumerate([*attempt.claims][: attempt.claims.own]):
-            if place in attempt.allocations:
+        for index, claim in enumerate([*attempt.claims][: attempt.claims.own]):
+            if index in attempt.allocations:
                 catalog.give_up(claim.metadata.uid, pod.uid)
             known = catalog.claims.get(claim.key)
             if (

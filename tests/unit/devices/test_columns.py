@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from scheduler.api.devices import ResourceSlice
 from scheduler.kernel.cel import TRUE, compile_expression
-from scheduler.kernel.devices import columns as device_columns, constraints, rests
+from scheduler.kernel.devices import columns as device_columns, constraints, remaining_counters
 from scheduler.kernel.devices.allocator import ALLOCATABLE, NOT_ALLOCATABLE
 from scheduler.kernel.devices.catalog import Devices
 from scheduler.kernel.devices.columns import DeviceColumns
@@ -158,10 +158,10 @@ def test_what_no_device_has_any_more_is_freed() -> None:
     columns, usage = columns_of(devices), devices.usage
     held = {
         "taints": columns.taints.values,
-        "sizes": columns.sizes.values,
+        "capacity_sets": columns.capacity_sets.values,
         "consumption": columns.consumption.values,
         "state": usage.state.values,
-        "rests": usage.rests,
+        "counters": usage.remaining_counters,
     }
     assert {name: len(values) < 200 for name, values in held.items()} == dict.fromkeys(held, True)
 
@@ -173,7 +173,7 @@ def drops_at_once() -> Iterator[None]:
         patch.setattr(device_columns, "_SPARE_VALUES", 0)
         patch.setattr(constraints, "_SPARE_VALUES", 0)
         patch.setattr(interning, "_SPARE_VALUES", 0)
-        patch.setattr(rests, "_SPARE_RESTS", 0)
+        patch.setattr(remaining_counters, "_SPARE_ENTRIES", 0)
         yield
 
 

@@ -12,21 +12,21 @@ from scheduler.kernel.devices.pools import CounterTable, Pool, PoolId
 from scheduler.kernel.snapshot.interning import Interner
 
 NO_COUNTERS: Final = 0
-"""The number of the rest of a pool without counters."""
+"""The number of the remaining counters of a pool without counters."""
 
-_SPARE_RESTS: Final = 64
-"""Rests that are out of date and not worth forgetting."""
+_SPARE_ENTRIES: Final = 64
+"""Outdated entries that are not worth forgetting."""
 
-_Rest: TypeAlias = tuple[tuple[tuple[str, str], Decimal], ...]
+_Amounts: TypeAlias = tuple[tuple[tuple[str, str], Decimal], ...]
 
 
 class _Known(NamedTuple):
-    """The rest of a generation of a pool.
+    """The remaining counters of a generation of a pool.
 
     Attributes:
         pool: the number of changes of its slices then.
         used: the number of changes of its allocations then.
-        number: of the rest.
+        number: of the amounts.
     """
 
     pool: int
@@ -34,8 +34,8 @@ class _Known(NamedTuple):
     number: int
 
 
-class CounterRests:
-    """The rests of all pools.
+class RemainingCounters:
+    """The remaining counters of all pools.
 
     Attributes:
         numbering: number of renumberings.
@@ -43,13 +43,13 @@ class CounterRests:
 
     def __init__(self) -> None:
         self.numbering = 0
-        self._rests = Interner[_Rest](((),))
+        self._amounts = Interner[_Amounts](((),))
         self._known: dict[tuple[PoolId, int], _Known] = {}
         self._used: dict[PoolId, int] = {}
 
     def __len__(self) -> int:
         """Size of the largest of the three tables."""
-        return max(len(self._known), len(self._used), len(self._rests))
+        return max(len(self._known), len(self._used), len(self._amounts))
 
     def number(
         self,
@@ -67,13 +67,13 @@ class CounterRests:
         key, used = (pool.id, generation), self._used.get(pool.id, 0)
         known = self._known.get(key)
         if known is None or known[:2] != (pool.changes, used):
-            rest = tuple(sorted(left(pool, generation).items()))
-            known = self._known[key] = _Known(pool.changes, used, self._rests.intern(rest))
+            amounts = tuple(sorted(left(pool, generation).items()))
+            known = self._known[key] = _Known(pool.changes, used, self._amounts.intern(amounts))
         return known.number
 
     def amounts(self, number: int) -> CounterTable:
-        """The amounts of a rest; they may be negative."""
-        return dict(self._rests.values[number])
+        """The amounts with a number; they may be negative."""
+        return dict(self._amounts.values[number])
 
     def note(self, pool_id: PoolId, pools: Mapping[PoolId, Pool]) -> None:
         """Something of a pool is allocated now, or free; see `forget_gone`."""
@@ -86,12 +86,12 @@ class CounterRests:
         Args:
             pools: the existing pools.
         """
-        if len(self) <= 2 * max(_SPARE_RESTS, len(pools)):
+        if len(self) <= 2 * max(_SPARE_ENTRIES, len(pools)):
             return
         self._used = {pool_id: used for pool_id, used in self._used.items() if pool_id in pools}
-        rests, self._rests = self._rests, Interner[_Rest](((),))
+        amounts, self._amounts = self._amounts, Interner[_Amounts](((),))
         self._known = {
-            key: known._replace(number=self._rests.intern(rests.values[known.number]))
+            key: known._replace(number=self._amounts.intern(amounts.values[known.number]))
             for key, known in self._known.items()
             if self._is_up_to_date(known, pools.get(key[0]))
         }
@@ -100,9 +100,9 @@ class CounterRests:
     def _is_up_to_date(self, known: _Known, pool: Pool | None) -> bool:
         return pool is not None and known[:2] == (pool.changes, self._used.get(pool.id, 0))
 
-    def copy(self) -> "CounterRests":
-        """An independent copy that numbers rests alike."""
-        copy = CounterRests()
-        copy.numbering, copy._rests = self.numbering, Interner(self._rests.values)
+    def copy(self) -> "RemainingCounters":
+        """An independent copy that numbers amounts alike."""
+        copy = RemainingCounters()
+        copy.numbering, copy._amounts = self.numbering, Interner(self._amounts.values)
         copy._known, copy._used = self._known.copy(), self._used.copy()
         return copy
