@@ -42,7 +42,7 @@ class Unjudged(Enum):
     """It had its node when first seen: set by its owner, or bound while the watch was away."""
 
 
-class Look(msgspec.Struct, frozen=True):
+class BindingVerdict(msgspec.Struct, frozen=True):
     """The verdict on a binding, given one state of the cluster.
 
     Attributes:
@@ -54,9 +54,9 @@ class Look(msgspec.Struct, frozen=True):
     rank: int = 0
 
 
-def look_at(
+def judge_binding(
     framework: Framework, pod: PodInfo, node: str, snapshot: Snapshot, nominated: NominatedPods
-) -> Look:
+) -> BindingVerdict:
     """Judge whether a node is among those that we would choose from, in columns.
 
     The pod is given as it waited, the cluster without it.
@@ -66,15 +66,15 @@ def look_at(
     """
     row = snapshot.table.row_of.get(node)
     if row is None:
-        return Look(BindingAgreement.UNFIT)
+        return BindingVerdict(BindingAgreement.UNFIT)
     found = framework.filtering.find_nodes_that_fit(pod, snapshot, nominated)
     fitting = found.feasible_rows()
     if row not in fitting:
-        return Look(BindingAgreement.UNFIT)
+        return BindingVerdict(BindingAgreement.UNFIT)
     if len(fitting) == 1:
-        return Look(BindingAgreement.ONLY, 1)
+        return BindingVerdict(BindingAgreement.ONLY, 1)
     totals = framework.scoring.totals(found, pod, snapshot, fitting)
     rank = 1 + int((totals > totals[fitting == row]).sum())
     alone = nominated_row(found, pod, snapshot)
     is_ours = rank == 1 if alone is None else row == alone[0]
-    return Look(BindingAgreement.AGREED if is_ours else BindingAgreement.LOWER, rank)
+    return BindingVerdict(BindingAgreement.AGREED if is_ours else BindingAgreement.LOWER, rank)

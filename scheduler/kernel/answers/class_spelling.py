@@ -17,9 +17,9 @@ from scheduler.kernel.snapshot import Snapshot
 
 def class_guesses(trials: Trials) -> Iterator[Guess]:
     """Guess the intended class of each unknown name, and count the nodes that would then fit."""
-    if trials.supposed is None or not trials.pod.spec.resource_claims:
+    if trials.devices is None or not trials.pod.spec.resource_claims:
         return
-    catalog, snapshot = trials.supposed.catalog, trials.snapshot
+    catalog, snapshot = trials.devices.catalog, trials.snapshot
     try:
         claims = [claim for _, claim in claims_of(trials.pod, catalog.claims)]
     except ClaimProblem:
@@ -36,7 +36,7 @@ def class_guesses(trials: Trials) -> Iterator[Guess]:
         nodes = {each: _nodes_with(each, catalog, snapshot) for each in devices.classes}
         meant = nearest_word(written, nodes)
         if meant is not None:
-            with trials.supposed.claims([_respelled(claim, written, meant)], snapshot):
+            with trials.devices.claims([_respelled(claim, written, meant)], snapshot):
                 fits = len(trials.rows())
             path = f"claim {key}, request {name}: deviceClassName"
             yield Guess(path, written, meant, nodes[meant], fits)

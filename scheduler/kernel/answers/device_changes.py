@@ -66,9 +66,9 @@ def _lower_count(
 
 def lower_extended_resources(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange]:
     """The most that the pod can have of an extended resource that devices serve."""
-    if trials.supposed is None or _decision(every) is None:
+    if trials.devices is None or _decision(every) is None:
         return
-    class_of = trials.supposed.catalog.class_names.class_of
+    class_of = trials.devices.catalog.class_names.class_of
     most = max((each.most for each in _requests(trials)), default=0)
     for resource in trials.pod.shape.requests:
         if class_of(resource) is not None and len(every.rejected_by_none_but(_NAME)):
@@ -80,9 +80,9 @@ def lower_extended_resources(every: EveryCheck, trials: Trials) -> Iterator[Sugg
 def loosen_selectors(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
     """Selectors with values that devices have; of each selector the strictest that helps."""
     written = _written(every, trials)
-    if written is None or trials.supposed is None:
+    if written is None or trials.devices is None:
         return
-    columns = trials.supposed.catalog.devices.table.columns
+    columns = trials.devices.catalog.devices.table.columns
     for edits in selectors_loosened(written, columns):
         for edit in edits:
             rows = _rows_with(trials, written, [edit])
@@ -107,20 +107,20 @@ def change_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange
 
 def free_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]:
     """The fewest other claims to free on one node, with the pods that use them."""
-    supposed = trials.supposed
+    hypothetical = trials.devices
     decision = _decision(every)
-    if supposed is None or decision is None:
+    if hypothetical is None or decision is None:
         return
     yield from _allocated_elsewhere(every, trials, decision)
     if not decision.claims_to_allocate:
         return
     rows = every.rejected_by_none_but(_NAME, NodeResourcesFit.NAME)
-    devices = supposed.catalog.devices
+    devices = hypothetical.catalog.devices
     to_allocate, world = decision.claims_to_allocate, every.world
     nodes = devices.examination(to_allocate, world).to_free(rows, _NODES_FREED)
     wanted = {uid for node in nodes for uid in node.claims}
     known = {
-        c.metadata.uid: c for c in supposed.catalog.claims.values() if c.metadata.uid in wanted
+        c.metadata.uid: c for c in hypothetical.catalog.claims.values() if c.metadata.uid in wanted
     }
     best: SuggestedChange | None = None
     for node in nodes:
@@ -160,9 +160,9 @@ def _allocated_elsewhere(
 def rows_if_free(every: EveryCheck, trials: Trials) -> Rows:
     """The nodes with the devices that the pod needs, in use or not."""
     decision = _decision(every)
-    if trials.supposed is None or decision is None or not decision.claims_to_allocate:
+    if trials.devices is None or decision is None or not decision.claims_to_allocate:
         return every.snapshot.table.live_rows()
-    devices = trials.supposed.catalog.devices
+    devices = trials.devices.catalog.devices
     return devices.examination(decision.claims_to_allocate, every.world).rows_if_free()
 
 
@@ -173,33 +173,33 @@ def _requests(trials: Trials) -> list[DeviceObstacle]:
 
 def _rows_with(trials: Trials, written: Written, edits: Iterable[ClaimEdit]) -> Rows:
     """The rows on which the pod fits if its claims are edited."""
-    supposed = trials.supposed
-    if supposed is None:
+    hypothetical = trials.devices
+    if hypothetical is None:
         raise LookupError("no plugin reads claims")
-    with supposed.claims(edited(written.claims, edits), trials.snapshot):
+    with hypothetical.claims(edited(written.claims, edits), trials.snapshot):
         return trials.rows()
 
 
 def _rows_without(trials: Trials, claims: Sequence[ResourceClaim], row: int) -> Rows:
     """The rows on which the pod fits if claims are freed and their pods leave the node of `row`."""
-    supposed = trials.supposed
-    if supposed is None:
+    hypothetical = trials.devices
+    if hypothetical is None:
         raise LookupError("no plugin reads claims")
     users = {user.uid for claim in claims for user in claim.status.reserved_for}
     pods = trials.snapshot.info(row).pods
     gone = [pod for uid, pod in pods.items() if uid in users]
     world: Snapshot = trials.snapshot.fork(remove=gone)
     free = [replace(claim, status=ResourceClaimStatus()) for claim in claims]
-    with supposed.claims(free, world):
+    with hypothetical.claims(free, world):
         return trials.rows(snapshot=world)
 
 
 def _written(every: EveryCheck, trials: Trials) -> Written | None:
     """The claims that are to be allocated and that a user has written."""
     decision = _decision(every)
-    if trials.supposed is None or decision is None or not len(every.rejected_by_none_but(_NAME)):
+    if trials.devices is None or decision is None or not len(every.rejected_by_none_but(_NAME)):
         return None
-    known = trials.supposed.catalog.claims
+    known = trials.devices.catalog.claims
     return Written(
         trials.pod, [claim for claim in decision.claims_to_allocate if claim.key in known]
     )

@@ -23,6 +23,7 @@ from scheduler.kernel.answers.estimate import (
     with_estimate,
 )
 from scheduler.kernel.answers.extender_results import BlockingExtenders, ExtenderResults
+from scheduler.kernel.answers.hypothetical_devices import hypothetical_devices
 from scheduler.kernel.answers.judgement import (
     TOLD,
     NodeNames,
@@ -42,7 +43,6 @@ from scheduler.kernel.answers.model import (
     Preempting,
     Unserved,
 )
-from scheduler.kernel.answers.supposed import supposed_devices
 from scheduler.kernel.answers.trials import Trials
 from scheduler.kernel.answers.waiting_model import Assumed, Estimate
 from scheduler.kernel.answers.why import Depth, Whys
@@ -118,7 +118,7 @@ class Explainer:
         self._wall = wall
         self._estimates: dict[object, Estimate | None] = {}
         self._asked: _Asked | None = None
-        self._whys = Whys(partial(supposed_devices, engine), lambda: engine.core.frameworks)
+        self._whys = Whys(partial(hypothetical_devices, engine), lambda: engine.core.frameworks)
         self._nodes = NodeNames()
 
     def explain(self, pod: PodInfo, depth: Depth = Depth.VERDICTS) -> PodAnswer:
@@ -255,7 +255,9 @@ class Explainer:
         if not node_name:
             permit = self._permit(framework, pod, found, judgement)
             return replace(judgement, summary=replace(judgement.summary, permit=permit))
-        return replace(judgement, summary=replace(summary, placed=_placed(judgement, node_name)))
+        return replace(
+            judgement, summary=replace(summary, placed=_current_placement(judgement, node_name))
+        )
 
     def _with_devices(
         self, scored: Scored, framework: Framework, found: Feasibility, snapshot: Snapshot
@@ -357,7 +359,7 @@ def _scored(
     return Scored(rows, columns, framework.scoring.totals(found, pod, snapshot, rows))
 
 
-def _placed(judgement: PodVerdict, node_name: str) -> CurrentPlacement:
+def _current_placement(judgement: PodVerdict, node_name: str) -> CurrentPlacement:
     """Compare a pod's own node with the other feasible ones."""
     own, best = judgement.about(node_name), judgement.best(2)
     next_best = next((said for said in best if said.node != node_name), None)

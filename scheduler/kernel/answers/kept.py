@@ -5,8 +5,8 @@ from contextlib import nullcontext
 import numpy as np
 
 from scheduler.api.pods import PodInfo
+from scheduler.kernel.answers.hypothetical_devices import HypotheticalDevices
 from scheduler.kernel.answers.model import KeptFor
-from scheduler.kernel.answers.supposed import SupposedDevices
 from scheduler.kernel.ends.times import text_of
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
@@ -18,7 +18,7 @@ def kept_for(
     pod: PodInfo,
     snapshot: Snapshot,
     nominated: NominatedPods | None,
-    devices: SupposedDevices | None = None,
+    devices: HypotheticalDevices | None = None,
 ) -> tuple[KeptFor, ...]:
     """The pods and groups for which room is kept that this pod would have, most nodes first.
 

@@ -139,7 +139,7 @@ def state(  # noqa: C901 - each pod as it was, beside what it is
     early: dict[str, PodInfo] = {}
     for uid, then in pods.items():
         now = cache.pods.get(uid)
-        if _counts(then) == _counts(now):
+        if _placement_state(then) == _placement_state(now):
             continue
         if then is not None and then.node_name in known:
             add.append(then)
@@ -163,6 +163,6 @@ def without(nominated: NominatedPods, placed: Mapping[str, PodInfo]) -> Nominate
     return left
 
 
-def _counts(pod: PodInfo | None) -> tuple[str, bool]:
+def _placement_state(pod: PodInfo | None) -> tuple[str, bool]:
     """The relevant state of a pod: its node, and whether it is being deleted."""
     return ("", False) if pod is None else (pod.node_name, pod.is_terminating)

@@ -18,9 +18,9 @@ from scheduler.kernel.answers.bindings import (
     AGREEMENT,
     DISAGREEMENT,
     BindingAgreement,
-    Look,
+    BindingVerdict,
     Unjudged,
-    look_at,
+    judge_binding,
 )
 from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.answers.model import (
@@ -146,8 +146,8 @@ class Shadow:
         core.catch_up()
         snapshot, early = state(oldest.binding, changes, counted, core.cache, core.snapshot)
         nominated = without(core.queue.nominator, early)
-        look = self._look(oldest.waiting, oldest.binding.pod.node_name, snapshot, nominated)
-        if look.result in AGREEMENT:
+        verdict = self._judge(oldest.waiting, oldest.binding.pod.node_name, snapshot, nominated)
+        if verdict.result in AGREEMENT:
             self._settle(BindingAgreement.RACED)
 
     # --- recent changes -------------------------------------------------------------------------
@@ -234,23 +234,23 @@ class Shadow:
         elif waiting is None:
             self._metrics.unjudged[Unjudged.UNSEEN.value, scheduler].inc()
         else:
-            self._judge(binding, waiting, now)
+            self._first_judgement(binding, waiting, now)
 
-    def _judge(self, binding: PodChange, waiting: PodInfo, now: float) -> None:
-        """The first look."""
+    def _first_judgement(self, binding: PodChange, waiting: PodInfo, now: float) -> None:
+        """Judge a binding as soon as it is seen."""
         core, node = self._core, binding.pod.node_name
         core.catch_up()
-        look = self._look(waiting, node, core.snapshot, core.queue.nominator)
-        if look.rank:
-            self._metrics.rank[waiting.spec.scheduler_name].observe(look.rank)
-        if look.result not in DISAGREEMENT:
-            self._count(waiting, look.result)
+        verdict = self._judge(waiting, node, core.snapshot, core.queue.nominator)
+        if verdict.rank:
+            self._metrics.rank[waiting.spec.scheduler_name].observe(verdict.rank)
+        if verdict.result not in DISAGREEMENT:
+            self._count(waiting, verdict.result)
             return
         example = None
-        if self._places[look.result]:
-            self._places[look.result] -= 1
-            example = self._explained(waiting, node, look.result, now)
-        self._open.append(_Open(now, binding, waiting, look.result, example))
+        if self._places[verdict.result]:
+            self._places[verdict.result] -= 1
+            example = self._explained(waiting, node, verdict.result, now)
+        self._open.append(_Open(now, binding, waiting, verdict.result, example))
         if len(self._open) > MAX_OPEN:
             self._settle(self._open[0].result)
 
@@ -266,13 +266,15 @@ class Shadow:
         else:
             self._examples.append(seen.example)
 
-    def _look(self, pod: PodInfo, node: str, snapshot: Snapshot, nominated: NominatedPods) -> Look:
+    def _judge(
+        self, pod: PodInfo, node: str, snapshot: Snapshot, nominated: NominatedPods
+    ) -> BindingVerdict:
         framework = self._core.frameworks[pod.spec.scheduler_name]
         with framework.calls.unmeasured():
             try:
-                return look_at(framework, pod, node, snapshot, nominated)
+                return judge_binding(framework, pod, node, snapshot, nominated)
             except PluginError:
-                return Look(BindingAgreement.FAILED)
+                return BindingVerdict(BindingAgreement.FAILED)
 
     # --- telling --------------------------------------------------------------------------------
 

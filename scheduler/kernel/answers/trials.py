@@ -15,8 +15,8 @@ from scheduler.api.pod_shape import DEVICES
 from scheduler.api.pods import PodInfo
 from scheduler.errors import SchedulerError
 from scheduler.kernel.answers.edits import Edit
+from scheduler.kernel.answers.hypothetical_devices import HypotheticalDevices
 from scheduler.kernel.answers.model import Check, SuggestedChange
-from scheduler.kernel.answers.supposed import SupposedDevices
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.snapshot import NodeRemoved, NodeSet, Snapshot
@@ -41,7 +41,7 @@ class Trials:
         pod: as it is.
         snapshot: the cluster as it is.
         nominated: pods that wait for a node to be cleared for them.
-        supposed: replaces devices and claims for a trial; None where no plugin reads them.
+        devices: replaces devices and claims for a trial; None where no plugin reads them.
         checks: the filters' rejections of the pod as it is, if known.
         left: number of trials left for the present kind.
     """
@@ -52,13 +52,13 @@ class Trials:
         pod: PodInfo,
         snapshot: Snapshot,
         nominated: NominatedPods | None,
-        supposed: SupposedDevices | None = None,
+        devices: HypotheticalDevices | None = None,
         checks: Sequence[Check] = (),
     ) -> None:
         self.pod = pod
         self.snapshot = snapshot
         self.nominated = nominated
-        self.supposed = supposed
+        self.devices = devices
         self.checks = checks
         self.left = 0
         self._aside = framework.aside()
@@ -103,9 +103,9 @@ class Trials:
             )
 
     def _devices_of(self, name: str, like: str, world: Snapshot) -> AbstractContextManager[None]:
-        if not like or self.supposed is None or not self.pod.needs & DEVICES:
+        if not like or self.devices is None or not self.pod.needs & DEVICES:
             return nullcontext()
-        return self.supposed.devices_of(name, like, world)
+        return self.devices.devices_of(name, like, world)
 
     def change(self, edits: Sequence[Edit], rows: Rows) -> SuggestedChange:
         """A change after which the pod fits on some rows."""

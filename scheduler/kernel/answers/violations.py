@@ -37,13 +37,13 @@ def likely_sets(rules: Sequence[Rule], trials: Trials) -> Iterator[tuple[DropRul
             violated[i] = ~satisfied(term, trials.snapshot)
             if number is not None:
                 of_terms.setdefault(number, []).append(i)
-    _forget_other_terms(violated, list(of_terms.values()))
+    _keep_least_violated_term(violated, list(of_terms.values()))
     sets = np.unique(violated[:, rows], axis=1).T
     for chosen in sets[np.argsort(sets.sum(axis=1), kind="stable")]:
         yield tuple(rules[i].drop for i in np.flatnonzero(chosen).tolist())
 
 
-def _forget_other_terms(violated: NDArray[np.bool_], terms: Sequence[Sequence[int]]) -> None:
+def _keep_least_violated_term(violated: NDArray[np.bool_], terms: Sequence[Sequence[int]]) -> None:
     """Keep, among alternative terms, only the one that a row violates least."""
     if len(terms) > 1:
         counts = np.array([violated[list(term)].sum(axis=0) for term in terms])

@@ -26,12 +26,12 @@ from scheduler.kernel.answers.device_changes import (
 )
 from scheduler.kernel.answers.edits import LowerRequest
 from scheduler.kernel.answers.foreign import foreign_pods
+from scheduler.kernel.answers.hypothetical_devices import HypotheticalDevices, hypothetical_devices
 from scheduler.kernel.answers.kept import kept_for
 from scheduler.kernel.answers.model import Guess, PodAnswer, SuggestedChange
 from scheduler.kernel.answers.requests import amount_of
 from scheduler.kernel.answers.smallest import add_tolerations, drop_rules, lower_requests, several
 from scheduler.kernel.answers.spelling import guesses
-from scheduler.kernel.answers.supposed import SupposedDevices, supposed_devices
 from scheduler.kernel.answers.trials import Trials, TrialsSpentError
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.cluster_copy import ClusterCopy
@@ -74,16 +74,16 @@ class Whys:
 
     def __init__(
         self,
-        supposed: Callable[[], SupposedDevices | None] = lambda: None,
+        devices: Callable[[], HypotheticalDevices | None] = lambda: None,
         own_names: Callable[[], Collection[str]] = lambda: (),
     ) -> None:
         """Begin with an empty cache.
 
         Args:
-            supposed: returns the means to replace devices in trials.
+            devices: returns the means to replace devices in trials.
             own_names: returns the names of the profiles of this scheduler.
         """
-        self._supposed = supposed
+        self._devices = devices
         self._own_names = own_names
         self._state: object = None
         self._known: dict[object, PodAnswer] = {}
@@ -120,7 +120,7 @@ class Whys:
                     snapshot,
                     nominated,
                     found,
-                    self._supposed(),
+                    self._devices(),
                     own_names=self._own_names(),
                 )
             except PluginError:
@@ -145,7 +145,7 @@ def explained(  # noqa: PLR0913, PLR0917 - what a pod is judged on, and what is 
     snapshot: Snapshot,
     nominated: NominatedPods | None = None,
     found: Feasibility | None = None,
-    supposed: SupposedDevices | None = None,
+    devices: HypotheticalDevices | None = None,
     *,
     own_names: Collection[str] = (),
 ) -> PodAnswer:
@@ -165,11 +165,11 @@ def explained(  # noqa: PLR0913, PLR0917 - what a pod is judged on, and what is 
         checks=checks,
         nearest=nearest_nodes(every),
         foreign=foreign_pods(framework, every, own_names) or UNSET,
-        kept=kept_for(framework, pod, snapshot, nominated, supposed) or UNSET,
+        kept=kept_for(framework, pod, snapshot, nominated, devices) or UNSET,
     )
     if depth is not Depth.CHANGES:
         return answer
-    trials = Trials(framework, pod, snapshot, nominated, supposed, checks)
+    trials = Trials(framework, pod, snapshot, nominated, devices, checks)
     return finished(_with_changes(answer, every, trials))
 
 
@@ -190,19 +190,19 @@ def changes_in_steps(engine: Engine, framework: Framework, pod: PodInfo) -> Step
     copy, seen = ClusterCopy(engine.core), engine.core.cache.pods.get(pod.uid)
     if seen is not None and seen.node_name in copy.world.table.row_of:
         copy.world.update([PodRemoved(seen)])
-    supposed = supposed_devices(engine, copy.states)
+    devices = hypothetical_devices(engine, copy.states)
     pod = pod.on_node("") if pod.node_name else pod
     yield
-    return (yield from copy.steps(_changes_of(framework, pod, copy, supposed)))
+    return (yield from copy.steps(_changes_of(framework, pod, copy, devices)))
 
 
 def _changes_of(
-    framework: Framework, pod: PodInfo, copy: ClusterCopy, supposed: SupposedDevices | None
+    framework: Framework, pod: PodInfo, copy: ClusterCopy, devices: HypotheticalDevices | None
 ) -> Steps[PodAnswer]:
     every = every_check(framework, pod, copy.world, copy.nominated)
     checks = checks_of(every)
     yield
-    trials = Trials(framework, pod, copy.world, copy.nominated, supposed, checks)
+    trials = Trials(framework, pod, copy.world, copy.nominated, devices, checks)
     blank = PodAnswer(pod.key, framework.profile_name)
     return (yield from _with_changes(blank, every, trials))
 

@@ -7,9 +7,9 @@ import pytest
 
 from scheduler.api.devices import ResourceClaim, ResourceClaimStatus
 from scheduler.api.pods import PodInfo
+from scheduler.kernel.answers.hypothetical_devices import hypothetical_devices
 from scheduler.kernel.answers.kept import kept_for
 from scheduler.kernel.answers.model import KeptFor
-from scheduler.kernel.answers.supposed import supposed_devices
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.ends.times import text_of
 from scheduler.kernel.engine.attempt import AttemptState
@@ -147,7 +147,7 @@ class Scene:
         core.catch_up()
         [framework] = {*core.frameworks.values()}
         about = framework, pod, core.snapshot, core.queue.nominator
-        return kept_for(*about, supposed_devices(self.engine))
+        return kept_for(*about, hypothetical_devices(self.engine))
 
     def message(self, name: str) -> str:
         """Why the last attempt of a waiting pod failed."""

@@ -13,9 +13,9 @@ from scheduler.kernel.framework.runtime.shared_states import SharedStates
 from scheduler.kernel.snapshot import Snapshot
 
 
-def supposed_devices(
+def hypothetical_devices(
     engine: Engine, states: SharedStates | None = None
-) -> "SupposedDevices | None":
+) -> "HypotheticalDevices | None":
     """Return the means to change devices for trials; None where no plugin reads them.
 
     Args:
@@ -24,10 +24,10 @@ def supposed_devices(
     """
     states = engine.core.states if states is None else states
     catalog = states.known(ClaimCatalog)
-    return None if catalog is None else SupposedDevices(catalog, engine.services, states)
+    return None if catalog is None else HypotheticalDevices(catalog, engine.services, states)
 
 
-class SupposedDevices:
+class HypotheticalDevices:
     """Devices and claims, which a question may replace during a trial.
 
     Attributes:
