@@ -84,7 +84,7 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
         turns, room = self._turns, self._turns.kept_for(pod.kind, pod.uid)
         rows = rows_that_may_help(snapshot, found)
         if not len(rows):
-            self._give_up(pod.kind, (pod,))
+            self._mark_as_ending(pod.kind, (pod,))
             return None, unschedulable()
         if not self._has_turn(pod.kind, pod, (pod,)):
             return None, unschedulable()
@@ -93,7 +93,7 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
         start = soonest_start(found, snapshot, self._importance, rows, wall, kept.durations())
         if start is None:
             turns.forget(pod.kind)
-            self._give_up(pod.kind, (pod,))
+            self._mark_as_ending(pod.kind, (pod,))
             return None, unschedulable()
         places = {pod.uid: start.node_name}
         chosen = GroupStart(places, start.time, start.unknown)
@@ -134,7 +134,7 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
             self._kept.freed += [pod for pod in members if pod.uid in room.places]
         if start is None:
             turns.forget(waiter)
-            self._give_up(waiter, members)
+            self._mark_as_ending(waiter, members)
             return None
         name = f"pod {members[0].key}"
         if group is not None:
@@ -196,7 +196,7 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
             rows = np.roll(rows, -int(self._handle.random.random() * len(rows)))[:NODES_TRIED]
         return rows
 
-    def _give_up(self, waiter: Waiter, pods: Sequence[PodInfo]) -> None:
+    def _mark_as_ending(self, waiter: Waiter, pods: Sequence[PodInfo]) -> None:
         """Mark the room as ending: its pod or group can start neither there nor elsewhere."""
         turns = self._turns
         room = turns.kept_for(waiter, pods[0].uid)

@@ -56,24 +56,24 @@ class _Exclusive:
     Attributes:
         disks: its disks.
         claims: names of its claims that one pod may use at a time.
-        users: number of uses of these claims by other pods.
+        conflicting_pvc_ref_count: number of uses of these claims by other pods.
     """
 
-    __slots__ = ("claims", "disks", "users")
+    __slots__ = ("claims", "conflicting_pvc_ref_count", "disks")
 
-    def __init__(self, disks: tuple[Disk, ...], claims: frozenset[str], users: int) -> None:
+    def __init__(self, disks: tuple[Disk, ...], claims: frozenset[str], ref_count: int) -> None:
         self.disks = disks
         self.claims = claims
-        self.users = users
+        self.conflicting_pvc_ref_count = ref_count
 
     def clone(self) -> "_Exclusive":
         """A copy for trying pods on."""
-        return _Exclusive(self.disks, self.claims, self.users)
+        return _Exclusive(self.disks, self.claims, self.conflicting_pvc_ref_count)
 
     def count(self, pod: PodInfo, sign: int) -> None:
         """Count another pod in (`sign` 1) or out (-1); claims are compared by name only."""
         names = (name.name for name in claim_names(pod, ephemeral=False))
-        self.users += sign * sum(name in self.claims for name in names)
+        self.conflicting_pvc_ref_count += sign * sum(name in self.claims for name in names)
 
 
 _EXCLUSIVE: Final[StateKey[_Exclusive]] = StateKey("VolumeRestrictions/exclusive")
@@ -131,11 +131,11 @@ class VolumeRestrictions(
                 return None, unresolvable(not_found(name.name))
             if READ_WRITE_ONCE_POD in claim.access_modes:
                 exclusive[name.name] = name.key
-        users = sum(bool(catalog.in_use.users[key]) for key in exclusive.values())
+        ref_count = sum(bool(catalog.in_use.pvc_ref_counts[key]) for key in exclusive.values())
         disks = tuple(disks_of(pod.pod.volumes))
-        if not disks and not users:
+        if not disks and not ref_count:
             return None, SKIP
-        state.write(_EXCLUSIVE, _Exclusive(disks, frozenset(exclusive), users))
+        state.write(_EXCLUSIVE, _Exclusive(disks, frozenset(exclusive), ref_count))
         return None, SUCCESS
 
     @override
@@ -158,7 +158,7 @@ class VolumeRestrictions(
     ) -> Bits | None:
         exclusive = state.read(_EXCLUSIVE)
         bits = np.zeros(snapshot.table.size, np.uint64)
-        if exclusive.users > 0:
+        if exclusive.conflicting_pvc_ref_count > 0:
             bits[:] = _CLAIM
         if exclusive.disks:
             in_use = self._handle.shared(VolumeCatalog).in_use

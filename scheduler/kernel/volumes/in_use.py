@@ -58,11 +58,11 @@ class VolumesInUse:
     """The volumes and disks that the pods of each node use.
 
     Attributes:
-        users: by claim that is not made for its pod, the number of pods' volumes that name it.
+        pvc_ref_counts: by claim that is not made for its pod, the number of pods' volumes with it.
     """
 
     def __init__(self) -> None:
-        self.users: Counter[str] = Counter()
+        self.pvc_ref_counts: Counter[str] = Counter()
         self._infos: list[NodeInfo | None] = []
         self._rows: list[NodeUse] = []
         self._with_disks: dict[int, tuple[Disk, ...]] = {}
@@ -128,9 +128,9 @@ class VolumesInUse:
             for pod_use in there.pods:
                 for name in pod_use.claims:
                     if not name.is_ephemeral:
-                        self.users[name.key] += sign
-                        if not self.users[name.key]:
-                            del self.users[name.key]
+                        self.pvc_ref_counts[name.key] += sign
+                        if not self.pvc_ref_counts[name.key]:
+                            del self.pvc_ref_counts[name.key]
         self._infos[row] = info
         self._rows[row] = use
         self._with_disks.pop(row, None)

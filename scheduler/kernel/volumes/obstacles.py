@@ -98,7 +98,7 @@ def _against_claim(
     claim: PersistentVolumeClaim, catalog: VolumeCatalog, snapshot: Snapshot
 ) -> Iterator[_Found]:
     everywhere = snapshot.table.alive
-    if READ_WRITE_ONCE_POD in claim.access_modes and catalog.in_use.users[claim.key]:
+    if READ_WRITE_ONCE_POD in claim.access_modes and catalog.in_use.pvc_ref_counts[claim.key]:
         users = catalog.in_use.pods(lambda use: any(n.key == claim.key for n in use.claims))
         yield _Found(CLAIM_IN_USE, everywhere, pods=_keys(users))
     try:

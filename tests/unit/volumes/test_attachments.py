@@ -192,4 +192,4 @@ def test_counts_kept_up_to_date_are_those_counted_anew(seed: int) -> None:
         kept = is_over(history.catalog, history.snapshot, *claims)
 
         assert sorted(kept) == sorted(is_over(anew, snapshot, *claims))
-        assert history.catalog.in_use.users == anew.in_use.users
+        assert history.catalog.in_use.pvc_ref_counts == anew.in_use.pvc_ref_counts
