@@ -128,6 +128,6 @@ def kept_for(extenders: Extenders, pods: Kind[PodInfo]) -> KeptObjects:
         if pod.node_name:
             return wants_victims
         # Whatever its profile: the configuration may name that one later.
-        return bool(extenders.asked(pod, *Verb))
+        return bool(extenders.interested_in(pod, *Verb))
 
     return KeptObjects(wants, keeps_nodes=keeps_nodes, pods=pods)

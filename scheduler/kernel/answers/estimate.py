@@ -122,7 +122,7 @@ def estimate(
 def _is_extended(engine: Engine, wanted: _Wanted) -> bool:
     """Whether extenders may reject nodes or, for a group, shift its places by scores."""
     verbs = (Verb.FILTER, Verb.PRIORITIZE) if wanted.group[1] else (Verb.FILTER,)
-    return any(engine.core.extenders.asked(pod, *verbs) for pod in wanted.pods)
+    return any(engine.core.extenders.interested_in(pod, *verbs) for pod in wanted.pods)
 
 
 def _bisect(

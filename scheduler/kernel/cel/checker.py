@@ -150,7 +150,7 @@ class _Checker:
         elif kind.sort == "object" and kind not in {t.TIMESTAMP, t.DURATION}:
             raise CompileError(f"undefined field '{name}'", position)
         elif kind.sort == "parameter":
-            self.substitutions.assignable([t.DYN], [kind])
+            self.substitutions.bind_if_assignable([t.DYN], [kind])
             result = t.DYN
         elif kind.is_dyn:
             result = t.DYN
@@ -198,7 +198,7 @@ class _Checker:
             instance: dict[Type, Type] = {}
             wanted = [self._instance(kind, instance) for kind in overload.arguments]
             returned = self._instance(overload.result, instance)
-            if not self.substitutions.assignable(kinds, wanted):
+            if not self.substitutions.bind_if_assignable(kinds, wanted):
                 continue
             fitting.append(overload)
             returned = self.substitutions.resolve(returned)
@@ -261,7 +261,7 @@ class _Checker:
     def _join(self, before: Type | None, kind: Type) -> Type:
         if before is None:
             return kind
-        if self.substitutions.assignable([before], [kind]):
+        if self.substitutions.bind_if_assignable([before], [kind]):
             return t.most_general(before, kind)
         # Refused later, except in the arguments of `format`.
         return t.DYN
@@ -275,7 +275,7 @@ class _Checker:
         elif range_type.sort == "map":
             kinds = list(range_type.parameters[: len(node.variables)])
         elif range_type.sort in {"dyn", "parameter"}:
-            self.substitutions.assignable([t.DYN], [range_type])
+            self.substitutions.bind_if_assignable([t.DYN], [range_type])
             kinds = [t.DYN] * len(node.variables)
         else:
             # `any`, which attributes are, is none either: only `dyn()` of it is.
@@ -294,7 +294,7 @@ class _Checker:
         return self.substitutions.resolve(result)
 
     def _assert(self, node: Node, wanted: Type, found: Type) -> None:
-        if not self.substitutions.assignable([wanted], [found]):
+        if not self.substitutions.bind_if_assignable([wanted], [found]):
             self._mismatch(node, wanted, found)
 
     def _mismatch(self, node: Node, wanted: Type, found: Type) -> NoReturn:

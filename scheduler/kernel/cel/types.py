@@ -106,7 +106,7 @@ class Substitutions:
         self._fresh += 1
         return parameter(f"_var{self._fresh}")
 
-    def assignable(self, ones: Sequence[Type], twos: Sequence[Type]) -> bool:
+    def bind_if_assignable(self, ones: Sequence[Type], twos: Sequence[Type]) -> bool:
         """Tell whether each of `ones` is assignable to its partner; bind parameters if all are."""
         if len(ones) != len(twos):
             return False

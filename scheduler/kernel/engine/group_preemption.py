@@ -68,7 +68,7 @@ def find_victims(
     attempts = _still_tried(members)
     if not attempts:
         return CHANGED
-    if any(core.extenders.asked(each.pod, Verb.FILTER) for each in attempts):
+    if any(core.extenders.interested_in(each.pod, Verb.FILTER) for each in attempts):
         return NOT_ASKED
     step.spend(SEARCHED)
     pods = [each.queued.pod_info for each in attempts]

@@ -122,7 +122,7 @@ class RoomKeeper:
 
     def keeps_for(self, pod: PodInfo) -> bool:
         """Whether room may be kept for a pod: not if extenders filter for it."""
-        return not self._core.extenders.asked(pod, Verb.FILTER)
+        return not self._core.extenders.interested_in(pod, Verb.FILTER)
 
     def keep_for_pod(self, step: GroupStep, member: Member) -> Steps[None]:
         """Nominate a single pod that has failed, if room is to be kept for it."""

@@ -95,7 +95,7 @@ class Extenders:
     def __bool__(self) -> bool:
         return bool(self.all)
 
-    def asked(self, pod: PodInfo, *verbs: Verb) -> tuple[int, ...]:
+    def interested_in(self, pod: PodInfo, *verbs: Verb) -> tuple[int, ...]:
         """The extenders that serve one of the verbs and take the pod."""
         if not self.all:
             return ()
@@ -107,11 +107,11 @@ class Extenders:
 
     def about_nodes(self, pod: PodInfo) -> tuple[int, ...]:
         """The extenders that filter or score nodes for a pod."""
-        return self.asked(pod, Verb.FILTER, Verb.PRIORITIZE)
+        return self.interested_in(pod, Verb.FILTER, Verb.PRIORITIZE)
 
     def about_candidates(self, pod: PodInfo) -> tuple[int, ...]:
         """The extenders that review the victims of a pod's preemption."""
-        return self.asked(pod, Verb.PREEMPT)
+        return self.interested_in(pod, Verb.PREEMPT)
 
     def binder(self, pod: PodInfo) -> int | None:
         """The extender that binds a pod; None for the profile's own plugins."""

@@ -95,7 +95,7 @@ class AssumeCache(Generic[T]):
             del self._assumed[key]
         self._changed(key)
 
-    def take_over(self, other: "AssumeCache[T]") -> None:
+    def copy_from(self, other: "AssumeCache[T]") -> None:
         """Copy the assumed objects of another cache."""
         self._assumed.update(other.assumptions)
         for key in self._assumed:

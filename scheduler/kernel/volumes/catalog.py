@@ -221,8 +221,8 @@ class VolumeCatalog(SharedState):
         for capacities in self._capacity_objects.values():
             for capacity in capacities.values():
                 copy.on_event(CSI_STORAGE_CAPACITY, None, capacity)
-        copy.assumed_claims.take_over(self.assumed_claims)
-        copy.assumed_volumes.take_over(self.assumed_volumes)
+        copy.assumed_claims.copy_from(self.assumed_claims)
+        copy.assumed_volumes.copy_from(self.assumed_volumes)
         return copy
 
     def _take_claim(

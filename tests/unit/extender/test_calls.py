@@ -76,9 +76,9 @@ def test_whom_a_pod_concerns() -> None:
     gpu = make_pod_info("gpu", requests={"example.com/gpu": "0"})
     init = make_pod_info("i", init_containers=gpu.spec.containers)
 
-    assert extenders.asked(plain, Verb.FILTER) == (1,)
-    assert extenders.asked(gpu, Verb.FILTER) == extenders.asked(init, Verb.FILTER) == (0, 1)
-    assert extenders.asked(gpu, Verb.PREEMPT) == ()
+    assert extenders.interested_in(plain, Verb.FILTER) == (1,)
+    assert extenders.interested_in(gpu, Verb.FILTER) == extenders.interested_in(init, Verb.FILTER) == (0, 1)
+    assert extenders.interested_in(gpu, Verb.PREEMPT) == ()
 
 
 def test_filters_one_after_the_other_then_all_scores() -> None:
