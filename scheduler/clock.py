@@ -31,7 +31,7 @@ class Clock(MonotonicClock, Protocol):
         """Seconds of processor time that this thread has taken."""
         ...
 
-    def rest(self, seconds: float) -> None:
+    def sleep(self, seconds: float) -> None:
         """Block the thread, and with it the event loop."""
         ...
 
@@ -47,8 +47,8 @@ class SystemClock:
     """See `Clock.monotonic`; read some sixty times for each pod, so there is no step between."""
     cpu = staticmethod(time.thread_time)
     """See `Clock.cpu`."""
-    rest = staticmethod(time.sleep)
-    """See `Clock.rest`."""
+    sleep = staticmethod(time.sleep)
+    """See `Clock.sleep`."""
 
     def boot(self) -> float:
         """See `Clock.boot`."""

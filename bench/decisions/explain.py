@@ -25,7 +25,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.clock import SystemClock
 from scheduler.config.load import default_configuration
 from scheduler.daemon.bootstrap.explaining import LiveExplainer
-from scheduler.daemon.serving.endpoints import Endpoints, Shown
+from scheduler.daemon.serving.endpoints import Endpoints, EndpointSources
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import Bound, Decide, ObjectSet, Tick
 from scheduler.kernel.engine.instructions import Bind
@@ -86,13 +86,13 @@ def _pods(bodies: Any) -> Sequence[PodInfo]:
 
 
 def _handler(explainer: LiveExplainer) -> _Handle:
-    shown = Shown(
+    sources = EndpointSources(
         metrics=CollectorRegistry(),
         reset_metrics=lambda: None,
         configuration=dict,
         explain=explainer.explain,
     )
-    routes = Endpoints(shown, SystemClock()).routes()
+    routes = Endpoints(sources, SystemClock()).routes()
     [route] = [route for route in routes if route.path == "/debug/explain"]
     return route.handler  # type: ignore[return-value] # aiohttp's type has old handlers, too
 

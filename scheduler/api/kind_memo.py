@@ -30,20 +30,20 @@ class KindMemo(Generic[K, T]):
         self._of_kind: WeakKeyDictionary[PodKind, _Value[K, T]] = WeakKeyDictionary()
         self._values: WeakValueDictionary[K, _Value[K, T]] = WeakValueDictionary()
 
-    def value(self, kind: PodKind, key: K, work_out: Callable[[], T]) -> T:
+    def value(self, kind: PodKind, key: K, compute: Callable[[], T]) -> T:
         """Return the value of a kind, computed at most once per key.
 
         Args:
             kind: the kind.
             key: all that the value depends on at present.
-            work_out: computes the value if none is known.
+            compute: computes the value if none is known.
         """
         known = self._of_kind.get(kind)
         if known is not None and known.key == key:
             return known.value
         found = self._values.get(key)
         if found is None:
-            found = self._values[key] = _Value(key, work_out())
+            found = self._values[key] = _Value(key, compute())
         self._of_kind[kind] = found
         return found.value
 

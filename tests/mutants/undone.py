@@ -101,7 +101,7 @@ FOUND: Final = (
     Undone(
         "an expired continue token leads to the same list again",
         INFORMERS,
-        "            self._page_size.hurry()",
+        "            self._page_size.grow()",
         "            pass",
         "tests/unit/informers/test_informer.py::TestCourse"
         "::test_an_expired_continue_token_means_a_new_list_in_larger_pages",

@@ -31,7 +31,7 @@ class FakeClock:
     def cpu(self) -> float:
         return self.used
 
-    def rest(self, seconds: float) -> None:
+    def sleep(self, seconds: float) -> None:
         self.advance(seconds)
 
     def advance(self, seconds: float) -> None:

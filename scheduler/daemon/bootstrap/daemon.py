@@ -65,7 +65,7 @@ from scheduler.daemon.leader_election.elector import (
     LeaderElector,
     unique_identity,
 )
-from scheduler.daemon.serving.endpoints import Shown
+from scheduler.daemon.serving.endpoints import EndpointSources
 from scheduler.daemon.serving.health import scheduler_checks
 from scheduler.daemon.serving.server import Server
 from scheduler.errors import SchedulerError
@@ -252,7 +252,7 @@ class RunningDaemon:
             (lambda: True) if elector is None else elector.is_leading,
             self._clock,
         )
-        shown = Shown(
+        sources = EndpointSources(
             metrics=self.metrics.registry,
             reset_metrics=self.metrics.instruments.reset,
             configuration=lambda: to_object(without_secrets(self.reloader.in_force)),
@@ -271,7 +271,7 @@ class RunningDaemon:
             level_can_be_set=bool(self._config.enable_profiling),
         )
         reviews = ApiReviews(self._session, self.metrics.reviews, self._clock)
-        server = Server(self._options, shown, reviews, self._clock)
+        server = Server(self._options, sources, reviews, self._clock)
         return server
 
     def _handle_signals(self) -> None:

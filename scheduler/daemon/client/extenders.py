@@ -35,7 +35,7 @@ BIND: Final = "bind"
 
 MAX_ANSWER_BYTES: Final = 2**24
 """Most bytes of an answer, in addition to the size of its request."""
-TOLD_BYTES: Final = 2**23
+WARNING_BYTES: Final = 2**23
 """A longer request is logged, once."""
 TOO_MUCH: Final = "Requests to an extender are large; one that is nodeCacheCapable gets names only"
 LARGE_REQUESTS: Final = 4
@@ -83,43 +83,45 @@ class ExtenderClient:
     ) -> None:
         self._objects = objects
         self._fence = fence
-        self._ways = [_Way(extender, clock, metrics) for extender in extenders]
+        self._endpoints = [_ExtenderEndpoint(extender, clock, metrics) for extender in extenders]
 
     async def close(self) -> None:
         """Close all connections."""
-        for way in self._ways:
-            await way.close()
+        for endpoint in self._endpoints:
+            await endpoint.close()
 
     async def ask(self, question: Question, uid: str) -> Answer:
         """Ask about a pod, by its UID."""
-        way, verb = self._ways[question.extender], question.verb
-        by_name = way.extender.config.node_cache_capable
-        path = way.extender.verb(verb)
-        async with way.turn(is_large=not by_name):
+        endpoint, verb = self._endpoints[question.extender], question.verb
+        by_name = endpoint.extender.config.node_cache_capable
+        path = endpoint.extender.verb(verb)
+        async with endpoint.turn(is_large=not by_name):
             body = self._body(question, uid, by_name=by_name)
             if body is None:
                 return NoAnswer("the pod, or all it was to be asked about, is gone")
-            answered = await way.send(verb.value, path, Request("POST", way.path(path), body, JSON))
+            answered = await endpoint.send(
+                verb.value, path, Request("POST", endpoint.path(path), body, JSON)
+            )
         if isinstance(answered, NoAnswer):
             return answered
         try:
             return read_answer(verb, answered, by_name=by_name)
         except UnreadableAnswerError as problem:
-            return NoAnswer(way.unreadable(path, problem))
+            return NoAnswer(endpoint.unreadable(path, problem))
 
     async def bind(self, extender: int, bind: Bind) -> NoAnswer | None:
         """Have a pod bound; None on success."""
-        way = self._ways[extender]
-        path = way.extender.config.bind_verb
+        endpoint = self._endpoints[extender]
+        path = endpoint.extender.config.bind_verb
         body = binding_args(bind.namespace, bind.name, bind.uid, bind.node)
-        request = Request("POST", way.path(path), body, JSON, self._fence)
-        answered = await way.send(BIND, path, request)
+        request = Request("POST", endpoint.path(path), body, JSON, self._fence)
+        answered = await endpoint.send(BIND, path, request)
         if isinstance(answered, NoAnswer):
             return answered
         try:
             problem = read_binding(answered)
         except UnreadableAnswerError as unreadable:
-            return NoAnswer(way.unreadable(path, unreadable), is_certain=False)
+            return NoAnswer(endpoint.unreadable(path, unreadable), is_certain=False)
         return NoAnswer(problem) if problem else None
 
     def _body(self, question: Question, uid: str, *, by_name: bool) -> bytes | None:
@@ -145,14 +147,14 @@ class ExtenderClient:
         return preemption_args(pod, there, victims) if there else None
 
 
-class _Way:
+class _ExtenderEndpoint:
     """The client of one extender."""
 
     def __init__(self, extender: KnownExtender, clock: Clock, metrics: ExtenderMetrics) -> None:
         self.extender = extender
         self._clock = clock
         self._metrics = metrics
-        self._told = False
+        self._is_warned = False
         self._large = asyncio.Semaphore(LARGE_REQUESTS)
         config = extender.config
         server = config.url_prefix.rstrip("/")
@@ -187,8 +189,8 @@ class _Way:
 
     async def send(self, name: str, verb: str, request: Request) -> bytes | NoAnswer:
         size = len(request.body or b"")
-        if size > TOLD_BYTES and not self._told:
-            self._told = True
+        if size > WARNING_BYTES and not self._is_warned:
+            self._is_warned = True
             log.warning(TOO_MUCH, extender=self.extender.name, verb=verb, bytes=size)
         start = self._clock.monotonic()
         answered = await self._exchange(verb, request)

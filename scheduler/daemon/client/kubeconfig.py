@@ -102,7 +102,7 @@ class _Loader(KubeConfigLoader):
                 ("cert_file", self._user, "client-certificate"),
                 ("key_file", self._user, "client-key"),
             )
-            if (content := _taken(section, field))
+            if (content := _pop_data(section, field))
         }
         """PEM by attribute: the package would write it into temporary files."""
 
@@ -177,7 +177,7 @@ class _Requestor(OpenIDRequestor):
         return aiohttp.TCPConnector(ssl=self._ssl_ca_cert)
 
 
-def _taken(section: Any, field: str) -> bytes | None:
+def _pop_data(section: Any, field: str) -> bytes | None:
     """Remove `field`-data and return its bytes; remove the file name too, which it overrides."""
     data = section.value.pop(f"{field}-data", None)
     if not data:

@@ -25,7 +25,7 @@ LAST_WORDS_SECONDS: Final = 5.0
 SYNC_NOTICE_SECONDS: Final = 10.0
 STALL_PROBE_SECONDS: Final = 0.02
 """Much shorter than stalls that matter: the thread's work since then belongs to the stall."""
-STALL_TOLD_SECONDS: Final = 0.1
+STALL_LOGGED_SECONDS: Final = 0.1
 """Stalls as long as this are logged one by one."""
 COLLECTOR_THRESHOLD: Final = 2_000
 """New objects before the collector looks for cycles among them: they hardly ever form any."""
@@ -216,7 +216,7 @@ class Daemon:
             await asyncio.sleep(STALL_PROBE_SECONDS)
             late = max(0.0, self._clock.monotonic() - before - STALL_PROBE_SECONDS)
             spent = self._shares.stalled(late)
-            if late > STALL_TOLD_SECONDS:
+            if late > STALL_LOGGED_SECONDS:
                 by_work = {work: round(seconds, 3) for work, seconds in spent.items() if seconds}
                 tell = log.warning if late >= LONG_SECONDS else log.info
                 tell("Event loop stalled", seconds=round(late, 3), **by_work)

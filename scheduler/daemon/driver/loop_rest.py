@@ -32,4 +32,4 @@ async def rest_for_ever(clock: Clock, under_way: Callable[[], int]) -> None:
         if under_way() < MANY:
             await asyncio.sleep(LOOK_SECONDS)
         elif now() - start < BUSY_SECONDS:
-            clock.rest(REST_SECONDS)
+            clock.sleep(REST_SECONDS)

@@ -34,26 +34,26 @@ class PluginApi:
     """See `framework.handle.Api`."""
 
     def __init__(
-        self, requests: Requests, told: Iterable[Kind[Any]], submit: Callable[[Event], None]
+        self, requests: Requests, kinds: Iterable[Kind[Any]], submit: Callable[[Event], None]
     ) -> None:
         """Pass answers about objects of some kinds to the engine.
 
         Args:
             requests: sends the requests.
-            told: the kinds whose objects in answers go to the engine.
+            kinds: those whose objects in answers go to the engine.
             submit: passes events to the engine.
         """
         self.bind = requests.bind
         self.until = requests.until
         self._requests = requests
-        self._told = {(kind.declared.api_version, kind.declared.kind): kind for kind in told}
+        self._kinds = {(kind.declared.api_version, kind.declared.kind): kind for kind in kinds}
         self._submit = submit
 
     async def request(self, method: str, path: str, body: object = None) -> Any:
         """See `framework.handle.Api`."""
         answer = await self._requests.request(method, path, body)
         if isinstance(answer, Mapping):
-            kind = self._told.get((answer.get("apiVersion", ""), answer.get("kind", "")))
+            kind = self._kinds.get((answer.get("apiVersion", ""), answer.get("kind", "")))
             if kind is not None:
                 self._submit(ObjectRead(kind.name, kind.convert(answer)))
         return answer

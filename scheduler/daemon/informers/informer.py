@@ -375,7 +375,7 @@ class Informer(Generic[T]):
     def _expired(self, problem: ApiError) -> float:
         """Start over with a list, which notifies handlers only of real changes."""
         if self.state is State.PAGING:
-            self._page_size.hurry()
+            self._page_size.grow()
         self._failures = 0
         self._has_failed = True
         self.state = next_state(self.state, StepResult.EXPIRED)

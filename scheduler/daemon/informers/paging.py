@@ -36,7 +36,7 @@ class PageSize:
         self.now = max(1, self.now // _LESS)
         return is_smaller
 
-    def hurry(self) -> None:
+    def grow(self) -> None:
         """Enlarge pages after a list expired before its last page."""
         self._target_bytes *= _MORE
         self.now *= _MORE

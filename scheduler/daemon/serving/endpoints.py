@@ -56,7 +56,7 @@ class DebugQuery(msgspec.Struct, frozen=True):
     estimate: bool = False
 
 
-class Shown(msgspec.Struct, frozen=True, kw_only=True):
+class EndpointSources(msgspec.Struct, frozen=True, kw_only=True):
     """The contents of the endpoints; a callable runs when a client requests its endpoint."""
 
     metrics: CollectorRegistry
@@ -81,15 +81,15 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 class Endpoints:
     """The handlers, and their paths."""
 
-    def __init__(self, shown: Shown, clock: Clock) -> None:
-        self._shown = shown
+    def __init__(self, sources: EndpointSources, clock: Clock) -> None:
+        self._sources = sources
         self._clock = clock
         self._started = clock.wall()
         self._health_metrics = HealthMetrics(CollectorRegistry())
 
     def routes(self) -> list[web.RouteDef]:
         """Every path with its handler."""
-        shown = self._shown
+        sources = self._sources
         routes = [
             web.get("/metrics", self._metrics),
             web.delete("/metrics", self._reset_metrics),
@@ -100,38 +100,38 @@ class Endpoints:
             web.get("/flagz", self._flagz),
         ]
         for kind in ("healthz", "livez", "readyz"):
-            health = HealthPath(kind, shown.checks.get(kind, {}), self._health_metrics)
+            health = HealthPath(kind, sources.checks.get(kind, {}), self._health_metrics)
             routes += health.routes()
-        for name, show in shown.debug.items():
+        for name, show in sources.debug.items():
             routes.append(web.get(f"/debug/{name}", _dump(show)))
-        if shown.explain is not None:
-            routes.append(web.get("/debug/explain", _explain(shown.explain)))
-        if shown.recording is not None:
-            routes.append(web.get("/debug/recording", _download(shown.recording)))
-        if shown.level_can_be_set:
+        if sources.explain is not None:
+            routes.append(web.get("/debug/explain", _explain(sources.explain)))
+        if sources.recording is not None:
+            routes.append(web.get("/debug/recording", _download(sources.recording)))
+        if sources.level_can_be_set:
             routes.append(web.route("*", "/debug/flags/v", _level))
         return routes
 
     async def _metrics(self, request: web.Request) -> web.StreamResponse:
-        return await _expose(request, self._shown.metrics)
+        return await _expose(request, self._sources.metrics)
 
     async def _slis(self, request: web.Request) -> web.StreamResponse:
         return await _expose(request, self._health_metrics.registry)
 
     async def _resources(self, request: web.Request) -> web.StreamResponse:
         response = await _begun(request)
-        for text in pod_resource_slices(self._shown.pods):
+        for text in pod_resource_slices(self._sources.pods):
             await response.write(text)
             await asyncio.sleep(0)
         await response.write_eof()
         return response
 
     async def _reset_metrics(self, _request: web.Request) -> web.Response:
-        self._shown.reset_metrics()
+        self._sources.reset_metrics()
         return plain("metrics start anew\n")
 
     async def _configz(self, _request: web.Request) -> web.Response:
-        return as_json(msgspec.json.encode({"componentconfig": self._shown.configuration()}))
+        return as_json(msgspec.json.encode({"componentconfig": self._sources.configuration()}))
 
     async def _statusz(self, _request: web.Request) -> web.Response:
         paths = " ".join(sorted(f"/{p}" for p in ("configz", "flagz", "metrics", *_HEALTH_PATHS)))
@@ -147,7 +147,7 @@ class Endpoints:
         return plain(f"\nstowage statusz\n{_FOR_PEOPLE}\n\n{body}")
 
     async def _flagz(self, _request: web.Request) -> web.Response:
-        lines = "".join(f"{name}={value}\n" for name, value in self._shown.flags)
+        lines = "".join(f"{name}={value}\n" for name, value in self._sources.flags)
         return plain(f"\nstowage flagz\n{_FOR_PEOPLE}\n\n{lines}")
 
 

@@ -22,7 +22,7 @@ from scheduler.daemon.serving.answers import NOT_CACHED, failure, plain
 from scheduler.daemon.serving.authentication import Authenticator, Reviews
 from scheduler.daemon.serving.authorization import Authorizer
 from scheduler.daemon.serving.connections import IDLE_SECONDS, Connections, connections_allowed
-from scheduler.daemon.serving.endpoints import Endpoints, Shown
+from scheduler.daemon.serving.endpoints import Endpoints, EndpointSources
 from scheduler.daemon.serving.errors import ServingError
 from scheduler.daemon.serving.limits import LimitedReviews
 from scheduler.daemon.serving.tls import ServingTls
@@ -49,7 +49,9 @@ class Server:
         ServingError: a flag or a file cannot be used.
     """
 
-    def __init__(self, options: RunOptions, shown: Shown, reviews: Reviews, clock: Clock) -> None:
+    def __init__(
+        self, options: RunOptions, sources: EndpointSources, reviews: Reviews, clock: Clock
+    ) -> None:
         self._options = options
         self._clock = clock
         limited = LimitedReviews(reviews)
@@ -61,7 +63,7 @@ class Server:
         app = web.Application(
             middlewares=[self._answer_always, self._admit], client_max_size=_MAX_BODY_BYTES
         )
-        app.add_routes(Endpoints(shown, clock).routes())
+        app.add_routes(Endpoints(sources, clock).routes())
         self._runner = web.AppRunner(
             app,
             access_log=None,

@@ -10,8 +10,8 @@ from scheduler.errors import SchedulerError
 from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.answers.why import Depth
 from scheduler.tools.cli.explaining import (
-    Wanted,
-    asked_of,
+    ExplainOptions,
+    explain_inputs,
     print_json,
     print_notes,
     print_pages,
@@ -128,10 +128,12 @@ def explain(  # noqa: PLR0913 - one argument per option
         return
     depth = Depth.CHANGES if changes else Depth.CHECKS
     names = (*named_pods, *pods)
-    wanted = Wanted(names, namespace, profile, nodes, top, depth, with_unserved=output == "text")
+    wanted = ExplainOptions(
+        names, namespace, profile, nodes, top, depth, with_unserved=output == "text"
+    )
     try:
         objects, profiles, notices = source.read(tries_all_nodes=preempts, asks_extenders=True)
-        asked = asked_of(objects, profiles, wanted)
+        asked = explain_inputs(objects, profiles, wanted)
     except SchedulerError as problem:
         refuse("explain", problem)
     explainer = Explainer(

@@ -35,7 +35,7 @@ _MOST_TOGETHER: Final = 10_000
 """Waiting pods that are placed together for an explanation."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class ExplainOptions(msgspec.Struct, frozen=True):
     """The values of the options."""
 
     pods: tuple[str, ...]
@@ -48,7 +48,7 @@ class Wanted(msgspec.Struct, frozen=True):
     """Whether to include pods whose schedulerName looks misspelt, if no pod is named."""
 
 
-class Asked(msgspec.Struct, frozen=True):
+class ExplainInputs(msgspec.Struct, frozen=True):
     """The profiles that judge, and the pods to explain.
 
     Attributes:
@@ -67,7 +67,9 @@ class Asked(msgspec.Struct, frozen=True):
     unserved: Callable[[PodInfo], Unserved | None]
 
 
-def asked_of(objects: ClusterObjects, profiles: Profiles, wanted: Wanted) -> Asked:
+def explain_inputs(
+    objects: ClusterObjects, profiles: Profiles, wanted: ExplainOptions
+) -> ExplainInputs:
     """Find the profiles that judge, and the pods to explain.
 
     Raises:
@@ -88,7 +90,7 @@ def asked_of(objects: ClusterObjects, profiles: Profiles, wanted: Wanted) -> Ask
 
     unserved = partial(unserved_name, served_names(objects.pods, profiles))
     pods = _chosen_pods(objects, cluster, wanted, unserved)
-    return Asked(cluster, objects, profiles, framework_of, pods, unserved)
+    return ExplainInputs(cluster, objects, profiles, framework_of, pods, unserved)
 
 
 def served_names(pods: Iterable[PodInfo], profiles: Profiles) -> frozenset[str]:
@@ -111,7 +113,7 @@ def unserved_name(served: frozenset[str], pod: PodInfo) -> Unserved | None:
 def _chosen_pods(
     objects: ClusterObjects,
     cluster: ClusterState,
-    wanted: Wanted,
+    wanted: ExplainOptions,
     unserved: Callable[[PodInfo], Unserved | None],
 ) -> list[PodInfo]:
     """The pods that are named; without names those that wait.
@@ -177,7 +179,7 @@ class ExplainResult(msgspec.Struct):
         self.pending = self.pending or not (pod.node_name or judgement.feasible)
 
 
-def print_json(asked: Asked, explainer: Explainer, wanted: Wanted) -> ExplainResult:
+def print_json(asked: ExplainInputs, explainer: Explainer, wanted: ExplainOptions) -> ExplainResult:
     """Write the answers one by one, as they come about."""
     outcome = ExplainResult()
     write, between = sys.stdout.buffer.write, b""
@@ -195,7 +197,7 @@ def print_json(asked: Asked, explainer: Explainer, wanted: Wanted) -> ExplainRes
     return outcome
 
 
-def print_text(asked: Asked, explainer: Explainer, wanted: Wanted) -> ExplainResult:
+def print_text(asked: ExplainInputs, explainer: Explainer, wanted: ExplainOptions) -> ExplainResult:
     """Print one page for all pods that are alike."""
     outcome = ExplainResult()
     reports = _reports(asked, explainer, wanted, outcome)
@@ -217,7 +219,7 @@ def print_text(asked: Asked, explainer: Explainer, wanted: Wanted) -> ExplainRes
 
 
 def _reports(
-    asked: Asked, explainer: Explainer, wanted: Wanted, outcome: ExplainResult
+    asked: ExplainInputs, explainer: Explainer, wanted: ExplainOptions, outcome: ExplainResult
 ) -> list[PodReport]:
     """Build one report per group of equal pods, with the names of the others."""
     reports: dict[object, PodReport] = {}
@@ -225,7 +227,7 @@ def _reports(
     with shown_progress("judging pods") as progress:
         for number, pod in enumerate(asked.pods):
             progress(number / len(asked.pods))
-            equal = _all_that_is_judged(asked, pod)
+            equal = _judgement_key(asked, pod)
             if equal in equals:
                 equals[equal].others.append(pod.key)
                 continue
@@ -242,7 +244,11 @@ def _reports(
 
 
 def _report_of(
-    pod: PodInfo, judgement: PodVerdict, asked: Asked, explainer: Explainer, wanted: Wanted
+    pod: PodInfo,
+    judgement: PodVerdict,
+    asked: ExplainInputs,
+    explainer: Explainer,
+    wanted: ExplainOptions,
 ) -> PodReport:
     # Checks have their own numbers, of all nodes together.
     has_numbers = judgement.summary.checks and not wanted.nodes
@@ -258,7 +264,9 @@ def _report_of(
     )
 
 
-def print_pages(asked: Asked, explainer: Explainer, wanted: Wanted) -> ExplainResult:
+def print_pages(
+    asked: ExplainInputs, explainer: Explainer, wanted: ExplainOptions
+) -> ExplainResult:
     """Print one page for a browser, with all pods; of pods that are alike the first.
 
     Raises:
@@ -271,7 +279,7 @@ def print_pages(asked: Asked, explainer: Explainer, wanted: Wanted) -> ExplainRe
     with shown_progress("judging pods") as progress:
         for number, pod in enumerate(asked.pods):
             progress(number / len(asked.pods))
-            equal = pod.uid if pod.pod.volumes or pod.node_name else _all_that_is_judged(asked, pod)
+            equal = pod.uid if pod.pod.volumes or pod.node_name else _judgement_key(asked, pod)
             if equal in pages:
                 others.setdefault(equal, []).append(pod.key)
                 continue
@@ -293,7 +301,7 @@ def print_pages(asked: Asked, explainer: Explainer, wanted: Wanted) -> ExplainRe
 class _Together:
     """The simulated placements of all waiting pods, one after the other."""
 
-    def __init__(self, asked: Asked, wanted: Wanted) -> None:
+    def __init__(self, asked: ExplainInputs, wanted: ExplainOptions) -> None:
         self._asked = asked
         # Another profile than the pods' own, or extenders, are not part of a simulation.
         self._is_known = not wanted.profile and not asked.profiles.config.extenders
@@ -328,19 +336,19 @@ class _Together:
         return self._simulated
 
 
-def _all_that_is_judged(asked: Asked, pod: PodInfo) -> Hashable:
+def _judgement_key(asked: ExplainInputs, pod: PodInfo) -> Hashable:
     """Return a key of the values, besides the name, that decide about a pod without volumes."""
     claims = what_claims_are(asked.cluster.engine, pod)
     return pod.kind, pod.pod.status.nominated_node_name, claims
 
 
-def print_notes(asked: Asked, wanted: Wanted, notices: tuple[str, ...]) -> None:
+def print_notes(asked: ExplainInputs, wanted: ExplainOptions, notices: tuple[str, ...]) -> None:
     """Print the notes that concern no pod in particular."""
     for text in (*asked.objects.warnings, *_about_others(asked, wanted), *notices):
         print_note(text)
 
 
-def _about_others(asked: Asked, wanted: Wanted) -> Iterator[str]:
+def _about_others(asked: ExplainInputs, wanted: ExplainOptions) -> Iterator[str]:
     """Yield sentences about pods of schedulers that no profile here serves."""
     if wanted.profile:
         return

@@ -40,7 +40,7 @@ from scheduler.tools.cli.pod_page import page_report, pod_page
 from scheduler.tools.cli.progress import shown_progress
 from scheduler.tools.cli.recordings import day_of, recording_at, rfc3339, until
 from scheduler.tools.offline.cluster import Profiles
-from scheduler.tools.offline.progress import no_progress, told
+from scheduler.tools.offline.progress import no_progress, with_progress
 from scheduler.tools.offline.reading import InputError
 from scheduler.tools.offline.recorded import recorded_engine, recorded_profiles
 
@@ -122,7 +122,7 @@ def replay(  # noqa: PLR0913 - one argument per option
             shown_progress("replaying") as progress,
         ):
             shares = ((recording.share, record) for record in until(recording, moment))
-            records = told(shares, no_progress if dump else progress)
+            records = with_progress(shares, no_progress if dump else progress)
             if config_file is not None or plugins:
                 asked = configured(header, config_file, plugins)
                 _compare(header, records, asked, output, take_outcome)

@@ -17,7 +17,7 @@ from scheduler.config.write import to_object
 from scheduler.daemon.bootstrap.explaining import times_of
 from scheduler.daemon.bootstrap.recording import without_secrets
 from scheduler.daemon.client.reviews import ApiReviews
-from scheduler.daemon.serving.endpoints import Shown
+from scheduler.daemon.serving.endpoints import EndpointSources
 from scheduler.daemon.serving.health import scheduler_checks
 from scheduler.daemon.serving.server import Server
 from scheduler.kernel.answers.shadow import Shadow
@@ -147,7 +147,7 @@ class ShadowWatch:
             yield
             return
         informers, shadow = watched.informers, self._shadow
-        shown = Shown(
+        sources = EndpointSources(
             metrics=self._registry,
             reset_metrics=self._instruments.reset,
             configuration=lambda: to_object(without_secrets(self._profiles.config)),
@@ -162,7 +162,7 @@ class ShadowWatch:
             level_can_be_set=False,
         )
         reviews = ApiReviews(watched.session, ReviewMetrics(self._instruments), self._clock)
-        server = Server(self._options, shown, reviews, self._clock)
+        server = Server(self._options, sources, reviews, self._clock)
         await server.start()
         try:
             yield

@@ -12,7 +12,7 @@ from scheduler.tools.cli.comparison_page import comparison_page
 from scheduler.tools.offline import hypothetical_changes
 from scheduler.tools.offline.asked_changes import AddedNodes, changes_of
 from scheduler.tools.offline.cluster import Profiles
-from scheduler.tools.offline.progress import Progress, told
+from scheduler.tools.offline.progress import Progress, with_progress
 from scheduler.tools.offline.reading import ClusterObjects, InputError
 from scheduler.tools.offline.what_if_page import what_if_page
 
@@ -87,5 +87,7 @@ def answer_comparison(
         SchedulerError: the configuration is wrong.
     """
     count = max(1, len(records))
-    watched = told(((number / count, each) for number, each in enumerate(records)), progress)
+    watched = with_progress(
+        ((number / count, each) for number, each in enumerate(records)), progress
+    )
     return comparison_page(header, watched, configured_by(header, question.config))

@@ -31,7 +31,7 @@ from scheduler.tools.console.questions import (
 )
 from scheduler.tools.console.scenes import ClusterScene, RecordingScene, Scene
 from scheduler.tools.console.views import names_of, now_of, pod_of, pods_of, with_past
-from scheduler.tools.console.work import Told, Work
+from scheduler.tools.console.work import ProgressUpdate, Work
 from scheduler.tools.offline.admission import Admission
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.progress import Progress
@@ -290,7 +290,7 @@ class Console:
         steps: AsyncIterator[Any] = self._work.long(task)
         try:
             async for step in steps:
-                said = step if isinstance(step, Told) else {"result": step}
+                said = step if isinstance(step, ProgressUpdate) else {"result": step}
                 await response.write(_encode(said) + b"\n")
         except SchedulerError as problem:
             await response.write(_encode({"error": str(problem)}) + b"\n")

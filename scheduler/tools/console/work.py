@@ -18,7 +18,7 @@ from scheduler.tools.offline.progress import Progress
 _T = TypeVar("_T")
 
 _LONG_AT_ONCE: Final = 2
-_TOLD_SECONDS: Final = 0.2
+_PROGRESS_SECONDS: Final = 0.2
 _FORESEEN_SECONDS: Final = 1.0
 """No remaining time is reported before: it would be a guess."""
 
@@ -27,7 +27,7 @@ class Stopped(Exception):  # noqa: N818 - not an error: the page has gone
     """The result of a long question is no longer needed."""
 
 
-class Told(msgspec.Struct, frozen=True):
+class ProgressUpdate(msgspec.Struct, frozen=True):
     """The progress of a long question: the share done, and the seconds left, if estimated."""
 
     share: float
@@ -47,7 +47,7 @@ class Work:
         """Run a task that may use the scene, and return its result."""
         return await asyncio.get_running_loop().run_in_executor(self._short, task)
 
-    async def long(self, task: Callable[[Progress], _T]) -> AsyncIterator[Told | _T]:
+    async def long(self, task: Callable[[Progress], _T]) -> AsyncIterator[ProgressUpdate | _T]:
         """Yield the progress of a task again and again, and finally its result.
 
         The task ends soon after the iterator is closed.
@@ -65,11 +65,11 @@ class Work:
         future = asyncio.get_running_loop().run_in_executor(self._long, task, progress)
         future.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
-            while not (await asyncio.wait([future], timeout=_TOLD_SECONDS))[0]:
+            while not (await asyncio.wait([future], timeout=_PROGRESS_SECONDS))[0]:
                 took = self._clock.monotonic() - began
-                is_told = took >= _FORESEEN_SECONDS and share > 0
-                left = round(took * (1 - share) / share, 1) if is_told else None
-                yield Told(round(share, 4), left)
+                is_estimated = took >= _FORESEEN_SECONDS and share > 0
+                left = round(took * (1 - share) / share, 1) if is_estimated else None
+                yield ProgressUpdate(round(share, 4), left)
             yield future.result()
         finally:
             stop.set()

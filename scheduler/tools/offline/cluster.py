@@ -39,7 +39,7 @@ ARRIVAL_SECONDS: Final = 0.001
 """Seconds between the arrivals of two objects."""
 
 
-def no_time() -> float:
+def zero_clock() -> float:
     """Return 0: offline no time passes."""
     return 0.0
 
@@ -105,7 +105,7 @@ class Profiles:
         self.config = config or default_configuration(DEFAULT_PROFILE)
         if tries_all_nodes:
             self.config = _with_all_candidates(self.config)
-        self._builder = FrameworkBuilder(no_time, out_of_tree=out_of_tree)
+        self._builder = FrameworkBuilder(zero_clock, out_of_tree=out_of_tree)
         # Only times in objects are compared with the present time.
         self._builder.services.epoch = SystemClock().wall().timestamp()
         self.frameworks: dict[str, Framework] = self._builder.build(self.config)

@@ -13,7 +13,11 @@ from scheduler.kernel.engine.events import (
 from scheduler.kernel.engine.instructions import Ask, Bind, Evict, Instruction, RunPreBind
 from scheduler.kernel.framework.interface import Write
 from scheduler.tools.offline.asking import OfflineExtenders
-from scheduler.tools.offline.resource_claims import carried_out, freed, written
+from scheduler.tools.offline.resource_claims import (
+    events_of_pod_gone,
+    events_of_pre_bind,
+    events_of_write,
+)
 
 
 class Driving:
@@ -45,7 +49,7 @@ class Driving:
         elif isinstance(instruction, Ask):
             self.ask(instruction)
         elif isinstance(instruction, Write):
-            for event in carried_out(self.engine, instruction):
+            for event in events_of_write(self.engine, instruction):
                 self.handle(event)
 
     def ask(self, ask: Ask) -> None:
@@ -59,7 +63,7 @@ class Driving:
         """Update claims as PreBind would."""
         attempt = self.engine.attempts.get(run.attempt)
         if attempt is not None:
-            for event in written(self.engine, attempt.pod):
+            for event in events_of_pre_bind(self.engine, attempt.pod):
                 self.handle(event)
         self.handle(PreBound(run.attempt))
 
@@ -75,5 +79,5 @@ class Driving:
         """Delete the victim at once."""
         self.handle(Evicted(evict.uid))
         self.handle(ObjectGone("pods", evict.namespace, evict.name, evict.uid))
-        for event in freed(self.engine, evict.uid):
+        for event in events_of_pod_gone(self.engine, evict.uid):
             self.handle(event)

@@ -160,7 +160,7 @@ def scale(objects: ClusterObjects, workload: str, replicas: int) -> list[PodInfo
         raise InputError(f"{about}: it has no pod that others could be like; use --apply FILE")
     if len(members) > replicas:
         members.sort(key=_first_to_go)
-        _go(objects, members[: len(members) - replicas])
+        _remove_pods(objects, members[: len(members) - replicas])
         return []
     newest = members[-1]
     taken = {pod.key for pod in objects.pods}
@@ -168,7 +168,7 @@ def scale(objects: ClusterObjects, workload: str, replicas: int) -> list[PodInfo
     names = (f"{base}-{i}" for i in range(len(taken) + replicas))
     free = (name for name in names if f"{newest.namespace}/{name}" not in taken)
     more = (name for name, _ in zip(free, range(replicas - len(members)), strict=False))
-    _come(objects, [(copy_of(newest, name), newest) for name in more])
+    _add_pods(objects, [(copy_of(newest, name), newest) for name in more])
     return []
 
 
@@ -184,12 +184,12 @@ def delete(objects: ClusterObjects, what: str) -> list[PodInfo]:
         node = named_node(objects, name, about)
         objects.nodes.remove(node)
         on_it = [pod for pod in objects.pods if pod.node_name == name]
-        _go(objects, [pod for pod in on_it if not _moves(pod)])
+        _remove_pods(objects, [pod for pod in on_it if not _moves(pod)])
         return _leave(objects, [pod for pod in on_it if _moves(pod)])
     going = _members(objects, what, about)
     if not going:
         raise InputError(f"{about}: there is no such {_parts(what, about)[0]}, or it has no pods")
-    _go(objects, going)
+    _remove_pods(objects, going)
     return []
 
 
@@ -199,7 +199,9 @@ def apply(objects: ClusterObjects, others: ClusterObjects) -> list[PodInfo]:
     An existing pod keeps its node. The pods of a workload are created anew.
     """
     made = {(pod.namespace, o.kind, o.name) for pod in others.pods if (o := controller_of(pod))}
-    _go(objects, [p for p in objects.pods if any(_is_made_by(p, *workload) for workload in made)])
+    _remove_pods(
+        objects, [p for p in objects.pods if any(_is_made_by(p, *workload) for workload in made)]
+    )
     for node in others.nodes:
         put_node(objects, node)
     places = {pod.key: pod.node_name for pod in objects.pods}
@@ -240,19 +242,19 @@ def _leave(objects: ClusterObjects, leaving: list[PodInfo]) -> list[PodInfo]:
     lasting = [pod for pod in leaving if not pod.is_terminating]
     again = [pod for pod in lasting if controller_of(pod) is not None]
     claims = claims_in(objects)
-    _go(objects, leaving)
-    _come(objects, [(waiting_again(pod), pod) for pod in again], claims)
+    _remove_pods(objects, leaving)
+    _add_pods(objects, [(waiting_again(pod), pod) for pod in again], claims)
     return [pod for pod in lasting if controller_of(pod) is None]
 
 
-def _go(objects: ClusterObjects, pods: Iterable[PodInfo]) -> None:
+def _remove_pods(objects: ClusterObjects, pods: Iterable[PodInfo]) -> None:
     """Remove pods, and free their devices."""
     uids = {pod.uid for pod in pods}
     objects.pods = [pod for pod in objects.pods if pod.uid not in uids]
     free_claims(objects, uids)
 
 
-def _come(
+def _add_pods(
     objects: ClusterObjects,
     pods: Iterable[tuple[PodInfo, PodInfo]],
     claims: Mapping[str, ResourceClaim] | None = None,

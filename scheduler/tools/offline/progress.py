@@ -13,7 +13,7 @@ def no_progress(_share: float) -> None:
     """Ignore the progress."""
 
 
-def told(shares: Iterable[tuple[float, _T]], progress: Progress) -> Iterator[_T]:
+def with_progress(shares: Iterable[tuple[float, _T]], progress: Progress) -> Iterator[_T]:
     """Yield the items, and report the share of each before it is processed."""
     for share, item in shares:
         progress(share)

@@ -131,7 +131,7 @@ def what_claims_are(engine: Engine, pod: PodInfo) -> Hashable:
     return key_of(claims), tuple(shared), msgspec.json.encode([c.status for c in claims])
 
 
-def written(engine: Engine, pod: PodInfo) -> Iterator[ObjectSet]:
+def events_of_pre_bind(engine: Engine, pod: PodInfo) -> Iterator[ObjectSet]:
     """Yield the claims of a pod with a node as PreBind would write them."""
     catalog = catalog_of(engine)
     if catalog is None:
@@ -147,7 +147,7 @@ def written(engine: Engine, pod: PodInfo) -> Iterator[ObjectSet]:
         yield ObjectSet(RESOURCE_CLAIMS, claim)
 
 
-def freed(engine: Engine, uid: str) -> Iterator[ObjectSet]:
+def events_of_pod_gone(engine: Engine, uid: str) -> Iterator[ObjectSet]:
     """Yield the claims that change when a pod is gone; without consumers they are deallocated."""
     catalog = catalog_of(engine)
     for claim in [] if catalog is None else list(catalog.claims.values()):
@@ -158,7 +158,7 @@ def freed(engine: Engine, uid: str) -> Iterator[ObjectSet]:
             yield ObjectSet(RESOURCE_CLAIMS, replace(claim, status=status))
 
 
-def carried_out(engine: Engine, write: Write) -> Iterator[ObjectSet | ObjectGone]:
+def events_of_write(engine: Engine, write: Write) -> Iterator[ObjectSet | ObjectGone]:
     """Yield the change of a claim by a plugin's request."""
     catalog = catalog_of(engine)
     place, is_of_claim, rest = write.path.partition(f"/{RESOURCE_CLAIMS}/")

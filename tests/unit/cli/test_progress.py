@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 
 from scheduler.tools.cli.progress import PATIENCE_SECONDS, shown_progress
-from scheduler.tools.offline.progress import part, told
+from scheduler.tools.offline.progress import part, with_progress
 from tests.support.clock import FakeClock
 
 
@@ -44,7 +44,7 @@ def test_items_are_told_of_before_they_are_worked_on_and_at_the_end() -> None:
     """A part of the whole begins and ends within it."""
     heard: list[float] = []
 
-    items = list(told([(0.0, "a"), (0.5, "b")], part(heard.append, 0.5, 1.0)))
+    items = list(with_progress([(0.0, "a"), (0.5, "b")], part(heard.append, 0.5, 1.0)))
 
     assert items == ["a", "b"]
     assert heard == [0.5, 0.75, 1.0]

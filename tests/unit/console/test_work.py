@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from threading import Event
 from typing import Any, cast
 
-from scheduler.tools.console.work import Told, Work
+from scheduler.tools.console.work import ProgressUpdate, Work
 from scheduler.tools.offline.progress import Progress
 from tests.support.clock import FakeClock
 
@@ -23,13 +23,13 @@ def test_a_long_question_tells_how_far_it_is() -> None:
         work, found = Work(FakeClock()), []
         async for step in work.long(task):
             found.append(step)
-            if step == Told(0.25, None):
+            if step == ProgressUpdate(0.25, None):
                 may_end.set()
         work.close()
         return found
 
     steps = asyncio.run(ask())
-    assert Told(0.25, None) in steps
+    assert ProgressUpdate(0.25, None) in steps
     assert steps[-1] == "answer"
 
 

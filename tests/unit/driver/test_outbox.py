@@ -497,9 +497,9 @@ class RestingClock(FakeClock):
         return self.now
 
     @override
-    def rest(self, seconds: float) -> None:
+    def sleep(self, seconds: float) -> None:
         self.rested += seconds
-        super().rest(seconds)
+        super().sleep(seconds)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,11 @@ from scheduler.kernel.engine.events import ObjectGone, ObjectSet, PreBound
 from scheduler.kernel.engine.instructions import Instruction, RunPreBind
 from scheduler.kernel.framework.interface import Write
 from scheduler.kernel.preemption.kept_room import RoomReservation
-from scheduler.tools.offline.resource_claims import RESOURCE_CLAIMS, carried_out, written
+from scheduler.tools.offline.resource_claims import (
+    RESOURCE_CLAIMS,
+    events_of_pre_bind,
+    events_of_write,
+)
 from tests.support.claims import a_claim, a_class, a_device, a_slice, exactly
 from tests.unit.engine.test_kept_room import CONFIGURATION, TimedCluster
 
@@ -57,11 +61,11 @@ class DeviceCluster(TimedCluster):
         told = super().handle(event)
         runs = [each for each in told if isinstance(each, RunPreBind)]
         for run in runs:
-            for made in written(self.engine, self._attempted(run)):
+            for made in events_of_pre_bind(self.engine, self._attempted(run)):
                 self._set(made.object)
             told += self.handle(PreBound(run.attempt))
         for write in [each for each in told if isinstance(each, Write)]:
-            for change in carried_out(self.engine, write):
+            for change in events_of_write(self.engine, write):
                 assert isinstance(change, ObjectSet)
                 self._set(change.object)
         return told

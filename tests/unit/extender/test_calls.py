@@ -77,7 +77,11 @@ def test_whom_a_pod_concerns() -> None:
     init = make_pod_info("i", init_containers=gpu.spec.containers)
 
     assert extenders.interested_in(plain, Verb.FILTER) == (1,)
-    assert extenders.interested_in(gpu, Verb.FILTER) == extenders.interested_in(init, Verb.FILTER) == (0, 1)
+    assert (
+        extenders.interested_in(gpu, Verb.FILTER)
+        == extenders.interested_in(init, Verb.FILTER)
+        == (0, 1)
+    )
     assert extenders.interested_in(gpu, Verb.PREEMPT) == ()
 
 

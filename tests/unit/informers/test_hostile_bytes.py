@@ -239,7 +239,7 @@ def test_pages_of_a_list_that_expired_may_be_longer() -> None:
     size = PageSize(500)
     size.took(500, TARGET_BYTES)
     assert size.now == 500
-    size.hurry()
+    size.grow()
     assert size.now == 2000
     size.took(2000, 4 * TARGET_BYTES)
     assert size.now == 2000

@@ -143,7 +143,7 @@ class OwnClock:
     def wall(self) -> datetime:
         return self._clock.wall()
 
-    def rest(self, seconds: float) -> None:
+    def sleep(self, seconds: float) -> None:
         raise AssertionError("nothing here holds the loop up")
 
 

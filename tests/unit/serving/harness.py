@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from scheduler.config.options import RunOptions
 from scheduler.daemon.client.errors import ApiError, UnavailableError
 from scheduler.daemon.client.reviews import User
-from scheduler.daemon.serving.endpoints import Shown
+from scheduler.daemon.serving.endpoints import EndpointSources
 from scheduler.daemon.serving.health import scheduler_checks
 from scheduler.daemon.serving.server import Server
 from scheduler.observability.metrics import SchedulerMetrics
@@ -90,7 +90,7 @@ async def serving(**options: Any) -> AsyncIterator[Instance]:
     state: dict[str, Any] = {"lease": None, "stopping": False, "synced": True}
     port = free_port()
     given = {"bind_address": "127.0.0.1", "secure_port": port, **options}
-    shown = Shown(
+    sources = EndpointSources(
         metrics=metrics.registry,
         reset_metrics=metrics.instruments.reset,
         configuration=lambda: {"kind": "KubeSchedulerConfiguration"},
@@ -105,7 +105,7 @@ async def serving(**options: Any) -> AsyncIterator[Instance]:
         debug={"cache": lambda: {"nodes": {"n1": {1, 2}}}, "queue": list},
         level_can_be_set=given.pop("level_can_be_set", True),
     )
-    server = Server(RunOptions(**given), shown, reviews, clock)
+    server = Server(RunOptions(**given), sources, reviews, clock)
     await server.start()
     # A new connection for each request: every one shakes hands anew.
     connector = aiohttp.TCPConnector(force_close=True)

@@ -198,7 +198,7 @@ def _waiting(engine: Engine, profiles: Profiles) -> tuple[WaitingRow, ...]:
     """Group waiting pods by reason; equal pods are judged once."""
     kinds: dict[Hashable, list[PodInfo]] = {}
     for pod in engine.core.queue.pending_pods():
-        kinds.setdefault(_judged_by(engine, pod), []).append(pod)
+        kinds.setdefault(_judgement_key(engine, pod), []).append(pod)
     explainer = Explainer(engine, profiles.framework_of)
     by_message: dict[str, list[PodInfo]] = {}
     frequent = sorted(kinds.values(), key=len, reverse=True)
@@ -209,7 +209,7 @@ def _waiting(engine: Engine, profiles: Profiles) -> tuple[WaitingRow, ...]:
     return tuple(sorted(found, key=lambda each: -len(each.pods)))
 
 
-def _judged_by(engine: Engine, pod: PodInfo) -> Hashable:
+def _judgement_key(engine: Engine, pod: PodInfo) -> Hashable:
     """Return a key of the values, besides the pod's name, that decide about it."""
     claims = tuple(
         each.persistent_volume_claim.claim_name
