@@ -183,16 +183,15 @@ def _stall(results: Results) -> Verdict:
 
 
 def _half(results: Results) -> Verdict:
-    ours, theirs, telling = (
+    ours, without_events, with_events = (
         _longest_wait(results, "plain", who, half=True) for who in (STOWAGE, *FOLLOWING_WALLS)
     )
-    about = f"plain pods at half of maximum: p99 creation to bind, to {FOLLOWING_WALL}"
-    found = _at_most(about, _P99_TO_WALL, _quotient(ours, theirs), "x")
-    share = _quotient(ours, telling)
+    about = f"plain pods at half of maximum: p99 creation to bind, to {FOLLOWING_WALL_WITH_EVENTS}"
+    found = _at_most(about, _P99_TO_WALL, _quotient(ours, with_events), "x")
+    share = _quotient(ours, without_events)
     if share is None or not found.measured:
         return found
-    measured = f"{found.measured} ({share:.2f} x {FOLLOWING_WALL_WITH_EVENTS}'s)"
-    return found._replace(measured=measured)
+    return found._replace(measured=f"{found.measured} ({share:.2f} x {FOLLOWING_WALL}'s)")
 
 
 def _waits(results: Results, workloads: Mapping[str, Workload]) -> Iterator[Verdict]:
