@@ -1,7 +1,8 @@
 """`python -m tests.words`: words that name nothing, and sentences that are read twice.
 
 It reads comments and docstrings of the product, and the pages. A few of the words are meant: about
-people, or as a question that a user asks. What a command draws into a page is not read.
+people, or as a question that a user asks. A docstring opens with its subject or its verb. Text that
+a command draws into a page is not read.
 """
 
 import ast
@@ -16,6 +17,8 @@ from typing import Final
 CHECKOUT: Final = Path(__file__).parent.parent
 WORDS: Final = re.compile(r"\b(who|whom|whoever|nobody|somebody|everybody)\b", re.IGNORECASE)
 ALLOWED: Final = 20
+QUESTIONS: Final = re.compile(r"(What|Which|Who|How|Why|Where|When|Those)\b")
+"""A docstring that opens with one of these does not name its subject."""
 PAGES: Final = ("README.md", "CONTRIBUTING.md", "docs/*.md")
 LONGEST: Final = 35
 """Words of a sentence on a page; what stands in backticks or parentheses is one."""
@@ -50,6 +53,16 @@ def prose(source: str) -> Iterator[tuple[int, str]]:
                 yield from enumerate(text.splitlines(), node.lineno)
 
 
+def questions() -> Iterator[tuple[str, int, str]]:
+    """File, line and first line of each docstring that opens with a word of `QUESTIONS`."""
+    for path in sorted((CHECKOUT / "scheduler").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Expr(ast.Constant(str(text))) if QUESTIONS.match(text):
+                    first = text.splitlines()[0]
+                    yield str(path.relative_to(CHECKOUT)), node.lineno, first
+
+
 def long_sentences() -> Iterator[tuple[str, int, str]]:
     """Page, number of words and text of each sentence of more than `LONGEST` words."""
     for pattern in PAGES:
@@ -68,11 +81,15 @@ def main() -> None:
     for path, number, text in lines:
         print(f"{path}:{number}: {text[:120]}")
     print(f"{len(lines)} lines say who, nobody or somebody; at most {ALLOWED} may")
+    unnamed = list(questions())
+    for path, number, text in unnamed:
+        print(f"{path}:{number}: {text}")
+    print(f"{len(unnamed)} docstrings open with what, which or how; none may")
     sentences = list(long_sentences())
     for page, count, text in sentences:
         print(f"{page}: {count} words: {text[:120]}")
     print(f"{len(sentences)} sentences have more than {LONGEST} words; none may")
-    sys.exit(len(lines) > ALLOWED or bool(sentences))
+    sys.exit(len(lines) > ALLOWED or bool(sentences or unnamed))
 
 
 if __name__ == "__main__":
