@@ -137,7 +137,7 @@ class Kind(Generic[T]):
             built = self._build(_decoded(self._decoder, raw))
         except Exception as problem:
             # Whatever foreign bytes make a decoder trip over is a fault of that one object.
-            raise MalformedObjectError(_told(problem)) from problem
+            raise MalformedObjectError(_one_line(problem)) from problem
         if self._keep is not None:
             self._keep(built, bytes(raw))
         return built
@@ -155,7 +155,7 @@ class Kind(Generic[T]):
                 return event.type, self._kept(event.type, event.object, self._keep)
             return event.type, self._build(event.object)
         except Exception as problem:
-            raise MalformedObjectError(_told(problem)) from problem
+            raise MalformedObjectError(_one_line(problem)) from problem
 
     def convert(self, raw: Mapping[str, Any]) -> T:
         """Build an object from its JSON or YAML.
@@ -222,7 +222,7 @@ def _as_it_is(decoded: Any) -> Any:
     return decoded
 
 
-def _told(problem: Exception) -> str:
+def _one_line(problem: Exception) -> str:
     """Describe a problem in one line: messages quote text of the object's owner."""
     return cut(" ".join(str(problem).split()) or type(problem).__name__)
 

@@ -87,7 +87,7 @@ class Store(Mapping[str, T], Generic[T]):
                         handler.on_update(old, obj)
                 return
             del objects[name]
-            self._tell_gone(old)
+            self._notify_deleted(old)
         objects[name] = obj
         for handler in self._handlers:
             handler.on_add(obj)
@@ -104,9 +104,9 @@ class Store(Mapping[str, T], Generic[T]):
         if old is not None:
             if not objects:
                 del self._objects[namespace]
-            self._tell_gone(old)
+            self._notify_deleted(old)
 
-    def _tell_gone(self, obj: T) -> None:
+    def _notify_deleted(self, obj: T) -> None:
         for handler in self._handlers:
             handler.on_delete(obj)
 

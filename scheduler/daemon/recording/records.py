@@ -156,10 +156,10 @@ _event_decoder: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(_AS_WRIT
 
 def encode_answer(instructions: Sequence[Instruction]) -> bytes:
     """Encode instructions to be written and compared; without traces, which name local files."""
-    return _encoder.encode(_told(instructions))
+    return _encoder.encode(_without_traces(instructions))
 
 
-def _told(instructions: Sequence[Instruction]) -> Sequence[Instruction]:
+def _without_traces(instructions: Sequence[Instruction]) -> Sequence[Instruction]:
     for instruction in instructions:
         if type(instruction) is LogError:
             return [replace(i, trace="") if type(i) is LogError else i for i in instructions]
@@ -182,7 +182,7 @@ class Writer:
         self, into: bytearray, event: Event, now: float, instructions: Sequence[Instruction]
     ) -> None:
         """Append the lines about one event."""
-        answer = _told(instructions) if instructions else instructions
+        answer = _without_traces(instructions) if instructions else instructions
         line: _PodLine[Sequence[Instruction]] | _Line
         if type(event) is ObjectSet:
             obj = event.object

@@ -136,10 +136,10 @@ def scheduler_checks(
             "sched-handler-sync": lambda: (
                 None if is_synced() else "handlers are not fully synchronized"
             ),
-            "watches": lambda: _told_blind(blind_kinds()),
+            "watches": lambda: _blind_message(blind_kinds()),
         },
     }
 
 
-def _told_blind(kinds: Sequence[str]) -> str | None:
+def _blind_message(kinds: Sequence[str]) -> str | None:
     return f"no watch on {', '.join(kinds)}" if kinds else None

@@ -72,10 +72,10 @@ class _Ending(msgspec.Struct, frozen=True):
 def pod_end(engine: Engine, pod: PodInfo, now: float) -> PodEnd | None:
     """The expected end of a pod that has a node; None if unknown."""
     end = expected_end(pod, now, engine.core.durations)
-    return None if end is None else _told(pod, end)
+    return None if end is None else _pod_end(pod, end)
 
 
-def _told(pod: PodInfo, end: ExpectedEnd) -> PodEnd:
+def _pod_end(pod: PodInfo, end: ExpectedEnd) -> PodEnd:
     owner = controller_of(pod.pod.metadata)
     controller = "" if owner is None else f"{owner.kind} {pod.namespace}/{owner.name}"
     return PodEnd(pod.key, pod.node_name, text_of(end.time), end.source.value, controller, end.runs)
@@ -156,7 +156,7 @@ def _bisect(
         time=text_of(max(time, now)),
         at_latest=not is_first,
         count=len(ends),
-        ends=tuple(_told(each.pod, each.end) for each in ends[-_PODS_TOLD:]),
+        ends=tuple(_pod_end(each.pod, each.end) for each in ends[-_PODS_TOLD:]),
     )
 
 

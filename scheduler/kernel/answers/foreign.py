@@ -41,7 +41,7 @@ def foreign_pods(
         if foreign and _would_do(every.pod, snapshot, row, _sum(foreign)):
             for pod in foreign:
                 taken.setdefault(pod.spec.scheduler_name, []).append(pod)
-    told = [_told(name, pods, wanted) for name, pods in taken.items()]
+    told = [_foreign_pods(name, pods, wanted) for name, pods in taken.items()]
     return tuple(sorted(told, key=lambda each: (-each.nodes, each.scheduler_name)))
 
 
@@ -79,7 +79,7 @@ def _would_do(pod: PodInfo, snapshot: Snapshot, row: int, more: Counter[str]) ->
     return True
 
 
-def _told(name: str, pods: list[PodInfo], wanted: Collection[str]) -> ForeignPods:
+def _foreign_pods(name: str, pods: list[PodInfo], wanted: Collection[str]) -> ForeignPods:
     """One scheduler's pods, with the resources that the waiting pod requests."""
     total = _sum(pods)
     return ForeignPods(

@@ -37,11 +37,11 @@ def kept_for(
     for other in before.of(in_the_way).pods_on(snapshot):
         group = f"pod group {other.namespace}/{other.group_name}"
         about.setdefault(group if other.group_name else f"pod {other.key}", []).append(other)
-    told = [_told(name, pods, nominated) for name, pods in about.items()]
+    told = [_kept_for(name, pods, nominated) for name, pods in about.items()]
     return tuple(sorted(told, key=lambda each: -each.nodes))
 
 
-def _told(name: str, pods: list[PodInfo], nominated: NominatedPods) -> KeptFor:
+def _kept_for(name: str, pods: list[PodInfo], nominated: NominatedPods) -> KeptFor:
     times = {nominated.needed_at(pod.uid) for pod in pods}
     until = text_of(max(times)) if all(times) else ""
     return KeptFor(name, len(pods), len({pod.node_name for pod in pods}), until)

@@ -58,7 +58,7 @@ def shares_of(
         return None
     shares: list[CapacityShare] = []
     for name, capacity in capacities.items():
-        text = _taken(requests.get(name), capacity)
+        text = _consumed(requests.get(name), capacity)
         if _violates(text, capacity.request_policy):
             return None
         shares.append(CapacityShare(name, text, parse(text), parse(capacity.value)))
@@ -74,7 +74,7 @@ def fit(shares: tuple[CapacityShare, ...], consumed: Amounts, taking: Amounts) -
     )
 
 
-def _taken(asked: Quantity | None, capacity: DeviceCapacity) -> Quantity:
+def _consumed(asked: Quantity | None, capacity: DeviceCapacity) -> Quantity:
     policy = capacity.request_policy
     if asked is None:
         if policy is not None and policy.default is not None:

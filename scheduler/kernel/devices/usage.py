@@ -79,7 +79,7 @@ class Usage:
         """The number of a pool's remaining counters; see `availability`."""
         if not pool.counting:
             return NO_COUNTERS
-        return self.remaining_counters.number(pool, generation, self._left)
+        return self.remaining_counters.number(pool, generation, self._remaining)
 
     def availability(self, number: int) -> CounterTable:
         """The amounts with a number in `remaining_counters`; they may be negative."""
@@ -187,7 +187,7 @@ class Usage:
             self.node_log.append(node, keep)
         self.broad_changes += placed.nodes is None or (consumes and bool(pool.broad))
 
-    def _left(self, pool: Pool, generation: int) -> dict[tuple[str, str], Decimal]:
+    def _remaining(self, pool: Pool, generation: int) -> dict[tuple[str, str], Decimal]:
         """The counters of a pool without what its allocated devices consume."""
         columns = self.table.columns
         left = dict(pool.counters(generation))

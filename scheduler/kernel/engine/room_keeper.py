@@ -147,7 +147,7 @@ class RoomKeeper:
         for each in members:
             if each.failure is not None and each.failure.is_rejection:
                 each.failure = _nominated(each.failure, each.attempt.pod.uid, room)
-        return room.told_of_group()
+        return room.group_message()
 
     def _room_for(
         self,
@@ -290,7 +290,7 @@ def _pods_of(members: Sequence[Member]) -> list[PodInfo]:
 def _nominated(failure: Failure, uid: str, room: RoomReservation) -> Failure:
     """The failure of a member, with its nomination if room is kept for it."""
     text = failure.message
-    told = f"{text}{'' if text.endswith('.') else ','} {room.told(uid)}"
+    told = f"{text}{'' if text.endswith('.') else ','} {room.pod_message(uid)}"
     node = room.places.get(uid, "")
     if not node:
         return replace(failure, message=told)

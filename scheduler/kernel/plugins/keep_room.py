@@ -102,7 +102,7 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
             kept.freed.append(pod)
         turns.room = new
         result = PostFilterResult(start.node_name, needed_at=new.until)
-        return result, Status(Code.SUCCESS, (new.told(pod.uid),))
+        return result, Status(Code.SUCCESS, (new.pod_message(pod.uid),))
 
     @override
     def has_turn(self, group: PodGroup | None, members: Sequence[PodInfo]) -> bool:

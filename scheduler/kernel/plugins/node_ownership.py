@@ -124,7 +124,7 @@ class NodeOwnership(FilterPlugin, ReservePlugin, EnqueueExtensions, SignPlugin):
             Requirement(key, Operator.IN, frozenset((value,)))
             for key, value in args.node_selector.items()
         )
-        self._told: int | None = None
+        self._last_reported: int | None = None
         """The number of the last reported binding; None until a pod is placed here."""
         self._bindings = handle.metrics.counter(
             "stowage_foreign_bindings_total",
@@ -159,12 +159,12 @@ class NodeOwnership(FilterPlugin, ReservePlugin, EnqueueExtensions, SignPlugin):
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Report foreign bindings since the last pod that was placed here; never rejects."""
         bindings = self._handle.shared(ForeignBindings)
-        if self._told is None:
-            self._told = bindings.count
-        if bindings.count != self._told:
-            for foreign in bindings.after(self._told):
+        if self._last_reported is None:
+            self._last_reported = bindings.count
+        if bindings.count != self._last_reported:
+            for foreign in bindings.after(self._last_reported):
                 self._tell(foreign, pod.spec.scheduler_name)
-            self._told = bindings.count
+            self._last_reported = bindings.count
         return SUCCESS
 
     @override

@@ -88,14 +88,14 @@ class RoomReservation(msgspec.Struct):
     devices: Mapping[str, Sequence[AllocationResult]] = MappingProxyType({})
     nodes: Mapping[str, Node] = MappingProxyType({})
 
-    def told(self, uid: str) -> str:
+    def pod_message(self, uid: str) -> str:
         """The text about the room of one pod, for its condition."""
         node = self.places.get(uid)
         where = f'on node "{node}"' if node else f"for other pods of the {self.name}"
         there = "there end" if node and self.is_there else "end"
         return f"room is kept {where}{self._when(there)}"
 
-    def told_of_group(self) -> str:
+    def group_message(self) -> str:
         """The text about the room of the whole group."""
         nodes = len(set(self.places.values()))
         where = f"on {nodes} node{'s' * (nodes > 1)} for {len(self.places)} pods"
