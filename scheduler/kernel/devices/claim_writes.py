@@ -99,13 +99,15 @@ def unreserving(claim: ResourceClaim, pod: PodInfo) -> Write:
 
 
 def deleting(claim: ResourceClaim) -> tuple[Write, ...]:
-    """Delete a claim that the scheduler has made; in whatever order these arrive."""
+    """Delete a claim that the scheduler has made; in whatever order these arrive.
+
+    It may be protected by now though it was not when it was seen last.
+    """
     uid = claim.metadata.uid
     unprotected = {"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [FINALIZER]}}
     options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
-    protected = (Write("PATCH", path_of(claim), unprotected),)
-    is_protected = FINALIZER in claim.metadata.finalizers
-    return (*(protected if is_protected else ()), Write("DELETE", path_of(claim), options))
+    path = path_of(claim)
+    return Write("PATCH", path, unprotected), Write("DELETE", path, options)
 
 
 def status_of_extended_resources(

@@ -3,8 +3,8 @@
 Source: pkg/scheduler/framework/plugins/dynamicresources dynamicresources.go (PreBind, bindClaim,
 isPodReadyForBinding), extendeddynamicresources.go (createExtendedResourceClaim) v1.36.3.
 Differs: pods that share a claim write one after the other, and reservations do not conflict. A
-change of a claim ends the wait, instead of polling every five seconds. PreBind does not wait until
-the watch shows a claim that was made here.
+change of a claim ends the wait, instead of polling every five seconds. PreBind waits until the
+watch shows a claim that was made here only if devices must be made ready.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -36,6 +36,8 @@ _TRIES: Final = 5
 _TURN_SECONDS: Final = 60.0
 _PAUSE_SECONDS: Final = 0.01
 """Pause between tries of a write after a conflict. Source: client-go util/retry DefaultRetry."""
+_SHOWN_SECONDS: Final = 120.0
+"""Source: extendeddynamicresources.go AssumeExtendedResourceTimeoutDefaultSeconds."""
 
 
 class ClaimWriteError(SchedulerError):
@@ -146,7 +148,8 @@ class ClaimBinding:
         if is_extended:
             if allocation is None:
                 return claim
-            claim = await self._create(pod, claim)
+            # From now on the plugin knows what to delete if the pod is not bound.
+            claim = taken.claims[place] = await self._create(pod, claim)
         elif allocation is not None and pod.group_name:
             claim = _same_claim(claim, self._catalog.claims.get(claim.key))
         claim = await self._write(claim, allocation, pod)
@@ -264,16 +267,20 @@ class ClaimBinding:
         ends = [self._ends(claim) for claim in claims if has_binding_conditions(claim)]
         seconds = max(0.0, min(ends) - self._handle.wall())
         listen = partial(self._catalog.listen, [claim.key for claim in claims])
-        if not await self._handle.api.until(lambda: self._are_ready(claims), listen, seconds):
+        written = [claim for claim in claims if claim.status.allocation is not None]
+        if claims.extended in written:
+            key, limit = written[-1].key, min(seconds, _SHOWN_SECONDS)
+            await self._handle.api.until(lambda: key in self._catalog.claims, listen, limit)
+        if not await self._handle.api.until(lambda: self._are_ready(written), listen, seconds):
             late = min(zip(ends, filter(has_binding_conditions, claims), strict=True))[1]
             told = f"device binding timeout: claim={late.metadata.name}"
             raise DeviceBindingError(told, BindingOutcome.TIMEOUT)
 
-    def _are_ready(self, claims: ClaimStore) -> bool:
+    def _are_ready(self, claims: Sequence[ResourceClaim]) -> bool:
         """Whether all claims, as the watch shows them, are ready; the first that is not decides."""
         for written in claims:
             claim = self._catalog.claims.get(written.key)
-            if claim is None:
+            if claim is None or claim.metadata.uid != written.metadata.uid:
                 told = f'could not find ResourceClaim "{written.key}"'
                 raise DeviceBindingError(told, BindingOutcome.ERROR)
             if not is_ready(claim):

@@ -24,10 +24,7 @@ from scheduler.config.args import DynamicResourcesArgs
 from scheduler.kernel.devices import claim_writes as writes
 from scheduler.kernel.devices.claim_catalog import TAINT_RULE, ClaimCatalog
 from scheduler.kernel.devices.decision import REASONS, DeviceDecision
-from scheduler.kernel.devices.extended_resources import (
-    IN_MEMORY,
-    claim_in_memory,
-)
+from scheduler.kernel.devices.extended_resources import IN_MEMORY, claim_in_memory
 from scheduler.kernel.devices.obstacles import device_obstacles
 from scheduler.kernel.devices.pod_claims import (
     ClaimProblem,
@@ -329,10 +326,11 @@ class DynamicResources(
                 and is_reserved_for(known, pod)
             ):
                 left.append(writes.unreserving(known, pod))
-        if attempt.claims.extended is not None:
+        extended = attempt.claims.extended
+        if extended is not None:
             catalog.give_up(claim_in_memory(pod).metadata.uid, pod.uid)
-            made = catalog.claim_of_extended_resources(pod.uid)
-            left.extend(() if made is None else writes.deleting(made))
+            made = catalog.claim_of_extended_resources(pod.uid) or extended
+            left.extend(() if made.metadata.name == IN_MEMORY else writes.deleting(made))
         return left
 
     @override

@@ -628,6 +628,22 @@ def test_a_claim_that_goes_while_its_devices_get_ready() -> None:
     assert not world.catalog.devices.usage.allocations
 
 
+def test_a_claim_that_comes_again_while_its_devices_get_ready() -> None:
+    """It has its name and is ready, for another pod."""
+    world = World("a")
+    claim = world.claim("c", on="a", conditions=("Ready",), users=("p",))
+    state = world.reserved(pod_of("c"))
+
+    def comes_again() -> None:
+        world.tell(CLAIM, None, claim)
+        world.claim("c", on="a", users=("q",), uid="another")
+
+    world.api.meanwhile = comes_again
+    status = world.pre_bind(state, pod_of("c"))
+
+    assert status == Status(Code.ERROR, ('could not find ResourceClaim "default/c"',))
+
+
 # --- writing --------------------------------------------------------------------------------------
 
 
@@ -1009,6 +1025,67 @@ def test_a_claim_that_cannot_be_made_fails_the_binding() -> None:
     assert {key: each.value for key, each in world.metrics.claim_creates.items()} == {"failure": 1}
 
 
+@pytest.mark.parametrize("failing", [1, 2, 3], ids=["finalizer", "allocation", "status of the pod"])
+def test_a_claim_that_was_made_is_deleted_though_no_watch_shows_it(failing: int) -> None:
+    """The binding fails after it was made, and before the watch brings it."""
+    world = World()
+    world.devices("a", "gpu-0", "gpu-1")
+    pod = extended(world)
+    state = world.reserved(pod)
+    world.api.failures = [None] * failing + [SchedulerError("500")]
+
+    status = world.pre_bind(state, pod)
+    left = world.plugin.unreserve(state, pod, "a")
+
+    assert status.code is Code.ERROR
+    assert left is not None
+    assert [(write.method, write.path.rpartition("/")[2]) for write in left] == [
+        ("PATCH", "made"),
+        ("DELETE", "made"),
+    ]
+    assert not world.catalog.devices.usage.allocations
+
+
+@pytest.mark.parametrize("is_shown", [True, False], ids=["late", "never"])
+def test_devices_of_a_claim_that_was_made_get_ready_before_the_watch_shows_it(
+    is_shown: bool,
+) -> None:
+    """It is waited for as long as kube-scheduler does."""
+    world = World()
+    world.devices("a", "gpu-0", bindingConditions=["Ready"])
+    pod = extended(world, 1)
+    state = world.reserved(pod)
+    annotations = {"resource.kubernetes.io/extended-resource-claim": "true"}
+    device = {"driver": "gpu.example.com", "pool": "a", "device": "gpu-0"}
+    ready = [{**device, "conditions": [{"type": "Ready", "status": "True"}]}]
+
+    def shown() -> None:
+        if is_shown:
+            fields = {"annotations": annotations, "devices": ready, "conditions": ("Ready",)}
+            world.claim("made", on="a", owner=pod.uid, **fields)
+
+    world.api.meanwhile = shown
+    status = world.pre_bind(state, pod)
+
+    missing = 'could not find ResourceClaim "default/made"'
+    assert status == (SUCCESS if is_shown else Status(Code.ERROR, (missing,)))
+    assert world.api.waited[0] == 120.0
+
+
+def test_a_resource_that_the_node_has_itself_is_not_waited_for() -> None:
+    """The pod has a claim beside it whose devices must be made ready."""
+    world = World("a")
+    extended(world)
+    world.snapshot = make_snapshot([make_node("a", allocatable={GPU: 2})])
+    device = {"driver": "gpu.example.com", "pool": "a", "device": "gpu-0"}
+    ready = [{**device, "conditions": [{"type": "Ready", "status": "True"}]}]
+    world.claim("c", on="a", conditions=("Ready",), users=("p",), devices=ready)
+    pod = pod_of("c", containers=[{"name": "c", "resources": {"requests": {GPU: "1"}}}])
+    state = world.reserved(pod)
+
+    assert world.pre_bind(state, pod) == SUCCESS
+
+
 def test_nodes_that_have_the_resource_themselves_need_no_claim() -> None:
     """Devices serve it on the others only."""
     world = World()
@@ -1046,7 +1123,8 @@ def test_a_claim_of_an_earlier_attempt_is_deleted() -> None:
     assert status.reasons == ("deletion of ResourceClaim completed",)
     assert result is not None
     assert [(write.method, write.path.rpartition("/")[2]) for write in result.writes] == [
-        ("DELETE", "old")
+        ("PATCH", "old"),
+        ("DELETE", "old"),
     ]
 
 
