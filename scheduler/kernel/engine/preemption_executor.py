@@ -9,7 +9,7 @@ After a failure the preemptor backs off. Upstream tries it at once, and so witho
 is missing.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -143,6 +143,12 @@ class PreemptionExecutor:
             others = (pod for pod in run.preemptor.pods if pod != uid)
             if all(self._core.queue.get(pod) is None for pod in others):
                 self.drop(run.preemptor.uid)
+
+    def drop_for(self, pods: Collection[PodInfo]) -> None:
+        """Some pods may not be tried any more, nor may the group that they are of."""
+        uids = {pod.uid for pod in pods}
+        for run in [run for run in self._runs.values() if not uids.isdisjoint(run.preemptor.pods)]:
+            self.drop(run.preemptor.uid)
 
     def stays(self, uid: str) -> None:
         """Take note that a pod is not being deleted; a restored one can be evicted again."""

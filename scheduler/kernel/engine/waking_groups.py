@@ -48,9 +48,14 @@ class GroupWaking:
             self._wake(now, is_held=is_held)
 
     def _wake(self, members: Sequence[PodInfo], *, is_held: bool) -> None:
-        """Wake members; held ones lose their nomination, others keep the one in their status."""
+        """Wake members.
+
+        Held ones lose their nomination, and no more victims leave for them. Others keep the
+        nomination in their status.
+        """
         queue = self._core.queue
         if is_held:
+            self._executor.drop_for(members)
             nominated = (pod for pod in members if queue.nominator.node_of(pod.uid))
             self._executor.clear_nominations(nominated)
         queue.activate(pod.uid for pod in members)

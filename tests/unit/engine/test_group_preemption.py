@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from scheduler.api.objects import ObjectMeta
 from scheduler.api.pod_groups import MODE_POD_GROUP, PodGroup
 from scheduler.api.pods import PodInfo
@@ -119,6 +121,31 @@ def test_no_more_victims_leave_for_a_group_that_another_scheduler_has_bound() ->
     driven.leaves(victims[name])
 
     assert driven.evicted() == [name]
+
+
+@pytest.mark.parametrize("least", [None, 3], ids=["its object goes", "more members are needed"])
+def test_no_more_victims_leave_for_a_group_that_may_not_be_tried(least: int | None) -> None:
+    """Its members are held for another reason by then, which may never end."""
+    driven = Preempting(2)
+    victims = {name: driven.runs(name, priority=i) for i, name in enumerate(("v", "w"))}
+    driven.group(least=2, priority=10)
+    pods = driven.members(2)
+    driven.run()
+    [name] = driven.evicted()
+
+    if least is None:
+        driven.handle(ObjectGone("podgroups", "default", "g", "uid-of-g"))
+    else:
+        driven.group(least=least, priority=10)
+    driven.handle(Evicted(name))
+    driven.leaves(victims[name])
+    after = driven.evicted()
+    driven.group(least=1, priority=10)
+    driven.run()
+
+    assert after == [name]
+    assert not {driven.held(pod) for pod in pods} & {HELD}
+    assert len(driven.bound()) == 1
 
 
 def test_a_gang_that_fails_keeps_no_volumes_though_victims_were_searched_without_it() -> None:
