@@ -129,6 +129,11 @@ class Cache:
 
     # --- nodes and namespaces -------------------------------------------------------------------
 
+    def has_node(self, name: str) -> bool:
+        """Whether there is a node of this name; a ghost is none."""
+        info = self.nodes.get(name)
+        return info is not None and info.node is not None
+
     def set_node(self, node: Node) -> None:
         """Take over a new or changed node."""
         info = self._node_info(node.metadata.name)

@@ -75,6 +75,10 @@ class BindingCycle:
         if work is PreBindWork.NOTHING:
             self._bind(attempt)
             return
+        if not self._core.cache.has_node(pod.node_name):
+            # It went while Permit held the pod; see `node_gone`.
+            self._failures.handle_scheduling_failure(attempt, _without_node(pod.node_name))
+            return
         self._attempts.advance(attempt, AttemptEvent.PREPARE)
         if work is PreBindWork.ANYTHING:
             self._nominate(attempt)
@@ -192,8 +196,7 @@ class BindingCycle:
         waiting = [each for each in self._attempts if each.state in _BEFORE_BIND]
         for attempt in waiting:
             if attempt.pod.node_name == name:
-                failure = Failure(f'node "{name}" not found')
-                self._failures.handle_scheduling_failure(attempt, failure)
+                self._failures.handle_scheduling_failure(attempt, _without_node(name))
 
     def tick(self) -> None:
         """Reject pods at the end of their Permit timeouts, and check unconfirmed bindings.
@@ -220,3 +223,7 @@ class BindingCycle:
         self._attempts.doubtful[attempt.id] = self._attempts.doubtful.pop(attempt.id, attempt)
         pod = attempt.pod
         self._core.out.append(ReadPod(attempt.id, pod.namespace, pod.name, pod.uid))
+
+
+def _without_node(name: str) -> Failure:
+    return Failure(f'node "{name}" not found')

@@ -6,21 +6,15 @@ that plugin, nothing is done here.
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Final
 
 from msgspec.structs import replace
 
-from scheduler.api.devices import (
-    AllocationResult,
-    FinalizedMeta,
-    ResourceClaim,
-    ResourceClaimStatus,
-)
+from scheduler.api.devices import AllocationResult
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Node
 from scheduler.api.pod_groups import PodGroup
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.devices.claim_catalog import CLAIM, ClaimCatalog
+from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.engine.attempt import Attempt
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import UNSCHEDULABLE
@@ -29,19 +23,13 @@ from scheduler.kernel.engine.group_preemption import on_copy
 from scheduler.kernel.engine.group_step import GroupStep
 from scheduler.kernel.engine.group_trial import GroupTrial
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
+from scheduler.kernel.engine.scheduling_failure import DEVICES_FREED
 from scheduler.kernel.extender import Verb
-from scheduler.kernel.framework.events import ASSIGNED_POD_DELETE, ActionType, ClusterEvent
+from scheduler.kernel.framework.events import ASSIGNED_POD_DELETE
 from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.framework.types import Failure
 from scheduler.kernel.preemption.group_start import RoomForGroupPlugin
 from scheduler.kernel.preemption.kept_room import NOT_KEPT, KeptRoom, RoomReservation
-
-DEVICES_FREED: Final = (
-    ClusterEvent(CLAIM.event_resource, ActionType.UPDATE),
-    ResourceClaim(FinalizedMeta(), status=ResourceClaimStatus(allocation=AllocationResult())),
-    ResourceClaim(FinalizedMeta()),
-)
-"""The event, old and new object of a claim that gives its devices back."""
 
 
 class RoomKeeper:
@@ -267,12 +255,11 @@ class RoomKeeper:
 
     def _nominated(self, room: RoomReservation) -> list[PodInfo]:
         """The pods of some kept room that are still nominated, to a node that exists."""
-        queue, nodes = self._core.queue, self._core.cache.nodes
+        queue, cache = self._core.queue, self._core.cache
         found = []
         for uid, node in room.places.items():
-            pod, info = queue.get(uid), nodes.get(node)
-            is_there = info is not None and info.node is not None
-            if pod is not None and is_there and queue.nominator.node_of(uid) == node:
+            pod = queue.get(uid)
+            if pod is not None and cache.has_node(node) and queue.nominator.node_of(uid) == node:
                 found.append(pod)
         return found
 

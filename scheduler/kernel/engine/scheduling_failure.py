@@ -9,7 +9,17 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from scheduler.api.devices import (
+    AllocationResult,
+    FinalizedMeta,
+    ResourceClaim,
+    ResourceClaimStatus,
+)
+from scheduler.api.objects import ObjectMeta
+from scheduler.api.pod_shape import DEVICES, VOLUMES
 from scheduler.api.pods import PodInfo
+from scheduler.api.storage import PersistentVolume
+from scheduler.kernel.devices.claim_catalog import CLAIM
 from scheduler.kernel.engine.attempt import (
     ACQUIRED,
     UNDECIDED,
@@ -23,7 +33,12 @@ from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import failed_scheduling, status_patch
 from scheduler.kernel.engine.instructions import Cancel, LogError
 from scheduler.kernel.engine.outcome import outcome_of
-from scheduler.kernel.framework.events import ASSIGNED_POD_DELETE
+from scheduler.kernel.framework.events import (
+    ASSIGNED_POD_DELETE,
+    ActionType,
+    ClusterEvent,
+    EventResource,
+)
 from scheduler.kernel.framework.status import Code
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.queue import PUT_LAST_SECONDS
@@ -31,6 +46,19 @@ from scheduler.kernel.queue import PUT_LAST_SECONDS
 OUTCOMES_END: Final = "Error recording a decision; recording no more"
 
 SCHEDULING_FAILED: Final = "Error scheduling pod; retrying"
+
+DEVICES_FREED: Final = (
+    ClusterEvent(CLAIM.event_resource, ActionType.UPDATE),
+    ResourceClaim(FinalizedMeta(), status=ResourceClaimStatus(allocation=AllocationResult())),
+    ResourceClaim(FinalizedMeta()),
+)
+"""The event, old and new object of a claim that gives its devices back."""
+VOLUMES_FREED: Final = (
+    ClusterEvent(EventResource.PERSISTENT_VOLUME, ActionType.UPDATE),
+    PersistentVolume(ObjectMeta()),
+    PersistentVolume(ObjectMeta()),
+)
+"""The same of a volume that gives its claim back."""
 
 
 class FailureHandler:
@@ -119,12 +147,19 @@ class FailureHandler:
             self._core.report("Plugin failed", pod.key, problem)
 
     def _free(self, attempt: Attempt, *, freed: bool) -> None:
-        """Wake pods that may wait for the freed room."""
+        """Wake pods that may wait for what was freed.
+
+        Differs: upstream wakes no pod for devices and volumes that were taken in memory only.
+        """
         if freed:
             pod = attempt.pod
-            self._core.queue.move_all_to_active_or_backoff_queue(
-                ASSIGNED_POD_DELETE, pod, None, but=pod.uid
-            )
+            wake = self._core.queue.move_all_to_active_or_backoff_queue
+            wake(ASSIGNED_POD_DELETE, pod, None, but=pod.uid)
+            # No watch shows the end of what was not written.
+            if pod.needs & DEVICES:
+                wake(*DEVICES_FREED, but=pod.uid)
+            if pod.needs & VOLUMES:
+                wake(*VOLUMES_FREED, but=pod.uid)
 
     def requeue(
         self, queued: QueuedPodInfo, failure: Failure, *, is_nominated: bool = False

@@ -1,7 +1,7 @@
-"""Equivalent pods that request more than any node has: they wait for nodes only.
+"""Equivalent pods that request more than any node has: no pod that leaves a node can help them.
 
-No pod that leaves a node can help them, so the queue checks no other events for them. It checks
-only nodes that have as much of the resource as they request.
+So the queue checks no events about pods for them, and only nodes that have as much of the resource
+as they request. Events about other objects are checked as for any pod.
 """
 
 from bisect import bisect_left, bisect_right, insort

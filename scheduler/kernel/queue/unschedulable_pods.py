@@ -12,8 +12,8 @@ from typing import Final
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodKind
 from scheduler.clock import MonotonicClock
-from scheduler.kernel.framework.events import EventResource
-from scheduler.kernel.framework.types import Failure, QueuedPodInfo
+from scheduler.kernel.framework.events import ClusterEvent, EventResource
+from scheduler.kernel.framework.types import Excess, Failure, QueuedPodInfo
 from scheduler.kernel.queue.equivalent_pods import (
     EquivalenceKey,
     EquivalentPods,
@@ -28,6 +28,15 @@ from scheduler.kernel.queue.unfittable_pods import UnfittablePods
 
 GATE_RETRY_SECONDS: Final = 30.0
 """After this time a PreEnqueue plugin that failed is run again."""
+
+_NODES_AND_PODS: Final = frozenset(
+    {
+        EventResource.NODE,
+        EventResource.POD,
+        EventResource.ASSIGNED_POD,
+        EventResource.UNSCHEDULED_POD,
+    }
+)
 
 
 class Deadlines:
@@ -111,8 +120,9 @@ class UnschedulablePods:
         """The deadlines of the pods that are here; for reading."""
         self._group_of: dict[str, EquivalentPods] = {}
         self._groups: dict[EquivalenceKey, EquivalentPods] = {}
-        self._by_rejector: dict[tuple[str, str], dict[EquivalenceKey, EquivalentPods]] = {}
-        """Profile and plugin to the groups that the plugin rejected."""
+        self._by_rejector: dict[tuple[str, str, bool], dict[EquivalenceKey, EquivalentPods]] = {}
+        """Profile, plugin, and whether no node could ever hold them, to the groups that the plugin
+        rejected."""
         self._unfittable = UnfittablePods()
         self.probes: dict[str, EquivalentPods] = {}
         """The group of each probe, by the UID of the probe; for reading."""
@@ -188,27 +198,25 @@ class UnschedulablePods:
         return True
 
     def _index(self, group: EquivalentPods) -> None:
-        excess = group.key.excess
-        if excess is not None and not group.gating_plugin:
+        excess = _excess_of(group)
+        if excess is not None:
             self._unfittable.add(group, excess)
-            return
-        for plugin in group.rejectors:
-            self._by_rejector.setdefault((group.profile, plugin), {})[group.key] = group
+        for place in _places_of(group):
+            self._by_rejector.setdefault(place, {})[group.key] = group
 
     def _forget(self, group: EquivalentPods) -> None:
         del self._groups[group.key]
         self.probes.pop(group.probe, None)
         if self._last_rejected.get(group.key.kind) is group:
             del self._last_rejected[group.key.kind]
-        excess = group.key.excess
-        if excess is not None and not group.gating_plugin:
+        excess = _excess_of(group)
+        if excess is not None:
             self._unfittable.remove(group, excess)
-            return
-        for plugin in group.rejectors:
-            rejected = self._by_rejector[group.profile, plugin]
+        for place in _places_of(group):
+            rejected = self._by_rejector[place]
             del rejected[group.key]
             if not rejected:
-                del self._by_rejector[group.profile, plugin]
+                del self._by_rejector[place]
 
     # --- probes ------------------------------------------------------------------------------
 
@@ -284,9 +292,18 @@ class UnschedulablePods:
         """All groups that wait."""
         return self._groups.values()
 
-    def rejected_by(self, profile: str, plugin: str) -> Iterable[EquivalentPods]:
-        """The groups that a plugin of a profile rejected."""
-        return list(self._by_rejector.get((profile, plugin), {}).values())
+    def rejected_by(
+        self, profile: str, plugin: str, event: ClusterEvent
+    ) -> Iterable[EquivalentPods]:
+        """The groups that a plugin of a profile rejected and that an event may help.
+
+        Pods that no node could ever hold are found by `that_fit` after a change of a node, and no
+        other pod helps them. Anything else may: a device class may stand for what they lack.
+        """
+        found = list(self._by_rejector.get((profile, plugin, False), {}).values())
+        if event.resource not in _NODES_AND_PODS:
+            found += self._by_rejector.get((profile, plugin, True), {}).values()
+        return found
 
     def that_fit(self, resource: str, amount: int) -> Iterable[EquivalentPods]:
         """The groups that lacked at most this amount of a resource on every node."""
@@ -321,19 +338,25 @@ class UnschedulablePods:
         yield from self._misfiled()
 
     def _misfiled(self) -> Iterator[str]:
-        indexed = {
-            (profile, plugin, key)
-            for (profile, plugin), groups in self._by_rejector.items()
-            for key in groups
-        }
+        indexed = {(place, key) for place, groups in self._by_rejector.items() for key in groups}
         unfittable = {g.key for g in self._groups.values() if g.key.excess and not g.gating_plugin}
         expected = {
-            (group.profile, plugin, key)
+            ((group.profile, plugin, key in unfittable), key)
             for key, group in self._groups.items()
-            if key not in unfittable
             for plugin in group.rejectors
         }
         if indexed != expected:
             yield "groups are indexed under other plugins than those that rejected them"
         if {group.key for group in self._unfittable} != unfittable:
             yield "groups that no node could hold are not filed as such"
+
+
+def _excess_of(group: EquivalentPods) -> Excess | None:
+    """The excess of pods that are not gated; None where some node could hold them."""
+    return None if group.gating_plugin else group.key.excess
+
+
+def _places_of(group: EquivalentPods) -> Iterator[tuple[str, str, bool]]:
+    """The keys of a group among those that plugins rejected."""
+    is_unfittable = _excess_of(group) is not None
+    return ((group.profile, plugin, is_unfittable) for plugin in group.rejectors)

@@ -182,7 +182,7 @@ class Waking:
                 for resource, (amount, _) in pending.offered.items()
             ),
             *(
-                unschedulable.rejected_by(profile, plugin)
+                unschedulable.rejected_by(profile, plugin, interest.event)
                 for interest in interests
                 for profile, registered in interest.by_profile.items()
                 for plugin in registered.hints
