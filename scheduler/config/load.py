@@ -13,13 +13,14 @@ from msgspec.structs import replace
 from scheduler.config import defaults
 from scheduler.config.args import ARGS_TYPES, VolumeBindingArgs
 from scheduler.config.feature_gates import STORAGE_CAPACITY_SCORING
-from scheduler.config.plugin_sets import IN_TREE, Implements
+from scheduler.config.plugin_sets import IN_TREE, Implements, named_plugins
 from scheduler.config.problems import ConfigError, Path, Problems
 from scheduler.config.source import Value, parse
 from scheduler.config.types import (
     API_VERSION,
     DEFAULT_SCHEDULER_NAME,
     KIND,
+    ExtensionPoint,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
     PluginConfig,
@@ -27,9 +28,11 @@ from scheduler.config.types import (
 )
 from scheduler.config.validation import validate
 from scheduler.config.walker import decode, decode_foreign, nearest, shown
+from scheduler.errors import SchedulerError
 
-ArgsTypes = Mapping[str, type[msgspec.Struct]]
-"""The argument types of out-of-tree plugins, by plugin name."""
+ArgsTypes = Mapping[str, type[msgspec.Struct] | None]
+"""The argument types of out-of-tree plugins, by plugin name; None: left as written."""
+_Types = Mapping[str, type[msgspec.Struct]]
 
 _GROUP: Final = API_VERSION.partition("/")[0]
 
@@ -61,7 +64,8 @@ def load(
     Args:
         text: YAML or JSON.
         source: its name in messages, usually the file's name.
-        out_of_tree: plugins beside the in-tree ones that may be named.
+        out_of_tree: plugins beside the in-tree ones that may be named. Only the named ones are
+            looked up, here and in `args_types`; a look-up may raise SchedulerError.
         args_types: the types of these plugins' arguments; others stay as they are written.
         default_scheduler_name: the name of a single profile that has none.
         feature_gates: the gates that are on, of `feature_gates.KNOWN`.
@@ -97,15 +101,15 @@ def load_object(  # noqa: PLR0913 - all but the value by name
         ConfigError: with all problems, including those found while decoding.
     """
     problems = Problems() if problems is None else problems
-    args_types = args_types or {}
     document = _document(value, problems)
     if document is None:
         raise ConfigError(source, problems)
     written = decode(KubeSchedulerConfiguration, document, (), problems, _hint)
+    known, types = _of_named_plugins(written, out_of_tree or {}, args_types or {}, problems)
     written = replace(
         written,
         profiles=tuple(
-            _decode_args(profile, args_types, ("profiles", i), problems)
+            _decode_args(profile, types, ("profiles", i), problems)
             for i, profile in enumerate(written.profiles)
         ),
     )
@@ -115,11 +119,11 @@ def load_object(  # noqa: PLR0913 - all but the value by name
     config = replace(
         config,
         profiles=tuple(
-            _with_default_args(profile, args_types, ("profiles", i), problems)
+            _with_default_args(profile, types, ("profiles", i), problems)
             for i, profile in enumerate(config.profiles)
         ),
     )
-    validate(config, {**IN_TREE, **(out_of_tree or {})}, problems, written)
+    validate(config, known, problems, written)
     if problems:
         raise ConfigError(source, problems)
     return config
@@ -144,9 +148,43 @@ def check(
         ConfigError: with everything that is wrong.
     """
     problems = Problems()
-    validate(config, {**IN_TREE, **(out_of_tree or {})}, problems)
+    own, named = out_of_tree or {}, config.plugin_names()
+    points = {name: own[name] if name in named else frozenset() for name in own}
+    validate(config, {**IN_TREE, **points}, problems)
     if problems:
         raise ConfigError(source, problems)
+
+
+def _of_named_plugins(
+    written: KubeSchedulerConfiguration,
+    out_of_tree: Implements,
+    args_types: ArgsTypes,
+    problems: Problems,
+) -> tuple[Implements, _Types]:
+    """Look up extension points and argument types, but only of the plugins that are named.
+
+    A plugin that cannot be used is a problem at the first place that names it.
+    """
+    points = dict.fromkeys(out_of_tree, frozenset[ExtensionPoint]())
+    types: dict[str, type[msgspec.Struct]] = {}
+    named: dict[str, Path] = {}
+    for i, profile in enumerate(written.profiles):
+        for place, name in named_plugins(profile, ("profiles", i)):
+            named.setdefault(name, place)
+    # What replaces a plugin of kube-scheduler takes part without being named.
+    for name in args_types.keys() & IN_TREE.keys():
+        named.setdefault(name, ("profiles",))
+    for name, place in named.items():
+        try:
+            if name in out_of_tree:
+                points[name] = out_of_tree[name]
+            kind = args_types.get(name)
+        except SchedulerError as problem:
+            problems.add(place, str(problem))
+            continue
+        if kind is not None:
+            types[name] = kind
+    return {**IN_TREE, **points}, types
 
 
 def _document(value: Value, problems: Problems) -> dict[str, Value] | None:
@@ -181,7 +219,7 @@ def _check_type(
 
 
 def _decode_args(
-    profile: KubeSchedulerProfile, args_types: ArgsTypes, path: Path, problems: Problems
+    profile: KubeSchedulerProfile, args_types: _Types, path: Path, problems: Problems
 ) -> KubeSchedulerProfile:
     """Turn arguments into their types; those of unknown plugins stay as they are."""
     return replace(
@@ -194,7 +232,7 @@ def _decode_args(
 
 
 def _decode_plugin_config(
-    config: PluginConfig, args_types: ArgsTypes, path: Path, problems: Problems
+    config: PluginConfig, args_types: _Types, path: Path, problems: Problems
 ) -> PluginConfig:
     place = (*path, "args")
     value = config.args
@@ -211,7 +249,7 @@ def _decode_plugin_config(
 
 
 def _with_default_args(
-    profile: KubeSchedulerProfile, args_types: ArgsTypes, path: Path, problems: Problems
+    profile: KubeSchedulerProfile, args_types: _Types, path: Path, problems: Problems
 ) -> KubeSchedulerProfile:
     """Give out-of-tree plugins that are enabled and not configured their defaults."""
     given = {config.name for config in profile.plugin_config}

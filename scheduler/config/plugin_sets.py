@@ -95,18 +95,32 @@ IN_TREE: Final[Implements] = {
 KeepRoom and NodeOwnership."""
 
 
+def named_plugins(profile: KubeSchedulerProfile, path: Path) -> Iterator[tuple[Path, str]]:
+    """The plugins that are enabled or configured, with their places."""
+    for point, plugin_set in _sets(profile):
+        for i, plugin in enumerate(plugin_set.enabled):
+            yield (*path, "plugins", point, "enabled", i, "name"), plugin.name
+    for i, config in enumerate(profile.plugin_config):
+        yield (*path, "pluginConfig", i, "name"), config.name
+
+
 def named_in_vain(
     profile: KubeSchedulerProfile, known: Collection[str], path: Path
 ) -> Iterator[tuple[Path, str]]:
     """The plugins that are disabled or configured and do not exist, with their places."""
-    sets = [(point.value, profile.plugins.at(point)) for point in ExtensionPoint]
-    for point, plugin_set in (("multiPoint", profile.plugins.multi_point), *sets):
+    for point, plugin_set in _sets(profile):
         for i, plugin in enumerate(plugin_set.disabled):
             if plugin.name not in known and plugin.name != EVERYTHING:
                 yield (*path, "plugins", point, "disabled", i, "name"), plugin.name
     for i, config in enumerate(profile.plugin_config):
         if config.name not in known:
             yield (*path, "pluginConfig", i, "name"), config.name
+
+
+def _sets(profile: KubeSchedulerProfile) -> Iterator[tuple[str, PluginSet]]:
+    yield "multiPoint", profile.plugins.multi_point
+    for point in ExtensionPoint:
+        yield point.value, profile.plugins.at(point)
 
 
 def merge(custom: Plugins, feature_gates: Collection[str] = ()) -> Plugins:

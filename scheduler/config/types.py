@@ -224,3 +224,7 @@ class KubeSchedulerConfiguration(ConfigStruct, frozen=True):
     delay_cache_until_active: bool = False
     feature_gates: Annotated[frozenset[str], NOT_WRITTEN] = frozenset()
     """The gates that are on. They are not part of the file, and plugins depend on them."""
+
+    def plugin_names(self) -> frozenset[str]:
+        """Every plugin that is enabled in any profile."""
+        return frozenset().union(*(profile.plugins.names() for profile in self.profiles))

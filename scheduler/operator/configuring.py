@@ -28,7 +28,7 @@ from scheduler.config.problems import ConfigError, Path, Problem
 from scheduler.config.types import API_VERSION, KIND, ExtensionPoint
 from scheduler.config.write import dump
 from scheduler.daemon.bootstrap.configuration import check_usable
-from scheduler.daemon.bootstrap.frameworks import implemented_plugins, own_plugins
+from scheduler.daemon.bootstrap.installed import implemented_plugins, own_plugins
 from scheduler.daemon.bootstrap.reloading import FIXED
 from scheduler.operator.mounts import mounted_in
 from scheduler.operator.packages import Packages, Wheels, packages_of

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from zipfile import Path as PathInside, ZipFile
 
 from scheduler.config.problems import Path, Problem
-from scheduler.daemon.bootstrap.frameworks import ENTRY_POINT_GROUP
+from scheduler.daemon.bootstrap.installed import ENTRY_POINT_GROUP
 from scheduler.operator.resources import Json, Scheduler, WheelKey
 
 MAX_ENTRY_POINTS_BYTES: Final = 64 * 1024

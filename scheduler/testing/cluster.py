@@ -10,9 +10,8 @@ import msgspec
 
 from scheduler.api.pods import PodInfo
 from scheduler.config.load import load_object
-from scheduler.config.plugin_sets import IN_TREE
 from scheduler.config.types import API_VERSION, KIND
-from scheduler.daemon.bootstrap import args_types_of, implemented_plugins, out_of_tree_plugins
+from scheduler.daemon.bootstrap import args_types_of, out_of_tree_plugins, own_plugins
 from scheduler.daemon.recording.files import Recording
 from scheduler.daemon.recording.replay import restore
 from scheduler.kernel.engine.events import Activate, ObjectGone, ObjectSet, Tick
@@ -252,12 +251,11 @@ class Cluster:
         return self._world
 
     def _profiles(self) -> Profiles:
-        plugins = {**out_of_tree_plugins(), **self._plugins}
-        points = implemented_plugins(plugins)
+        plugins = out_of_tree_plugins(self._plugins)
         config = load_object(
             self._document,
             source=self._source,
-            out_of_tree={name: points[name] for name in plugins if name not in IN_TREE},
+            out_of_tree=own_plugins(plugins),
             args_types=args_types_of(plugins),
             default_scheduler_name=DEFAULT_PROFILE,
         )

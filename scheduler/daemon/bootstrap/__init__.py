@@ -1,9 +1,10 @@
 """The composition root: the only package that imports all others and names concrete plugins."""
 
 from scheduler.daemon.bootstrap.engine import build_engine
-from scheduler.daemon.bootstrap.frameworks import (
-    FrameworkBuilder,
+from scheduler.daemon.bootstrap.frameworks import FrameworkBuilder
+from scheduler.daemon.bootstrap.installed import (
     PluginLoadError,
+    announced_plugins,
     args_types_of,
     implemented_plugins,
     out_of_tree_plugins,
@@ -13,6 +14,7 @@ from scheduler.daemon.bootstrap.frameworks import (
 __all__ = [
     "FrameworkBuilder",
     "PluginLoadError",
+    "announced_plugins",
     "args_types_of",
     "build_engine",
     "implemented_plugins",

@@ -12,7 +12,7 @@ from scheduler.config.notices import (
 from scheduler.config.options import RunOptions, effective_configuration
 from scheduler.config.problems import ConfigError
 from scheduler.config.types import KubeSchedulerConfiguration
-from scheduler.daemon.bootstrap.frameworks import args_types_of, implemented_plugins, own_plugins
+from scheduler.daemon.bootstrap.installed import args_types_of, implemented_plugins, own_plugins
 from scheduler.daemon.client.extenders import extender_problems
 from scheduler.kernel.framework.interface import Plugin
 

@@ -23,7 +23,8 @@ from scheduler.config.write import to_object
 from scheduler.daemon.bootstrap.dumping import Dumper
 from scheduler.daemon.bootstrap.engine import build_engine
 from scheduler.daemon.bootstrap.explaining import LiveExplainer
-from scheduler.daemon.bootstrap.frameworks import FrameworkBuilder, out_of_tree_plugins
+from scheduler.daemon.bootstrap.frameworks import FrameworkBuilder
+from scheduler.daemon.bootstrap.installed import out_of_tree_plugins
 from scheduler.daemon.bootstrap.measuring import counted, watch_sizes
 from scheduler.daemon.bootstrap.other_leader import warn_of_another
 from scheduler.daemon.bootstrap.recording import Recorders, without_secrets

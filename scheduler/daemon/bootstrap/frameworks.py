@@ -5,18 +5,13 @@ Source: kubernetes pkg/scheduler/profile, pkg/scheduler/framework/runtime (NewFr
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
-from functools import cache
-from importlib.metadata import entry_points
-from typing import Any, Final
-
-import msgspec
+from typing import Any
 
 from scheduler.config.expansion import Expansion, expand
-from scheduler.config.plugin_sets import IN_TREE as KNOWN_PLUGINS, Implements
 from scheduler.config.problems import ConfigError, Problems
-from scheduler.config.types import ExtensionPoint, KubeSchedulerConfiguration, KubeSchedulerProfile
-from scheduler.config.walker import decode_foreign, unreadable
-from scheduler.errors import SchedulerError
+from scheduler.config.types import KubeSchedulerConfiguration, KubeSchedulerProfile
+from scheduler.config.walker import decode_foreign
+from scheduler.daemon.bootstrap.installed import PluginLoadError, implemented_plugins, own_plugins
 from scheduler.kernel.framework.handle import Handle, PluginServices, watched_kinds
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.framework.runtime import Framework, PluginError, ProfilePlugins
@@ -27,82 +22,6 @@ from scheduler.kernel.framework.runtime.shared_states import SharedStates
 from scheduler.kernel.plugins.registry import BEHIND_GATES, IN_TREE, stand_ins
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
-
-ENTRY_POINT_GROUP: Final = "stowage.plugins"
-"""The entry point group of out-of-tree plugins in installed packages: plugin name -> class."""
-
-
-class PluginLoadError(SchedulerError):
-    """A plugin that cannot be imported or built."""
-
-
-def out_of_tree_plugins() -> dict[str, type[Plugin]]:
-    """The plugin classes that installed packages announce, by name.
-
-    Raises:
-        PluginLoadError: a plugin cannot be imported.
-    """
-    found: dict[str, type[Plugin]] = {}
-    for entry in entry_points(group=ENTRY_POINT_GROUP):
-        try:
-            found[entry.name] = entry.load()
-        except Exception as problem:
-            raise PluginLoadError(
-                f'plugin "{entry.name}" ({entry.value}) cannot be imported: '
-                f"{type(problem).__name__}: {problem}"
-            ) from problem
-    return found
-
-
-def implemented_plugins(
-    out_of_tree: Mapping[str, type[Plugin]],
-) -> dict[str, frozenset[ExtensionPoint]]:
-    """The extension points of every plugin that exists here, by name.
-
-    Raises:
-        PluginLoadError: an out-of-tree plugin has none.
-    """
-    for name, cls in out_of_tree.items():
-        if not extension_points(cls):
-            raise PluginLoadError(
-                f'plugin "{name}" ({cls.__qualname__}): it runs at no extension point; expected a '
-                "class derived from NodeFilterPlugin, NodeScorePlugin, PermitPlugin, ..."
-            )
-    return {name: _points_of(cls) for name, cls in {**IN_TREE, **out_of_tree}.items()}
-
-
-@cache
-def _points_of(plugin_type: type[Plugin]) -> frozenset[ExtensionPoint]:
-    return frozenset(map(ExtensionPoint, extension_points(plugin_type)))
-
-
-def args_types_of(out_of_tree: Mapping[str, type[Plugin]]) -> dict[str, type[msgspec.Struct]]:
-    """Collect the types that plugins declare for their arguments, by plugin name.
-
-    Raises:
-        PluginLoadError: a plugin declares a type that arguments cannot be read as.
-    """
-    declared: dict[str, type[msgspec.Struct]] = {}
-    for name, plugin in out_of_tree.items():
-        kind: object = getattr(plugin, "ARGS", None)
-        if kind is None:
-            continue
-        if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
-            raise PluginLoadError(f'plugin "{name}": ARGS: expected a msgspec.Struct, got {kind!r}')
-        field = unreadable(kind)
-        if field is not None:
-            raise PluginLoadError(
-                f'plugin "{name}": ARGS: {field} is of a type that arguments cannot have; expected '
-                "bool, int, float, str, bytes, an Enum, a Struct, lists and dicts of these"
-            )
-        declared[name] = kind
-    return declared
-
-
-def own_plugins(out_of_tree: Mapping[str, type[Plugin]]) -> Implements:
-    """The extension points of the plugins that kube-scheduler does not know."""
-    implemented = implemented_plugins(out_of_tree)
-    return {name: points for name, points in implemented.items() if name not in KNOWN_PLUGINS}
 
 
 class FrameworkBuilder:
@@ -131,10 +50,9 @@ class FrameworkBuilder:
         self._now = now
         self._time_limit = time_limit
         self._on_failed = on_failed
-        self._registry = {**IN_TREE, **(out_of_tree or {})}
-        self._out_of_tree = frozenset(out_of_tree or {})
-        self.own_plugins = own_plugins(out_of_tree or {})
-        self._trusted = frozenset(IN_TREE) - frozenset(out_of_tree or {})
+        self._out_of_tree = out_of_tree or {}
+        self.own_plugins = own_plugins(self._out_of_tree)
+        self._trusted = IN_TREE.keys() - self._out_of_tree.keys()
         self._class_cache_bytes = class_cache_bytes
 
     def build(self, config: KubeSchedulerConfiguration) -> dict[str, Framework]:
@@ -143,10 +61,16 @@ class FrameworkBuilder:
         Raises:
             ConfigError: a profile cannot be expanded.
             PluginSetError: a profile lacks a plugin it cannot do without.
-            PluginLoadError: a plugin cannot be built.
+            PluginLoadError: a plugin cannot be imported or built.
         """
-        implements = implemented_plugins(self._registry)
-        registry = {**self._registry, **self._gated(config.feature_gates)}
+        implemented, own = implemented_plugins(self._out_of_tree), self._out_of_tree
+        named = config.plugin_names()
+        implements = {name: implemented[name] for name in implemented if name in named}
+        registry = {
+            **IN_TREE,
+            **{name: own[name] for name in own if name in named},
+            **self._gated(config.feature_gates),
+        }
         return {
             profile.scheduler_name: self._framework(
                 profile,

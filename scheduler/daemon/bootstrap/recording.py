@@ -60,6 +60,7 @@ class Recorders:
             RecordError: the directory cannot be created, or the file cannot be written.
         """
         self._clock = clock
+        named = config.plugin_names()
         header = Header(
             recording=f"stowage-{clock.wall():%Y%m%dT%H%M%S}-{_process_name()}",
             version=stowage_version(),
@@ -67,7 +68,7 @@ class Recorders:
             feature_gates=tuple(sorted(turned_on(options.feature_gates))),
             seed=seed,
             max_in_unschedulable_seconds=options.pod_max_in_unschedulable_pods_duration,
-            plugins={name: _version(plugin) for name, plugin in out_of_tree.items()},
+            plugins={name: _version(out_of_tree[name]) for name in out_of_tree if name in named},
             started=clock.wall().timestamp(),
             clock=clock.monotonic(),
         )

@@ -66,7 +66,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
         feature_gates: the gates that are on.
         seed: of the engine's random numbers.
         max_in_unschedulable_seconds: see `QueueSettings`.
-        plugins: out-of-tree plugins, each with the version of its distribution.
+        plugins: out-of-tree plugins that are enabled, each with the version of its distribution.
         started: the time of day at which the clock of events showed `clock`, in seconds since 1970.
         clock: seconds.
         is_complete: whether it begins with the first event of an engine.

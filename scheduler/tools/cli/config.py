@@ -89,7 +89,7 @@ def _print(
         source=_called(file),
         allow_unsupported=allow_unsupported,
     )
-    if own_plugins(plugins):
+    if effective.plugin_names() & own_plugins(plugins).keys():
         from scheduler.tools.offline.cluster import Profiles  # noqa: PLC0415 - half a second that other configurations need not wait for
 
         # A plugin of the user may refuse to be built; the daemon would not start.

@@ -68,7 +68,7 @@ _COMMANDS: Final = {
     "plugin": _Command(
         "scheduler.tools.cli.plugin",
         "plugin",
-        "Write a package for a plugin of your own.",
+        "Write a package for a plugin of your own; list those that are installed.",
     ),
     "help": _Command("scheduler.tools.cli.help", "show_help", "Say what a command takes."),
     "version": _Command(

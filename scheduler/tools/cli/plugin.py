@@ -1,8 +1,9 @@
-"""`stowage plugin new`: a package to begin a plugin with."""
+"""`stowage plugin`: a package to begin a plugin with, and the plugins that are installed."""
 
 import keyword
 import re
 import sys
+from importlib.metadata import EntryPoint
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -10,6 +11,8 @@ from typing import Final
 import click
 
 from scheduler.config.plugin_sets import IN_TREE
+from scheduler.errors import SchedulerError
+from scheduler.tools.cli.tables import print_table
 
 _BAD_INPUT: Final = 2
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z][a-z0-9]*)*")
@@ -31,7 +34,7 @@ _FILES: Final = {
 
 @click.group()
 def plugin() -> None:
-    """Write a package for a plugin of your own."""
+    """Write a package for a plugin of your own, and list those that are installed."""
 
 
 @plugin.command()
@@ -76,6 +79,42 @@ def new(name: str, parent: Path) -> None:
     click.echo("  python -m pytest")
     click.echo("  pip install --no-deps -e .")
     click.echo("  stowage explain --config deploy/config.yaml -f cluster.yaml")
+
+
+@plugin.command("list")
+def show_installed() -> None:
+    """List the plugins that installed packages announce, and where they run.
+
+    A plugin that cannot be used is listed with the reason. It stops only what is configured with
+    it.
+    """
+    # Half a second that the other commands of this group need not wait for.
+    from scheduler.daemon.bootstrap import (  # noqa: PLC0415
+        announced_plugins,
+        args_types_of,
+        implemented_plugins,
+        out_of_tree_plugins,
+    )
+
+    announced, plugins = announced_plugins(), out_of_tree_plugins()
+    points, args = implemented_plugins(plugins), args_types_of(plugins)
+
+    def said_of(name: str) -> str:
+        try:
+            args.get(name)
+            return ", ".join(sorted(points[name]))
+        except SchedulerError as problem:
+            return str(problem)
+
+    if not announced:
+        click.echo("No installed package announces a plugin (entry point group stowage.plugins).")
+        return
+    rows = [(name, _package_of(entry), said_of(name)) for name, entry in sorted(announced.items())]
+    print_table(("plugin", "package", "runs at"), rows, texts=(0, 1, 2))
+
+
+def _package_of(entry: EntryPoint) -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "-"
 
 
 def _problem_of_name(name: str) -> str | None:

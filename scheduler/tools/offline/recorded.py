@@ -74,7 +74,7 @@ def with_plugins(
     for profile in document["profiles"]:
         enabled = profile["plugins"].setdefault("multiPoint", {}).setdefault("enabled", [])
         enabled += [{"name": name, "weight": weight} for name, (_, weight) in added.items()]
-    plugins = {**out_of_tree_plugins(), **{name: plugin for name, (plugin, _) in added.items()}}
+    plugins = out_of_tree_plugins({name: plugin for name, (plugin, _) in added.items()})
     config = load_object(
         document,
         source="configuration with --plugin",

@@ -1,0 +1,145 @@
+"""The plugins of installed packages, imported one by one when they are looked up.
+
+A broken package therefore stops only the commands that use it, and an unused one costs nothing.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final, TypeVar
+
+import msgspec
+from typing_extensions import override
+
+from scheduler.config.load import ArgsTypes
+from scheduler.config.plugin_sets import IN_TREE as KNOWN_PLUGINS, Implements
+from scheduler.config.types import ExtensionPoint
+from scheduler.config.walker import unreadable
+from scheduler.errors import SchedulerError
+from scheduler.kernel.framework.interface import Plugin
+from scheduler.kernel.framework.runtime.plugin_set import extension_points
+from scheduler.kernel.plugins.registry import IN_TREE
+
+ENTRY_POINT_GROUP: Final = "stowage.plugins"
+"""The entry point group of out-of-tree plugins in installed packages: plugin name -> class."""
+
+ValueT = TypeVar("ValueT")
+
+
+class PluginLoadError(SchedulerError):
+    """A plugin that cannot be imported or built."""
+
+
+class _Found(Mapping[str, ValueT]):
+    """A mapping with known keys whose values are made at each look-up."""
+
+    def __init__(self, names: Collection[str], find: Callable[[str], ValueT]) -> None:
+        self._names = dict.fromkeys(names)
+        self._find = find
+
+    @override
+    def __getitem__(self, name: str) -> ValueT:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._find(name)
+
+    @override
+    def __contains__(self, name: object) -> bool:
+        # The one of Mapping would import the plugin.
+        return name in self._names
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    @override
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def announced_plugins() -> dict[str, EntryPoint]:
+    """The entry points of plugins in installed packages, by plugin name."""
+    return {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
+
+
+def out_of_tree_plugins(
+    added: Mapping[str, type[Plugin]] | None = None,
+) -> Mapping[str, type[Plugin]]:
+    """The plugin classes of installed packages, by name; a class in `added` replaces one of them.
+
+    A look-up imports the plugin, and raises PluginLoadError if that fails.
+    """
+    announced, classes = announced_plugins(), dict(added or {})
+
+    def plugin_called(name: str) -> type[Plugin]:
+        return classes[name] if name in classes else _imported(announced[name])
+
+    return _Found((*announced, *classes), plugin_called)
+
+
+def _imported(entry: EntryPoint) -> type[Plugin]:
+    try:
+        found: type[Plugin] = entry.load()
+    except Exception as problem:
+        raise PluginLoadError(
+            f'plugin "{entry.name}" ({entry.value}) cannot be imported: '
+            f"{type(problem).__name__}: {problem}"
+        ) from problem
+    return found
+
+
+def implemented_plugins(out_of_tree: Mapping[str, type[Plugin]]) -> Implements:
+    """The extension points of every plugin that exists here, by name.
+
+    A look-up of an out-of-tree plugin raises PluginLoadError if it has none.
+    """
+
+    def points_of(name: str) -> frozenset[ExtensionPoint]:
+        if name not in out_of_tree:
+            return _points_of(IN_TREE[name])
+        plugin: object = out_of_tree[name]
+        points = _points_of(plugin) if isinstance(plugin, type) else frozenset()
+        if not points:
+            told = getattr(plugin, "__qualname__", repr(plugin))
+            raise PluginLoadError(
+                f'plugin "{name}" ({told}): it runs at no extension point; expected a '
+                "class derived from NodeFilterPlugin, NodeScorePlugin, PermitPlugin, ..."
+            )
+        return points
+
+    return _Found((*IN_TREE, *out_of_tree), points_of)
+
+
+@cache
+def _points_of(plugin_type: type[Plugin]) -> frozenset[ExtensionPoint]:
+    return frozenset(map(ExtensionPoint, extension_points(plugin_type)))
+
+
+def args_types_of(out_of_tree: Mapping[str, type[Plugin]]) -> ArgsTypes:
+    """The types that plugins declare for their arguments, by plugin name; None: no declaration.
+
+    A look-up raises PluginLoadError if arguments cannot be read as the declared type.
+    """
+    return _Found(out_of_tree, lambda name: _args_type(name, out_of_tree[name]))
+
+
+def _args_type(name: str, plugin: type[Plugin]) -> type[msgspec.Struct] | None:
+    kind: object = getattr(plugin, "ARGS", None)
+    if kind is None:
+        return None
+    if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+        raise PluginLoadError(f'plugin "{name}": ARGS: expected a msgspec.Struct, got {kind!r}')
+    field = unreadable(kind)
+    if field is not None:
+        raise PluginLoadError(
+            f'plugin "{name}": ARGS: {field} is of a type that arguments cannot have; expected '
+            "bool, int, float, str, bytes, an Enum, a Struct, lists and dicts of these"
+        )
+    return kind
+
+
+def own_plugins(out_of_tree: Mapping[str, type[Plugin]]) -> Implements:
+    """The extension points of the plugins that kube-scheduler does not know."""
+    implemented = implemented_plugins(out_of_tree)
+    own = [name for name in implemented if name not in KNOWN_PLUGINS]
+    return _Found(own, implemented.__getitem__)

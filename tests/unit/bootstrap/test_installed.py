@@ -1,0 +1,166 @@
+"""Installed plugins: one that is broken stops what uses it, and nothing else."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from scheduler.tools.cli.main import main
+
+_GOOD = """
+from scheduler.plugin import SUCCESS, NodeFilterPlugin
+
+class Racks(NodeFilterPlugin):
+    NAME = "ListedRacks"
+    def __init__(self, args, handle): pass
+    def filter(self, state, pod, node): return SUCCESS
+"""
+_OLD = "raise RuntimeError('made for another version')\n"
+_BARE = "class Bare: ARGS = None\n"
+_PLUGINS = {
+    "ListedRacks": "listed_racks:Racks",
+    "Old": "listed_old:Old",
+    "Bare": "listed_bare:Bare",
+}
+_WHY_OLD = (
+    'plugin "Old" (listed_old:Old) cannot be imported: RuntimeError: made for another version'
+)
+_WHY_BARE = 'plugin "Bare" (Bare): it runs at no extension point'
+
+CLUSTER = "{apiVersion: v1, kind: Node, metadata: {name: n}}"
+
+
+def config_with(field: str) -> str:
+    return f"""
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: a
+  {field}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One package that is installed, with a plugin that is right and two that are not."""
+    for module, text in (("racks", _GOOD), ("old", _OLD), ("bare", _BARE)):
+        (tmp_path / f"listed_{module}.py").write_text(text)
+    info = tmp_path / "listed-1.2.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: listed\nVersion: 1.2\n")
+    entries = "".join(f"{name} = {place}\n" for name, place in _PLUGINS.items())
+    (info / "entry_points.txt").write_text(f"[stowage.plugins]\n{entries}")
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    monkeypatch.syspath_prepend(tmp_path)
+    for place in _PLUGINS.values():
+        monkeypatch.delitem(sys.modules, place.partition(":")[0], raising=False)
+    return tmp_path
+
+
+def call(*words: str) -> Result:
+    return CliRunner().invoke(main, words, prog_name="stowage")
+
+
+def imported() -> set[str]:
+    return {place.partition(":")[0] for place in _PLUGINS.values()} & sys.modules.keys()
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "plugins: {}",
+        "plugins: {filter: {disabled: [{name: Old}]}}",
+        "plugins: {multiPoint: {enabled: [{name: ListedRacks}]}}",
+    ],
+)
+def test_what_is_not_used_stops_nothing(folder: Path, field: str) -> None:
+    """Only what a configuration enables is imported."""
+    (folder / "config.yaml").write_text(config_with(field))
+    config, cluster = str(folder / "config.yaml"), str(folder / "cluster.yaml")
+
+    results = [
+        call("config"),
+        call("config", config),
+        call("simulate", cluster),
+        call("simulate", cluster, "--config", config),
+        call("run", "--config", config, "--write-config-to", str(folder / "written.yaml")),
+    ]
+
+    assert [(each.exit_code, each.stderr) for each in results] == [(0, "")] * len(results)
+    assert imported() == ({"listed_racks"} if "ListedRacks" in field else set())
+
+
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        (
+            "plugins: {filter: {enabled: [{name: Old}]}}",
+            f"line 6: profiles[0].plugins.filter.enabled[0].name: {_WHY_OLD}",
+        ),
+        (
+            "plugins: {multiPoint: {enabled: [{name: ListedRacks}, {name: Old}]}}",
+            f"line 6: profiles[0].plugins.multiPoint.enabled[1].name: {_WHY_OLD}",
+        ),
+        (
+            "pluginConfig: [{name: Old, args: {}}]",
+            f"line 6: profiles[0].pluginConfig[0].name: {_WHY_OLD}",
+        ),
+        (
+            "plugins: {score: {enabled: [{name: Bare}]}}",
+            f"line 6: profiles[0].plugins.score.enabled[0].name: {_WHY_BARE}",
+        ),
+    ],
+)
+def test_what_is_used_and_broken_is_one_message(folder: Path, field: str, said: str) -> None:
+    """With the place of the name, from each command that reads the configuration."""
+    config, cluster = str(folder / "config.yaml"), str(folder / "cluster.yaml")
+    Path(config).write_text(config_with(field))
+
+    results = [
+        call("config", config),
+        call("simulate", cluster, "--config", config),
+        call("run", "--config", config),
+    ]
+
+    assert [each.exit_code for each in results] == [2, 2, 2]
+    for result in results:
+        assert said in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_misspelt_name_is_found_without_importing() -> None:
+    """Names are known beforehand."""
+    result = CliRunner().invoke(
+        main,
+        ["config", "-"],
+        input=config_with("plugins: {filter: {enabled: [{name: ListedRack}]}}"),
+    )
+
+    assert 'there is no plugin "ListedRack"; did you mean "ListedRacks"?' in result.stderr
+    assert imported() == set()
+
+
+@pytest.mark.usefixtures("folder")
+def test_installed_plugins_are_listed() -> None:
+    """With package, extension points, and what is wrong."""
+    result = call("plugin", "list")
+
+    assert result.exit_code == 0
+    found = {line.split()[0]: " ".join(line.split()) for line in result.stdout.splitlines()}
+    assert found["ListedRacks"] == "ListedRacks listed 1.2 filter"
+    assert found["Old"] == f"Old listed 1.2 {_WHY_OLD}"
+    assert found["Bare"].startswith(f"Bare listed 1.2 {_WHY_BARE}")
+
+
+def test_without_any_the_list_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what was looked for."""
+    monkeypatch.setattr("scheduler.daemon.bootstrap.installed.entry_points", lambda **_: ())
+
+    result = call("plugin", "list")
+
+    assert (result.exit_code, result.stdout) == (
+        0,
+        "No installed package announces a plugin (entry point group stowage.plugins).\n",
+    )
