@@ -83,6 +83,38 @@ def test_a_sweep_ranks_the_points_of_a_grid(recorded: Path, tmp_path: Path) -> N
     assert "scoringStrategy.type=MostAllocated" in page
 
 
+def test_a_configuration_that_places_nothing_is_last(recorded: Path, tmp_path: Path) -> None:
+    """In words, not as an endless wait; in the files as well."""
+    configs, out = tmp_path / "configs", tmp_path / "out"
+    configs.mkdir()
+    (configs / "other.yaml").write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{schedulerName: of-no-pod}]\n"
+    )
+    once = (recorded, "--configs", configs, "--jobs", 1, "-d", out)
+
+    said = sweep(*once).splitlines()
+    ranking = json.loads(sweep(*once, "-o", "json"))["ranking"]
+
+    [of_none] = [line for line in said if "other" in line]
+    assert (of_none.count("none placed"), "*" in of_none) == (2, False)
+    assert "none placed: in a recording, no pod found a node." in said
+    assert [(each["config"], each["waitP99"] is None) for each in ranking] == [
+        ("recorded", False),
+        ("other", True),
+    ]
+    [row] = [
+        row
+        for row in pq.read_table(out / "results.parquet").to_pylist()
+        if (row["config"], row["workload"]) == ("other", "")
+    ]
+    assert (row["placed"], row["waitP50"], row["waitP99"]) == (0, None, None)
+    page = (out / "front.html").read_text()
+    assert "inf s" not in page
+    assert "<td>none placed</td>" in page
+    assert "not shown, none placed: 1 of 2" in page.replace("\n", " ")
+
+
 def test_a_sweep_that_was_cut_off_goes_on(recorded: Path, tmp_path: Path) -> None:
     """What is there is not replayed again; a damaged file is; the table is the same."""
     grid, out = tmp_path / "grid.yaml", tmp_path / "out"

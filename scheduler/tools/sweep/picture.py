@@ -9,7 +9,7 @@ from typing import Final
 from matplotlib.figure import Figure
 
 from scheduler.tools.offline.reading import InputError
-from scheduler.tools.sweep.ranking import Standing
+from scheduler.tools.sweep.ranking import NONE_PLACED_MEANS, Standing, wait_text
 
 PNG: Final = "front.png"
 PAGE: Final = "front.html"
@@ -55,7 +55,8 @@ def _figure(standings: Sequence[Standing], recorded: str) -> Figure:
     figure = Figure(figsize=(8.5, 4.6 * len(what_ifs)), layout="constrained")
     axes = figure.subplots(len(what_ifs), 1, squeeze=False)
     for axis, what_if in zip(axes[:, 0], what_ifs, strict=True):
-        here = [s for s in standings if s.what_if == what_if and s.wait_p99 != float("inf")]
+        asked = [s for s in standings if s.what_if == what_if]
+        here = [s for s in asked if s.wait_p99 is not None]
         groups = (
             ([s for s in here if not s.is_on_front], _OTHER, 18, "other configurations"),
             ([s for s in here if s.is_on_front], _FRONT, 46, "best"),
@@ -77,6 +78,9 @@ def _figure(standings: Sequence[Standing], recorded: str) -> Figure:
                 fontsize=7,
             )
         axis.set_title(what_if or "The cluster as it was", loc="left", fontsize=10)
+        if len(here) < len(asked):
+            left_out = f"not shown, none placed: {len(asked) - len(here)} of {len(asked)}"
+            axis.set_title(left_out, loc="right", fontsize=8)
         axis.set_xlabel("nodes with a pod on them, mean")
         axis.set_ylabel("wait until placed, p99, seconds")
         axis.grid(alpha=0.25)
@@ -96,7 +100,7 @@ def _page(standings: Sequence[Standing], drawing: str, recorded: str) -> str:
 <style>{_STYLE}</style></head><body>
 <h1>Which configuration waits least, on the fewest nodes</h1>
 <p>Each point is one configuration, replayed over all recordings. No other one is better in both
-directions than those on the line. Bold rows are on it.</p>
+directions than those on the line. Bold rows are on it.{_left_out(standings)}</p>
 <figure role="img" aria-label="Waiting against nodes in use">{svg}</figure>
 <div class="scroll"><table><thead><tr><th>configuration</th><th>what if</th><th>wait p50</th>
 <th>wait p99</th><th>nodes</th><th>CPU requested</th><th>free CPU unusable</th><th>pending</th>
@@ -106,14 +110,19 @@ directions than those on the line. Bold rows are on it.</p>
 """
 
 
+def _left_out(standings: Sequence[Standing]) -> str:
+    is_any = any(standing.wait_p99 is None for standing in standings)
+    return f" {NONE_PLACED_MEANS.capitalize()}; such rows are no points." if is_any else ""
+
+
 def _rows(standings: Sequence[Standing], recorded: str) -> Iterator[str]:
     for standing in standings:
         name = html.escape(standing.config)
         cells = (
             f"{name} (as recorded)" if standing.config == recorded else name,
             html.escape(standing.what_if) or "-",
-            f"{standing.wait_p50:.3f} s",
-            f"{standing.wait_p99:.3f} s",
+            wait_text(standing.wait_p50),
+            wait_text(standing.wait_p99),
             f"{standing.nodes:.1f}",
             f"{standing.cpu:.1%}",
             f"{standing.free_cpu_unusable:.1%}",

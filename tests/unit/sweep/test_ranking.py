@@ -2,7 +2,7 @@
 
 from hypothesis import given, strategies as st
 
-from scheduler.tools.sweep.ranking import Standing, ranked
+from scheduler.tools.sweep.ranking import Standing, ranked, wait_text
 from scheduler.tools.sweep.run import Row
 
 
@@ -45,12 +45,40 @@ def test_recordings_count_by_their_pods() -> None:
     assert (found.wait_p99, found.nodes, found.victims, found.moves) == (2, 3, 4, 2)
 
 
-def test_nothing_placed_is_an_endless_wait() -> None:
+def test_nothing_placed_is_no_wait() -> None:
     """And rows of workloads do not count beside those of all pods."""
     [found] = ranked([row("a", None, 0, placed=0), row("a", 1, 1, workload="ns/Job/j")])
 
-    assert found.wait_p99 == float("inf")
+    assert (found.wait_p50, found.wait_p99) == (None, None)
     assert found.pending == 10
+    assert (wait_text(found.wait_p99), wait_text(1.5)) == ("none placed", "1.500 s")
+
+
+def test_what_places_nothing_is_last() -> None:
+    """It takes no nodes, and is no bargain; what places nothing of one recording has no mean."""
+    found = ranked(
+        [
+            row("nothing", None, 0, placed=0),
+            row("half", 1, 1, recording="x"),
+            row("half", None, 0, placed=0, recording="y"),
+            row("good", 1, 3),
+            row("worse", 2, 4),
+        ]
+    )
+
+    assert [(s.config, s.is_on_front, s.wait_p99) for s in found] == [
+        ("good", True, 1),
+        ("worse", False, 2),
+        ("nothing", False, None),
+        ("half", False, None),
+    ]
+
+
+def test_a_recording_without_pods_says_nothing_of_waits() -> None:
+    """Those of the others count."""
+    [found] = ranked([row("a", None, 0, pods=0, placed=0), row("a", 2, 1, recording="y")])
+
+    assert found.wait_p99 == 2
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)), min_size=1))
