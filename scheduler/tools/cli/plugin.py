@@ -3,8 +3,10 @@
 import keyword
 import re
 import sys
-from importlib.metadata import EntryPoint
+from contextlib import suppress
+from importlib.metadata import EntryPoint, PackageNotFoundError, distribution
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -51,8 +53,8 @@ def new(name: str, parent: Path) -> None:
     """Write a package with a plugin that works, its tests, an image and a deployment.
 
     NAME is that of the package, in small letters with hyphens: cool-racks makes the module
-    cool_racks with the plugin CoolRacks. The exit status is 2 when the name cannot be used or the
-    folder is there already; nothing is written then.
+    cool_racks with the plugin CoolRacks. The exit status is 2 when the name cannot be used, as that
+    of an installed package or module, or the folder is there already; nothing is written then.
     """
     folder = parent / name
     problem = _problem_of_name(name)
@@ -128,6 +130,21 @@ def _problem_of_name(name: str) -> str | None:
         return f"{name!r} would be the module {module}, which is Python's own or Stowage's"
     if _plugin_of(name) in IN_TREE:
         return f"{name!r} would be the plugin {_plugin_of(name)}, which kube-scheduler has"
+    return _taken(name, module)
+
+
+def _taken(name: str, module: str) -> str | None:
+    """Find an installed package that this one would replace, or a module that it would hide."""
+    with suppress(PackageNotFoundError):
+        installed = distribution(name)
+        return (
+            f"{name!r} is the name of a package that is installed (version {installed.version}), "
+            "which pip would replace; choose another name, or uninstall it"
+        )
+    found = find_spec(module)
+    if found is not None:
+        place = found.origin or next(iter(found.submodule_search_locations or ()), "no file")
+        return f"{name!r} would be the module {module}, which is there already ({place})"
     return None
 
 

@@ -22,6 +22,11 @@ from scheduler.tools.cli.plugin import plugin
         ("json", "which is Python's own or Stowage's"),
         ("scheduler", "which is Python's own or Stowage's"),
         ("node-affinity", "would be the plugin NodeAffinity, which kube-scheduler has"),
+        ("numpy", "'numpy' is the name of a package that is installed (version "),
+        ("pyyaml", "'pyyaml' is the name of a package that is installed (version "),
+        ("stowage-scheduler", "which pip would replace; choose another name, or uninstall it"),
+        ("yaml", "'yaml' would be the module yaml, which is there already ("),
+        ("cool-racks", "cool_racks.py)"),
         ("there", "there is there already"),
     ],
 )
@@ -48,11 +53,11 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 
 def test_what_is_written_has_no_gaps(tmp_path: Path) -> None:
     """Every name is filled in, in files and in their names."""
-    result = CliRunner().invoke(plugin, ["new", "cool-racks", "--into", str(tmp_path)])
+    result = CliRunner().invoke(plugin, ["new", "warm-racks", "--into", str(tmp_path)])
 
     assert result.exit_code == 0, result.stderr
     assert result.stdout.splitlines()[1:] == [
-        f"  cd {tmp_path / 'cool-racks'}",
+        f"  cd {tmp_path / 'warm-racks'}",
         "  python -m pytest",
         "  pip install --no-deps -e .",
         "  stowage explain --config deploy/config.yaml -f cluster.yaml",
@@ -61,4 +66,4 @@ def test_what_is_written_has_no_gaps(tmp_path: Path) -> None:
     assert len(written) == 8
     for path in written:
         assert "{{" not in path.read_text() + str(path), path
-    assert "class CoolRacks(" in (tmp_path / "cool-racks" / "cool_racks.py").read_text()
+    assert "class WarmRacks(" in (tmp_path / "warm-racks" / "warm_racks.py").read_text()
