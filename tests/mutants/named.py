@@ -421,10 +421,10 @@ FAULTS: Final = (
         "a server that always says 401 makes a hot loop of lists",
         "daemon/informers/informer",
         "        pause = self._backoff.pause(problem.retry_after_seconds)\n"
-        "        self._reports.failed(str(problem), pause)\n",
+        "        self._reports.failed(str(problem), pause, is_answer=problem.status > 0)\n",
         "        pause = 0.0 if problem.status == 401 else "
         "self._backoff.pause(problem.retry_after_seconds)\n"
-        "        self._reports.failed(str(problem), pause)\n",
+        "        self._reports.failed(str(problem), pause, is_answer=problem.status > 0)\n",
         _PAUSES + "test_who_is_always_refused_asks_less_and_less",
     ),
     NamedFault(

@@ -32,7 +32,7 @@ from scheduler.daemon.informers.kinds import Kind
 from scheduler.daemon.informers.metadata_peek import MetadataPeek
 from scheduler.daemon.informers.pages import PageReader
 from scheduler.daemon.informers.paging import FIRST, PageSize
-from scheduler.daemon.informers.reports import Reports
+from scheduler.daemon.informers.reports import Outage, Reports
 from scheduler.daemon.informers.states import State, StepResult, next_state
 from scheduler.daemon.informers.store import Handler, Store
 from scheduler.daemon.informers.wire import (
@@ -106,11 +106,11 @@ class Informer(Generic[T]):
         metrics: InformerMetrics,
         options: InformerOptions | None = None,
         on_set_back: Callable[[], None] = lambda: None,
+        outage: Outage | None = None,
     ) -> None:
         """Create an informer with an empty store.
 
-        `on_set_back` is called when the server was set back to an older state, which concerns all
-        kinds.
+        `on_set_back` (the server was set back to an older state) and `outage` concern all kinds.
         """
         self.kind = kind
         self.store: Store[T] = Store(kind.meta_of)
@@ -120,7 +120,7 @@ class Informer(Generic[T]):
         self._session = session
         self._clock = clock
         self._rng = rng
-        self._reports = Reports(kind.name, metrics, clock)
+        self._reports = Reports(kind.name, metrics, clock, outage)
         self._intake = Intake(kind, self.store, self._reports, clock)
         self._options = options or InformerOptions()
         times = (self._options.backoff_base, self._options.backoff_cap)
@@ -396,5 +396,5 @@ class Informer(Generic[T]):
         self.state = next_state(self.state, StepResult.FAILED)
         self._reports.restart("failed")
         pause = self._backoff.pause(problem.retry_after_seconds)
-        self._reports.failed(str(problem), pause)
+        self._reports.failed(str(problem), pause, is_answer=problem.status > 0)
         return pause

@@ -9,6 +9,7 @@ from scheduler.clock import Clock
 from scheduler.daemon.client.session import ApiSession
 from scheduler.daemon.informers.informer import Informer, InformerOptions
 from scheduler.daemon.informers.kinds import KINDS, Kind
+from scheduler.daemon.informers.reports import Outage
 from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.logs import get_logger
 from scheduler.observability.loop_shares import WATCHES, LoopShares
@@ -33,6 +34,7 @@ class Informers:
         options: InformerOptions | None = None,
     ) -> None:
         self._shares = shares
+        outage = Outage(clock)
         self._informers: dict[str, Informer[Any]] = {
             kind.name: Informer(
                 kind,
@@ -42,6 +44,7 @@ class Informers:
                 metrics=metrics,
                 options=options,
                 on_set_back=self._list_all_again,
+                outage=outage,
             )
             for kind in kinds
         }

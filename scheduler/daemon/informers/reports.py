@@ -20,11 +20,51 @@ MAX_REPORTED: Final = 1024
 log = get_logger(__name__)
 
 
+class Outage:
+    """Logs for all kinds together that the API server does not answer, and that it does again."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._without_answer: set[str] = set()
+        """Kinds that have not been well since; some are told late that the server is back."""
+        self._since: float | None = None
+        self._log_again = 0.0
+
+    def note(self, kind: str, reason: str, pause: float) -> None:
+        """Log a request without an answer: once in an outage, and again when it lasts for long."""
+        now = self._clock.monotonic()
+        is_news = self._since is None and kind not in self._without_answer
+        self._without_answer.add(kind)
+        if not is_news and now < self._log_again and not verbose(3):
+            return
+        self._log_again = now + LOG_AGAIN_SECONDS
+        self._since = now if self._since is None else self._since
+        log.warning(
+            "API server does not answer; trying again",
+            reason=reason,
+            retry_in_seconds=round(pause, 1),
+        )
+
+    def end(self, kind: str) -> None:
+        """Note an answer about a kind; the first one in an outage is logged."""
+        if kind not in self._without_answer:
+            return
+        self._without_answer.discard(kind)
+        if self._since is not None:
+            after = round(self._clock.monotonic() - self._since, 1)
+            log.info("API server answers again", after_seconds=after)
+            self._since = None
+
+
 class Reports:
     """Logs and counts for one kind."""
 
-    def __init__(self, kind: str, metrics: InformerMetrics, clock: Clock) -> None:
+    def __init__(
+        self, kind: str, metrics: InformerMetrics, clock: Clock, outage: Outage | None = None
+    ) -> None:
+        """Report about one kind; `outage` is shared with the other kinds of the same server."""
         self._kind = kind
+        self._outage = outage or Outage(clock)
         self._metrics = metrics
         self._clock = clock
         self._failing_since: float | None = None
@@ -38,6 +78,7 @@ class Reports:
 
     def all_is_well(self) -> None:
         """Note a recovery: it is logged, and the next failure is logged at once."""
+        self._outage.end(self._kind)
         if self._failing_since is not None:
             log.info(
                 "Watching again",
@@ -46,8 +87,15 @@ class Reports:
             )
             self._failing_since = None
 
-    def failed(self, reason: str, pause: float) -> None:
-        """Log a failure once, and again after it has lasted for long."""
+    def failed(self, reason: str, pause: float, *, is_answer: bool = True) -> None:
+        """Log a failure once, and again after it has lasted for long.
+
+        `is_answer` says that the API server refused; without an answer all kinds are concerned.
+        """
+        if not is_answer:
+            self._outage.note(self._kind, reason, pause)
+            return
+        self._outage.end(self._kind)
         now = self._clock.monotonic()
         if self._failing_since is None:
             self._failing_since = now
