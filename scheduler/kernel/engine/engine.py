@@ -308,7 +308,12 @@ class Engine:
         )
 
     def _post(self, event: Event) -> None:
-        """Handle an event that a plugin posts, after the event at hand."""
+        """Handle an event that a plugin posts, after the event at hand.
+
+        On a fork only Kubernetes events count: what a plugin decides there may never happen.
+        """
+        if self.services.is_on_fork and not isinstance(event, PluginEvent):
+            return
         if self._is_handling:
             self._inbox.append(event)
         else:

@@ -207,6 +207,7 @@ class PluginServices:
         tell: sends an event about a pod: type, reason, note.
         random: the engine's own random generator; the same seed gives the same numbers.
         api: the API server; filled in by the driver, where there is one.
+        is_on_fork: whether plugins see a fork now; then they cannot change what pods wait for.
     """
 
     snapshot: Snapshot
@@ -229,6 +230,7 @@ class PluginServices:
         self.metrics = metrics
         self.now = now
         self.epoch = epoch
+        self.is_on_fork = False
 
     if not TYPE_CHECKING:
 
@@ -238,13 +240,14 @@ class PluginServices:
     @contextmanager
     def on_fork(self, snapshot: Snapshot, states: States) -> Iterator[None]:
         """Show every plugin a fork of the cluster in place of the cluster, within this block."""
-        before, self.states = self.states, states
+        before, self.states = (self.states, self.is_on_fork), states
+        self.is_on_fork = True
         present = self.__dict__.get("snapshot")
         self.snapshot = snapshot
         try:
             yield
         finally:
-            self.states = before
+            self.states, self.is_on_fork = before
             if present is None:
                 del self.snapshot
             else:
@@ -353,11 +356,14 @@ class Handle:
 
     @property
     def waiting(self) -> HeldPods:
-        """The pods that Permit plugins hold."""
+        """The pods that Permit plugins hold. On a fork, `allow` and `reject` have no effect."""
         return self._services.waiting
 
     def activate(self, pods: Iterable[PodInfo]) -> None:
-        """Make waiting pods active at once, without back-off; unknown ones are ignored."""
+        """Make waiting pods active at once, without back-off; unknown ones are ignored.
+
+        On a fork this has no effect.
+        """
         self._services.activate(pods)
 
     def tell(self, pod: PodInfo, event_type: str, reason: str, note: str) -> None:

@@ -423,6 +423,23 @@ def test_before_the_first_event_the_driver_is_told_too() -> None:
     assert events == [Activate((pod.uid,))]
 
 
+def test_on_a_fork_no_pod_is_acted_on() -> None:
+    """A plugin that is asked "what if", or about a trial, changes nothing in the cluster."""
+    driven, pod = engine_at(S.HELD)
+    events: list[Event] = []
+    driven.engine.from_outside = events.append
+    core, handle = driven.engine.core, Handle(driven.services)
+
+    with driven.services.on_fork(core.snapshot.fork(), core.states.fork()):
+        assert handle.waiting.allow(pod.uid, "Holds"), "the answer is that of the cluster"
+        assert handle.waiting.reject(pod.uid, "Holds", "no")
+        handle.activate([pod])
+
+    assert events == []
+    handle.waiting.allow(pod.uid, "Holds")
+    assert events == [Allowed(pod.uid, "Holds")]
+
+
 def test_outside_of_an_event_the_driver_is_told() -> None:
     """What plugins want from PreBind or Bind comes back as an event, so that it is recorded."""
     driven, pod = engine_at(S.HELD)
