@@ -148,6 +148,19 @@ def test_no_more_victims_leave_for_a_group_that_may_not_be_tried(least: int | No
     assert len(driven.bound()) == 1
 
 
+def test_a_member_that_fits_nowhere_keeps_no_others_from_their_victims() -> None:
+    """Its claim does not exist; the others are enough."""
+    driven = Preempting(2)
+    driven.runs("v")
+    driven.group(least=2, priority=10)
+    driven.add("lacks-claim", group="g", volumes=claims_of("gone"))
+    driven.members(2)
+
+    driven.run()
+
+    assert driven.evicted() == ["v"]
+
+
 def test_a_gang_that_fails_keeps_no_volumes_though_victims_were_searched_without_it() -> None:
     """What the first member has assumed is given back on the copy, and then in the cluster."""
     driven = Preempting(1)

@@ -418,6 +418,26 @@ def test_room_is_chosen_anew_when_pods_run_longer_than_they_said() -> None:
     assert not cluster.is_running(small)
 
 
+def test_room_is_chosen_anew_when_one_of_its_nodes_is_gone() -> None:
+    """Two others are left."""
+    cluster = TimedCluster(2, 2, 2)
+    for _ in range(6):
+        cluster.run(300)
+    cluster.pass_seconds(2)
+    cluster.start_gang("a", 4)
+    cluster.pass_seconds(AFTER + 2)
+    before = cluster.room
+    assert before is not None
+    name = next(iter(before.nodes))
+
+    cluster.handle(ObjectGone("nodes", "", name, ""))
+    cluster.pass_seconds(2)
+
+    after = cluster.room
+    assert after is not None
+    assert after.nodes.keys() == {"n0", "n1", "n2"} - {name}
+
+
 def test_room_is_taken_over_after_a_restart() -> None:
     """By the nominations that the pods' statuses tell of."""
     cluster = waiting_gang(90, 90, 90)

@@ -1,9 +1,11 @@
 """One rejection stands for all pods that are equal, and none of them is forgotten for it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.events import (
     ASSIGNED_POD_DELETE,
@@ -33,8 +35,8 @@ NODE_TAINT = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAINT)
 class Equals(QueueUnderTest):
     """A queue whose profile judges equal pods alike."""
 
-    def __init__(self) -> None:
-        super().__init__(EVENTS, shares_rejections=lambda _: True)
+    def __init__(self, events: Mapping[str, tuple[ClusterEventWithHint, ...]] = EVENTS) -> None:
+        super().__init__(events, shares_rejections=lambda _: True)
         self.version = 0
 
     def add(self, *names: str, **fields: Any) -> list[PodInfo]:
@@ -293,6 +295,23 @@ def test_pods_that_no_node_could_hold_wait_for_nodes() -> None:
     queue.wake(NODE_ADD, None, make_node("large", allocatable={"cpu": "8"}))
 
     assert (asleep, small, queue.active()) == ([], [], ["a"])
+
+
+def test_a_node_with_what_pods_lacked_wakes_them_without_a_question() -> None:
+    """Whatever their plugin would answer."""
+    asked: list[str] = []
+
+    def never(pod: PodInfo, old: None, new: Node) -> QueueingHint:
+        asked.append(pod.name)
+        return QueueingHint.SKIP
+
+    queue = Equals({"Fit": (registered(EventResource.NODE, ActionType.ADD, never),)})
+    queue.add("a")
+    queue.reject(excess=Excess("cpu", 8000))
+
+    queue.wake(NODE_ADD, None, make_node("large", allocatable={"cpu": "8"}))
+
+    assert (queue.active(), asked) == (["a"], [])
 
 
 def test_very_many_groups_are_woken_bit_by_bit() -> None:

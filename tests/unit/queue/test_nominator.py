@@ -134,3 +134,16 @@ def test_the_newest_version_of_a_pod_is_nominated() -> None:
     under_test.queue.add_nominated_pod(old, "n")
 
     assert list(under_test.queue.nominator.nominated_pods_for_node("n")) == [new]
+
+
+def test_a_pod_that_is_gone_keeps_no_place_that_it_had() -> None:
+    """Its attempt ended while a node was cleared for it."""
+    under_test = QueueUnderTest()
+    pod = make_pod_info("p", nominated_node_name="n")
+    under_test.queue.add(pod)
+    under_test.pop()
+    under_test.queue.done(pod.uid)
+
+    under_test.queue.add_nominated_pod(pod, "m")
+
+    assert under_test.queue.nominator.node_of(pod.uid) is None

@@ -1,6 +1,7 @@
 """The heap from which any pod can be taken out."""
 
 from hypothesis import given, strategies as st
+from typing_extensions import override
 
 from scheduler.kernel.queue.pod_heap import PodHeap
 from tests.support.builders import make_queued_pod_info
@@ -41,6 +42,27 @@ def test_removed_entries_do_not_pile_up() -> None:
         heap.remove("p1")
 
     assert (len(heap), len(heap._heap) <= 66) == (1, True)
+
+
+def test_pods_are_taken_out_of_a_large_heap_without_sorting_it_again() -> None:
+    """As long as most of its entries are good."""
+    compared: list[int] = []
+
+    class Key(int):
+        @override
+        def __lt__(self, other: int) -> bool:
+            compared.append(self)
+            return int(self) < int(other)
+
+    heap = PodHeap()
+    for i in range(400):
+        heap.push(f"q{i}", PODS["p0"], Key(i))
+    compared.clear()
+
+    for i in range(100, 200):
+        heap.remove(f"q{i}")
+
+    assert len(compared) < 1000
 
 
 def test_entries_with_former_keys_do_not_pile_up() -> None:

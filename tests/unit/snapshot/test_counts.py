@@ -23,6 +23,7 @@ from scheduler.kernel.snapshot import (
     Snapshot,
     label_groups,
     selector_counts,
+    term_counts,
 )
 from scheduler.kernel.snapshot.pod_selectors import PodSelector
 from scheduler.kernel.snapshot.row_counts import RowCounts
@@ -312,3 +313,23 @@ def test_a_pod_larger_than_any_node_leaves_no_trace() -> None:
     assert during >= 2**53
     assert np.array_equal(snapshot.table.requested, before[0])
     assert np.array_equal(snapshot.table.non_zero_requested, before[1])
+
+
+def test_sums_of_terms_stay_though_others_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pod is told the same as before. A term is part of so many sums at most."""
+    monkeypatch.setattr(term_counts, "_MAX_SUMS_PER_CLASS", 4)
+    snapshot = make_snapshot([make_node("node")])
+    names = [f"n{i}" for i in range(20)]
+    snapshot.update(NamespaceChanged(name, {"t": "a"}) for name in names)
+    running = make_pod_info("p", node_name="node", affinity=preferring(*range(1, 7)))
+    snapshot.update([PodAdded(running)])
+    probes = [make_pod_info("probe", namespace=name) for name in names]
+
+    told = [snapshot.terms_about(TermKind.PREFERRED, probe) for probe in probes[:3]]
+    again = [snapshot.terms_about(TermKind.PREFERRED, probe) for probe in probes[:3]]
+    for probe in probes:
+        snapshot.terms_about(TermKind.PREFERRED, probe)
+
+    assert [one is other for one, other in zip(told, again, strict=True)] == [True] * 3
+    terms = snapshot.each_term_about(TermKind.PREFERRED, probes[0])
+    assert [len(term.sums) <= 4 for term in terms] == [True] * 6

@@ -13,6 +13,7 @@ from scheduler.kernel.snapshot import (
     Snapshot,
     selector_counts,
 )
+from scheduler.kernel.snapshot.interning import InternedColumn
 from scheduler.kernel.snapshot.label_columns import LabelColumns
 from scheduler.kernel.snapshot.pod_kinds import PodKinds
 from scheduler.kernel.snapshot.pod_selectors import PodSelector
@@ -115,7 +116,10 @@ def test_columns_of_resources_that_nobody_offers_any_more_go() -> None:
     column = snapshot.table.resources.get("a.b/r3")
     assert column is not None
     assert snapshot.table.sums.exact_requested(column, 0) == 2**60
-    assert snapshot.table.allocatable[column].tolist() == [1]
+    offered = zip(snapshot.table.resources.values, snapshot.table.allocatable, strict=False)
+    extended = {name: of_rows.tolist() for name, of_rows in offered if of_rows.any()}
+    assert extended.keys() == {"cpu", "memory", "a.b/r3"}
+    assert extended["a.b/r3"] == [1]
 
 
 def test_taints_and_features_that_no_node_has_any_more_go() -> None:
@@ -137,6 +141,19 @@ def test_taints_and_features_that_no_node_has_any_more_go() -> None:
     assert told == [(Taint("k", "999", "NoSchedule"),), (Taint("k", "v", "NoSchedule"),)]
     snapshot.update([NodeRemoved("n"), NodeRemoved("m")])
     assert table.taint_set.tolist() == [0, 0]
+
+
+def test_values_that_are_used_keep_their_numbers() -> None:
+    """However many there are. Whatever was worked out by number would be void otherwise."""
+    column = InternedColumn("", 8)
+
+    for row in range(300):
+        column.set(row, str(row), 512)
+    for row in range(300):
+        column.set(row, str(row + 1), 512)
+
+    assert column.numbering == 0
+    assert [column.value_of(row) for row in range(300)] == [str(row + 1) for row in range(300)]
 
 
 def test_kinds_without_pods_are_numbered_anew() -> None:
@@ -187,6 +204,28 @@ def test_selectors_take_no_more_than_they_may(monkeypatch: pytest.MonkeyPatch) -
     counts = snapshot.selector_counts
     assert sum(cls.size_bytes for cls in counts._classes.values()) <= 110_000
     assert [snapshot.pod_counts(selector).total for selector in selectors] == [1] * 300
+
+
+def test_a_selector_that_speaks_of_many_kinds_of_pods_takes_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each of them knows its selectors: of narrow ones there would be room for 80 and more."""
+    monkeypatch.setattr(selector_counts, "_MAX_BYTES", 100_000)
+    monkeypatch.setattr(selector_counts, "_CHANGES_PER_SIZING", 8)
+    snapshot = make_snapshot([make_node("n")])
+    pods = [make_pod_info(f"p{i}", node_name="n", labels={"app": f"a{i}"}) for i in range(300)]
+    broad = [
+        PodSelector(frozenset({"default", f"other-{i}"}), selector_from_labels({}))
+        for i in range(10)
+    ]
+    snapshot.update(map(PodAdded, pods))
+    for selector in broad:
+        snapshot.pod_counts(selector)
+
+    snapshot.update(map(PodRemoved, pods[:10]))
+
+    assert 1 <= len(snapshot.selector_counts) <= 4
+    assert [snapshot.pod_counts(selector).total for selector in broad] == [290] * 10
 
 
 @pytest.mark.parametrize(("name", "most"), [("_MAX_CLASSES", 10), ("_MAX_BYTES", 20_000)])
