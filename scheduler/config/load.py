@@ -149,8 +149,8 @@ def check(
     """
     problems = Problems()
     own, named = out_of_tree or {}, config.plugin_names()
-    points = {name: own[name] if name in named else frozenset() for name in own}
-    validate(config, {**IN_TREE, **points}, problems)
+    points = {name: own[name] for name in own if name in named}
+    validate(config, {**dict.fromkeys(own, frozenset()), **IN_TREE, **points}, problems)
     if problems:
         raise ConfigError(source, problems)
 
@@ -165,7 +165,8 @@ def _of_named_plugins(
 
     A plugin that cannot be used is a problem at the first place that names it.
     """
-    points = dict.fromkeys(out_of_tree, frozenset[ExtensionPoint]())
+    nowhere = frozenset[ExtensionPoint]()
+    points = {name: IN_TREE.get(name, nowhere) for name in out_of_tree}
     types: dict[str, type[msgspec.Struct]] = {}
     named: dict[str, Path] = {}
     for i, profile in enumerate(written.profiles):
