@@ -228,6 +228,18 @@ def test_enter_explains_the_pods_under_the_cursor() -> None:
     asyncio.run(play())
 
 
+def test_a_screen_that_was_taken_down_is_not_refreshed() -> None:
+    """The timer may fire once more while the program ends."""
+
+    async def play() -> None:
+        app = TopApp(Still(node_manifest("a")))
+        async with app.run_test():
+            app.refresh_view()
+        app.refresh_view()
+
+    asyncio.run(play())
+
+
 def test_without_waiting_pods_enter_does_nothing() -> None:
     """There is nobody to explain."""
 

@@ -99,7 +99,9 @@ class TopApp(App[None]):
         return self.query_one("#reasons", DataTable)
 
     def refresh_view(self) -> None:
-        """Refresh the screen."""
+        """Refresh the screen, unless it has been taken down: the timer outlives its widgets."""
+        if not self.query("#title"):
+            return
         source = self._source
         view = view_of(
             source.engine, source.profiles, source.rates, source.now, decides=source.decides
