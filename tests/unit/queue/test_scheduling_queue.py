@@ -11,9 +11,11 @@ from scheduler.kernel.framework.events import (
     EventResource,
     QueueingHint,
 )
-from scheduler.kernel.framework.types import Failure
+from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.queue import PUT_LAST_SECONDS
+from scheduler.kernel.queue.queued_pods import SlowPods
 from tests.support.builders import make_node, make_pod_info
+from tests.support.clock import FakeClock
 from tests.support.queueing import QueueUnderTest, gate, own_update, registered
 
 NODE, POD = EventResource.NODE, EventResource.POD
@@ -140,6 +142,25 @@ def test_a_pod_that_took_long_is_forgiven() -> None:
 
     assert light.pod_info.name == "light"
     assert under_test.pop_names() == ["heavy", "light"]
+
+
+def test_a_pod_that_takes_long_once_more_holds_up_no_other() -> None:
+    """Its own time begins anew; the pod that was put last after it is forgiven first."""
+    clock = FakeClock(0.0)
+    slow = SlowPods(clock)
+
+    def takes_long(pod: QueuedPodInfo) -> bool:
+        pod.attempts += 1
+        return slow.note(pod)
+
+    again, once = (QueuedPodInfo(make_pod_info(name), 0.0) for name in ("again", "once"))
+    assert [takes_long(pod) for pod in (again, again, once, once)] == [False, True] * 2
+    clock.advance(1)
+    assert takes_long(again)
+    clock.advance(PUT_LAST_SECONDS - 1)
+    assert list(slow.forgiven()) == [once.pod_info.uid]
+    clock.advance(1)
+    assert list(slow.forgiven()) == [again.pod_info.uid]
 
 
 # --- failures -------------------------------------------------------------------------------------

@@ -122,6 +122,23 @@ def test_columns_of_resources_that_nobody_offers_any_more_go() -> None:
     assert extended["a.b/r3"] == [1]
 
 
+def test_a_resource_whose_column_moved_can_be_withdrawn() -> None:
+    """Columns before it went, because no node offers their resources any more."""
+    snapshot = make_snapshot([make_node("n", allocatable={"a.b/r": 1}), make_node("m")])
+    set_node(snapshot, "m", allocatable={"a.b/kept": 7})
+    before = snapshot.table.resources.get("a.b/kept")
+    for i in range(500):
+        set_node(snapshot, "n", allocatable={f"a.b/r{i}": 1})
+    table = snapshot.table
+    after = table.resources.get("a.b/kept")
+    assert (before, after) == (4, 3)
+    assert table.allocatable[3, table.row_of["m"]] == 7
+
+    set_node(snapshot, "m")
+
+    assert table.allocatable[3, table.row_of["m"]] == 0
+
+
 def test_taints_and_features_that_no_node_has_any_more_go() -> None:
     """The sets that are left are numbered anew, in a new object."""
     snapshot = make_snapshot(
