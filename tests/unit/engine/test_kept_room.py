@@ -1,6 +1,7 @@
 """Room kept for gangs: in time, for those that wait, and used by pods that end before."""
 
 from collections.abc import Collection
+from copy import copy
 from typing import Any, Final
 
 import pytest
@@ -436,6 +437,19 @@ def test_room_is_chosen_anew_when_one_of_its_nodes_is_gone() -> None:
     after = cluster.room
     assert after is not None
     assert after.nodes.keys() == {"n0", "n1", "n2"} - {name}
+
+
+def test_a_heartbeat_of_its_nodes_leaves_room_as_it_is() -> None:
+    """A node is new then, and takes the same pods."""
+    cluster = waiting_gang(900, 900, 900)
+    before = cluster.room
+    assert before is not None
+
+    for node in before.nodes.values():
+        cluster.handle(ObjectSet("nodes", copy(node)))
+    cluster.pass_seconds(2)
+
+    assert cluster.room is before
 
 
 def test_room_is_taken_over_after_a_restart() -> None:
