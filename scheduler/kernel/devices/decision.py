@@ -142,6 +142,13 @@ class DeviceDecision:
         self._by_resources: dict[frozenset[str], int] = {}
         self.unavailable: set[int] = set()
         self._to_allocate = claims.to_allocate()
+        # Upstream scores only pods with a claim to allocate, the one for extended resources
+        # included; also on nodes where no device serves them.
+        self._score_of_allocated = sum(
+            alternatives_score(claim, claim.status.allocation.devices.results)
+            for claim in claims
+            if claim.status.allocation is not None and self._to_allocate
+        )
         self._unusable = {
             index for index, claim in enumerate(claims) if _is_unusable(claim, overdue)
         }
@@ -247,6 +254,8 @@ class DeviceDecision:
     def _judge_case(self, number: int, rows: NDArray[np.intp]) -> None:
         case = self._cases[number]
         self._case_of[rows] = number
+        if self._score_of_allocated:
+            self._scores[rows] = self._score_of_allocated
         if case.allocator is not None:
             rows = self._judge_to_allocate(case, case.allocator, rows)
         if not case.claims and not self._claims.own:
@@ -271,13 +280,8 @@ class DeviceDecision:
         Cost: on most nodes they can, so the common path stays small: it runs over all rows per pod.
         """
         codes, scores = allocator.judge()
-        of_allocated = sum(
-            alternatives_score(claim, claim.status.allocation.devices.results)
-            for claim in self._claims
-            if claim.status.allocation is not None
-        )
-        if of_allocated or scores.any():
-            self._scores[rows] = scores[rows] + of_allocated
+        if scores.any():
+            self._scores[rows] += scores[rows]
         codes = codes[rows]
         rejected = codes.nonzero()[0]
         if not len(rejected):

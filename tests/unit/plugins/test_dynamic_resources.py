@@ -190,6 +190,8 @@ def make_claim(
     name: str,
     *,
     on: str = "",
+    reaches: tuple[str, ...] = (),
+    request: str = "r",
     users: tuple[str, ...] = (),
     owner: str = "",
     conditions: tuple[str, ...] = (),
@@ -202,11 +204,11 @@ def make_claim(
     exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
     status: Object = {"reservedFor": [{"resource": "pods", "name": u, "uid": u} for u in users]}
     if on:
-        result = {"request": "r", "driver": "gpu.example.com", "pool": on, "device": "gpu-0"}
+        result = {"request": request, "driver": "gpu.example.com", "pool": on, "device": "gpu-0"}
         if conditions:
             result["bindingConditions"] = [*conditions]
             result["bindingFailureConditions"] = ["Failed"]
-        field = {"key": "metadata.name", "operator": "In", "values": [on]}
+        field = {"key": "metadata.name", "operator": "In", "values": [*reaches] or [on]}
         status["allocation"] = {
             "devices": {"results": [result]},
             "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [field]}]},
@@ -507,6 +509,31 @@ def test_earlier_alternatives_score_more() -> None:
     )
 
     assert scores.tolist() == [87.0, 100.0]
+
+
+def test_allocated_alternatives_score_where_a_node_has_the_extended_resource_itself() -> None:
+    """As where devices serve it: the pod has a claim to allocate, whatever the node."""
+    world = World()
+    world.snapshot = make_snapshot([make_node("a"), make_node("b", allocatable={GPU: 1})])
+    world.devices("a", "gpu-0", "gpu-1")
+    one = {"name": "one", "deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
+    world.claim(
+        "c",
+        on="a",
+        reaches=("a", "b"),
+        request="r/one",
+        requests=[{"name": "r", "firstAvailable": [one]}],
+    )
+    extended(world)
+
+    def scores(pod: PodInfo) -> list[float]:
+        state, status = world.attempt(pod)
+        assert status == SUCCESS
+        assert set(world.on_nodes(state, pod).values()) == {SUCCESS}
+        return world.plugin.score(state, pod, world.snapshot, slice(0, 2)).tolist()
+
+    assert scores(make_pod_info("p", requests={GPU: 1}, claims=["c"])) == [8.0, 8.0]
+    assert scores(pod_of("c")) == [0.0, 0.0]
 
 
 # --- binding conditions ---------------------------------------------------------------------------
