@@ -102,7 +102,8 @@ def listed(beginning: str) -> set[str]:
 
 def test_what_the_page_lists_is_what_is_tried() -> None:
     """No more, no less."""
-    assert listed("After `stowage demo --keep` these work") == CASES.keys()
+    works = listed("With the kubeconfig of `stowage demo --keep` these kubectl commands work")
+    assert works == CASES.keys()
     assert listed("These do not") == IN_VAIN.keys()
 
 

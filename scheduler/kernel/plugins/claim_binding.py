@@ -8,7 +8,7 @@ watch shows a claim that was made here only if devices must be made ready.
 """
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Final
 
@@ -148,18 +148,35 @@ class ClaimBinding:
         if is_extended:
             if allocation is None:
                 return claim
-            # From now on the plugin knows what to delete if the pod is not bound.
-            claim = taken.claims[place] = await self._create(pod, claim)
-        elif allocation is not None and pod.group_name:
+            claim = await self._create(pod, claim)
+            try:
+                return await self._write_extended(claim, taken, pod)
+            except ClaimWriteError:
+                await self._delete(claim, pod)
+                raise
+        if allocation is not None and pod.group_name:
             claim = _same_claim(claim, self._catalog.claims.get(claim.key))
-        claim = await self._write(claim, allocation, pod)
-        if is_extended:
-            body = writes.status_of_extended_resources(pod, claim.metadata.name, taken.mappings)
-            path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
-            await self._request(
-                "PATCH", path, body, f"update pod {pod.key} ExtendedResourceClaimStatus"
-            )
+        return await self._write(claim, allocation, pod)
+
+    async def _write_extended(
+        self, claim: ResourceClaim, taken: TakenClaims, pod: PodInfo
+    ) -> ResourceClaim:
+        """Allocate a claim that was created, and show it in the pod's status."""
+        claim = await self._write(claim, taken.allocations[taken.claims.own], pod)
+        body = writes.status_of_extended_resources(pod, claim.metadata.name, taken.mappings)
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
+        await self._request(
+            "PATCH", path, body, f"update pod {pod.key} ExtendedResourceClaimStatus"
+        )
         return claim
+
+    async def _delete(self, claim: ResourceClaim, pod: PodInfo) -> None:
+        """Delete a claim that was created; Unreserve deletes only a claim that the watch shows."""
+        if self._catalog.claim_of_extended_resources(pod.uid) is not None:
+            return
+        for write in writes.deleting(claim):
+            with suppress(ClaimWriteError):
+                await self._request(write.method, write.path, write.body, "delete claim")
 
     async def _create(self, pod: PodInfo, claim: ResourceClaim) -> ResourceClaim:
         path, body = writes.claims_path(pod.namespace), body_of(pod, claim)

@@ -326,11 +326,10 @@ class DynamicResources(
                 and is_reserved_for(known, pod)
             ):
                 left.append(writes.unreserving(known, pod))
-        extended = attempt.claims.extended
-        if extended is not None:
+        if attempt.claims.extended is not None:
             catalog.give_up(claim_in_memory(pod).metadata.uid, pod.uid)
-            made = catalog.claim_of_extended_resources(pod.uid) or extended
-            left.extend(() if made.metadata.name == IN_MEMORY else writes.deleting(made))
+            made = catalog.claim_of_extended_resources(pod.uid)
+            left.extend(() if made is None else writes.deleting(made))
         return left
 
     @override

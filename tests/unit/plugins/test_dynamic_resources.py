@@ -74,6 +74,8 @@ class FakeApi:
             raise problem
         if "/pods/" in path:
             return {"kind": "Pod"}
+        if method == "DELETE":
+            return {"kind": "Status"}
         self.last_answer = self._claim(method, path, self.sent[-1][2])
         return self.last_answer
 
@@ -1062,14 +1064,14 @@ def test_a_claim_that_was_made_is_deleted_though_no_watch_shows_it(failing: int)
     world.api.failures = [None] * failing + [SchedulerError("500")]
 
     status = world.pre_bind(state, pod)
-    left = world.plugin.unreserve(state, pod, "a")
 
     assert status.code is Code.ERROR
-    assert left is not None
-    assert [(write.method, write.path.rpartition("/")[2]) for write in left] == [
+    assert [(method, path.rpartition("/")[2]) for method, path, _ in world.api.sent[-2:]] == [
         ("PATCH", "made"),
         ("DELETE", "made"),
     ]
+    # The engine's events do not tell of the claim, so what it says may not depend on it.
+    assert world.plugin.unreserve(state, pod, "a") == []
     assert not world.catalog.devices.usage.allocations
 
 
