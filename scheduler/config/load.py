@@ -4,7 +4,7 @@ config = load(path.read_bytes(), source=str(path))      # raises ConfigError wit
 config = default_configuration()                        # when no file is given
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -150,7 +150,7 @@ def check(
     problems = Problems()
     own, named = out_of_tree or {}, config.plugin_names()
     points = {name: own[name] for name in own if name in named}
-    validate(config, {**dict.fromkeys(own, frozenset()), **IN_TREE, **points}, problems)
+    validate(config, _with_out_of_tree(own, points), problems)
     if problems:
         raise ConfigError(source, problems)
 
@@ -165,8 +165,7 @@ def _of_named_plugins(
 
     A plugin that cannot be used is a problem at the first place that names it.
     """
-    nowhere = frozenset[ExtensionPoint]()
-    points = {name: IN_TREE.get(name, nowhere) for name in out_of_tree}
+    points: dict[str, frozenset[ExtensionPoint]] = {}
     types: dict[str, type[msgspec.Struct]] = {}
     named: dict[str, Path] = {}
     for i, profile in enumerate(written.profiles):
@@ -185,7 +184,12 @@ def _of_named_plugins(
             continue
         if kind is not None:
             types[name] = kind
-    return {**IN_TREE, **points}, types
+    return _with_out_of_tree(out_of_tree, points), types
+
+
+def _with_out_of_tree(names: Iterable[str], points: Implements) -> Implements:
+    """Return the extension points of all plugins; those not in `points` were not looked up."""
+    return {**dict.fromkeys(names, frozenset[ExtensionPoint]()), **IN_TREE, **points}
 
 
 def _document(value: Value, problems: Problems) -> dict[str, Value] | None:

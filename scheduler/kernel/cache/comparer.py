@@ -128,14 +128,10 @@ class CacheComparer:
             yield name, shown
 
     def _missed_node(self, name: str) -> str:
-        return name if name in self._nodes and not self._has_node(name) else ""
+        return name if name in self._nodes and not self._cache.has_node(name) else ""
 
     def _redundant_node(self, name: str) -> str:
-        return name if name not in self._nodes and self._has_node(name) else ""
-
-    def _has_node(self, name: str) -> bool:
-        info = self._cache.nodes.get(name)
-        return info is not None and info.node is not None
+        return name if name not in self._nodes and self._cache.has_node(name) else ""
 
     def _missed_pod(self, key: str) -> str:
         pod = self._pods.get(key)

@@ -285,8 +285,9 @@ class ClaimBinding:
         seconds = max(0.0, min(ends) - self._handle.wall())
         listen = partial(self._catalog.listen, [claim.key for claim in claims])
         written = [claim for claim in claims if claim.status.allocation is not None]
-        if claims.extended in written:
-            key, limit = written[-1].key, min(seconds, _SHOWN_SECONDS)
+        extended = claims.extended
+        if extended is not None and extended.status.allocation is not None:
+            key, limit = extended.key, min(seconds, _SHOWN_SECONDS)
             await self._handle.api.until(lambda: key in self._catalog.claims, listen, limit)
         if not await self._handle.api.until(lambda: self._are_ready(written), listen, seconds):
             late = min(zip(ends, filter(has_binding_conditions, claims), strict=True))[1]

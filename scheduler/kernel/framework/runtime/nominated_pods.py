@@ -130,6 +130,8 @@ class NominatedPods:
         Nominations for that time and later ones do not exclude the pod. For most pods it is
         `NO_TIME`, after all times.
         """
+        if not self._pods:
+            return NO_TIME
         needed = self._columns[_NEEDED, : len(self._pods)]
         if not needed.any():
             return NO_TIME
