@@ -6,7 +6,8 @@ chose into the Lease.
 
 Source: k8s.io/client-go tools/leaderelection/leasecandidate.go v0.36; kubernetes
 pkg/controlplane/controller/leaderelection v1.36. Differs: a process that ends deletes its
-candidate, so that no election waits for it.
+candidate, so that no election waits for it; an answer is never older than the ping, because the
+control plane compares both, and the clock of this machine may be behind.
 """
 
 import asyncio
@@ -81,8 +82,9 @@ def answer(
             strategy=STRATEGY,
         )
     renewed, pinged = _moment(found.renew_time), _moment(found.ping_time)
-    is_asked = pinged is not None and (renewed is None or pinged > renewed)
-    if is_asked or renewed is None or wall - renewed >= RENEWAL:
+    if pinged is not None and (renewed is None or pinged > renewed):
+        return replace(found, renew_time=micro_time(max(wall, pinged)))
+    if renewed is None or wall - renewed >= RENEWAL:
         return replace(found, renew_time=micro_time(wall))
     return None
 

@@ -8,7 +8,9 @@ later, so the leader's time always ends before any of them may take over.
 Source: k8s.io/client-go tools/leaderelection/leaderelection.go (tryAcquireOrRenew) v0.36.
 Differs: a leader's time ends by its own clock and not only when a renewal is found to have failed;
     a deleted Lease is made anew only after the last record seen in it has run out; standbys look
-    twice per retry period and once more at the moment of expiry.
+    twice per retry period and once more at the moment of expiry. A candidate that the control plane
+    has chosen claims the lease however late, and gives it back if another is preferred meanwhile:
+    the control plane writes nothing when it chooses the holder of an expired lease again.
 """
 
 import math
@@ -88,7 +90,7 @@ class Election:
     def claim(self, now: float, wall: datetime) -> LeaseSpec | None:
         """Return the record this candidate may write now, or None while another holds the lease."""
         record = self._record
-        if self.settings.is_coordinated and not self._is_given(now):
+        if self.settings.is_coordinated and (record is None or not self._may_be_ours(record)):
             return None
         stamp = micro_time(wall)
         claim = LeaseSpec(
@@ -112,18 +114,23 @@ class Election:
             return None
         return msgspec.structs.replace(kept, lease_transitions=record.lease_transitions + 1)
 
-    def _is_given(self, now: float) -> bool:
-        """Whether the control plane has granted the lease to this candidate recently."""
+    def is_to_be_passed_on(self) -> bool:
+        """Whether the lease is this candidate's, and the control plane prefers another one."""
         record = self._record
-        return record is not None and self._may_be_ours(record) and now < self.expiry
+        if record is None or record.holder_identity != self.settings.identity:
+            return False
+        return self._is_over(record)
 
     def _may_be_ours(self, record: LeaseSpec) -> bool:
-        """Whether a record names this candidate, and no other one that is to follow it.
+        """Whether a record names this candidate, and no other one that is to follow it."""
+        return record.holder_identity == self.settings.identity and not self._is_over(record)
 
-        Source: client-go leaderelection.go (tryCoordinatedRenew): a preferred holder ends the term.
+    def _is_over(self, record: LeaseSpec) -> bool:
+        """Whether the holder's term has ended, because the control plane prefers another one.
+
+        Source: client-go leaderelection.go (tryCoordinatedRenew).
         """
-        is_ended = self.settings.is_coordinated and bool(record.preferred_holder)
-        return record.holder_identity == self.settings.identity and not is_ended
+        return self.settings.is_coordinated and bool(record.preferred_holder)
 
     @property
     def expiry(self) -> float:

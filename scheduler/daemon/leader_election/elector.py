@@ -188,7 +188,15 @@ class LeaderElector:
             self._report_leader()
             if self.is_leading():
                 return started
+            if self._election.is_to_be_passed_on():
+                await self._attempt(partial(self._pass_on, lock))
             await self._stand_by()
+
+    async def _pass_on(self, lock: Lock, timeout: float) -> None:
+        """Give back a lease that ended before this process led: nothing is in flight under it."""
+        lease = await self._look(lock, timeout)
+        if lease is not None and self._election.is_to_be_passed_on():
+            await lock.update(lease, released(lease.spec, self._clock.wall()), timeout)
 
     async def _stand_by(self) -> None:
         await asyncio.sleep(self._election.standby_pause(self._clock.boot(), self._rng))

@@ -20,8 +20,10 @@ from scheduler.daemon.leader_election.election import Election, LeaderElectionSe
 from tests.unit.leader_election.fake_leases import (
     Candidate,
     FakeLeaseServer,
+    error_500,
     held_by,
     leading,
+    no_trouble,
     play,
 )
 
@@ -72,6 +74,11 @@ def test_versions_are_written_as_the_api_server_takes_them(version: str, expecte
             id="asked and answered",
         ),
         pytest.param(
+            msgspec.structs.replace(NEW, ping_time=at(seconds=8), renew_time=at(seconds=0)),
+            msgspec.structs.replace(NEW, ping_time=at(seconds=8), renew_time=at(seconds=8)),
+            id="asked by a server whose clock is ahead",
+        ),
+        pytest.param(
             msgspec.structs.replace(NEW, renew_time=micro_time(WALL - RENEWAL)),
             NEW,
             id="silent for long",
@@ -94,7 +101,7 @@ def test_a_candidate_answers_when_it_is_asked(
         pytest.param(held_by(""), 0, False, id="no holder"),
         pytest.param(held_by("b"), 99, False, id="the lease of another has run out"),
         pytest.param(held_by("a", duration=5), 4, True, id="given to us"),
-        pytest.param(held_by("a", duration=5), 5, False, id="given to us and run out"),
+        pytest.param(held_by("a", duration=5), 99, True, id="given to us and run out"),
         pytest.param(
             msgspec.structs.replace(held_by("a"), preferred_holder="b"), 0, False, id="to be left"
         ),
@@ -185,5 +192,51 @@ def test_a_candidate_leads_when_it_is_named_and_takes_itself_back_at_the_end() -
         await a.task
         assert record.spec is None
         assert a.story[-2:] == ["a stopped leading", "stopped"]
+
+    play(scenario)
+
+
+def test_a_candidate_that_is_chosen_late_leads_all_the_same() -> None:
+    """The control plane writes nothing when it chooses the holder of an expired lease again."""
+
+    async def scenario(server: FakeLeaseServer) -> None:
+        a = Candidate(server, "a", candidacy=Candidacy(FakeRecord(), "l", "1.2.3", server.clock, 1))
+        server.store(held_by("a", duration=5))
+
+        async def refuse_writes() -> None:
+            if a.lock.requests % 2 == 0:  # a read, then a write
+                await error_500()
+
+        a.lock.trouble = refuse_writes
+        await a.start()
+        await asyncio.sleep(20.0)
+        assert not a.elector.is_leading()
+
+        a.lock.trouble = no_trouble
+        assert await leading(a) < 1.0
+
+    play(scenario)
+
+
+def test_a_candidate_passes_a_lease_on_when_another_is_preferred_before_it_led() -> None:
+    """The other one may be gone: the control plane would choose the holder again for ever."""
+
+    async def scenario(server: FakeLeaseServer) -> None:
+        a = Candidate(server, "a", candidacy=Candidacy(FakeRecord(), "l", "1.2.3", server.clock, 1))
+        server.store(msgspec.structs.replace(held_by("a"), preferred_holder="b"))
+        await a.start()
+        await asyncio.sleep(1.0)
+        assert server.spec is not None
+        assert server.spec.holder_identity == ""
+        assert a.story == []
+
+        server.store(held_by("a", duration=5))
+        await leading(a)
+        # Work may be in flight under the lease of one that led: it ends first.
+        server.store(msgspec.structs.replace(server.spec, preferred_holder="b"))
+        await asyncio.sleep(1.0)
+        assert server.spec.holder_identity == "a"
+        assert a.task is not None
+        await a.task
 
     play(scenario)
