@@ -21,7 +21,7 @@ from e2e.support.go_programs import CHECKOUT, CONTROL_PLANE, HELM, BuildError, b
 from e2e.support.objects import make_node, make_nodes, make_pod
 from e2e.support.processes import Program
 from e2e.support.rights import scheduler_kubeconfig
-from e2e.support.shell import Shell
+from e2e.support.shell import CommandError, Shell
 from e2e.support.stowage import start_stowage
 from e2e.support.terminal import Terminal
 from tests.support.environment import PIP, Environment
@@ -47,6 +47,9 @@ BEFORE = {
     "stowage replay": "test -d DIR || cp -r $RECORDINGS DIR",
 }
 """What has to be done first, by how a command begins: pages are read one by one."""
+
+LOOKED_AT = "namespaces,customresourcedefinitions,pods,replicasets"
+"""The objects that a command without an end may wait for."""
 
 STATUS = {
     "--fail-on-pending": 3,
@@ -166,7 +169,11 @@ class Reader:
             return
         status = next((status for word, status in STATUS.items() if word in command), 0)
         given = yaml.safe_dump(make_pod("more")) if command.endswith("-f -") else ""
-        printed = self.shell.run(command, stdin=given, status=status)
+        try:
+            printed = self.shell.run(command, stdin=given, status=status)
+        except CommandError as problem:
+            left = self.shell.attempt(f"kubectl get {LOOKED_AT} -A -o yaml").stdout
+            raise AssertionError(f"{problem}\nThe cluster then:\n{left}") from None
         if command.startswith("curl"):
             # It is content with a refusal as well.
             json.loads(printed)

@@ -38,9 +38,13 @@ class Shell:
         """Runs one line; gives what it printed, errors included where it is to fail.
 
         Raises:
-            CommandError: its exit status is another one.
+            CommandError: its exit status is another one, or it does not end.
         """
-        done = self.attempt(command, stdin=stdin)
+        try:
+            done = self.attempt(command, stdin=stdin)
+        except subprocess.TimeoutExpired as stuck:
+            printed = b"".join(each or b"" for each in (stuck.stdout, stuck.stderr)).decode()
+            raise CommandError(f"{command}\ndid not end:\n{printed}") from None
         if done.returncode != status:
             raise CommandError(
                 f"{command}\nended with {done.returncode}:\n{done.stdout}{done.stderr}"
