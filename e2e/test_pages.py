@@ -21,7 +21,7 @@ from e2e.support.go_programs import CHECKOUT, CONTROL_PLANE, HELM, BuildError, b
 from e2e.support.objects import make_node, make_nodes, make_pod
 from e2e.support.processes import Program
 from e2e.support.rights import scheduler_kubeconfig
-from e2e.support.shell import CommandError, Shell
+from e2e.support.shell import CommandError, EndlessError, Shell
 from e2e.support.stowage import start_stowage
 from e2e.support.terminal import Terminal
 from tests.support.environment import PIP, Environment
@@ -170,13 +170,22 @@ class Reader:
         status = next((status for word, status in STATUS.items() if word in command), 0)
         given = yaml.safe_dump(make_pod("more")) if command.endswith("-f -") else ""
         try:
-            printed = self.shell.run(command, stdin=given, status=status)
+            printed = self._run(command, given, status)
         except CommandError as problem:
             left = self.shell.attempt(f"kubectl get {LOOKED_AT} -A -o yaml").stdout
             raise AssertionError(f"{problem}\nThe cluster then:\n{left}") from None
         if command.startswith("curl"):
             # It is content with a refusal as well.
             json.loads(printed)
+
+    def _run(self, command: str, given: str, status: int) -> str:
+        try:
+            return self.shell.run(command, stdin=given, status=status)
+        except EndlessError:
+            if not command.startswith("kubectl delete"):
+                raise
+        # It waits for controllers that retry after a minute, and once missed the end of its watch.
+        return self.shell.run(f"{command} --ignore-not-found", stdin=given, status=status)
 
     def _watch(self, command: str, lasting: Lasting) -> None:
         words = ["/bin/bash", "-c", f"exec {command}"]

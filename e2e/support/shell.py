@@ -12,6 +12,10 @@ class CommandError(AssertionError):
     """A command did not end as it should; carries what it said."""
 
 
+class EndlessError(CommandError):
+    """A command did not end in time; carries what it had said by then."""
+
+
 class Shell:
     """Runs command lines one after the other; folder and variables stay from one to the next.
 
@@ -38,13 +42,14 @@ class Shell:
         """Runs one line; gives what it printed, errors included where it is to fail.
 
         Raises:
-            CommandError: its exit status is another one, or it does not end.
+            CommandError: its exit status is another one.
+            EndlessError: it does not end.
         """
         try:
             done = self.attempt(command, stdin=stdin)
         except subprocess.TimeoutExpired as stuck:
             printed = b"".join(each or b"" for each in (stuck.stdout, stuck.stderr)).decode()
-            raise CommandError(f"{command}\ndid not end:\n{printed}") from None
+            raise EndlessError(f"{command}\ndid not end:\n{printed}") from None
         if done.returncode != status:
             raise CommandError(
                 f"{command}\nended with {done.returncode}:\n{done.stdout}{done.stderr}"
