@@ -90,8 +90,11 @@ class ClaimCatalog(SharedState):
 
     def claim_of_extended_resources(self, pod_uid: str) -> ResourceClaim | None:
         """The claim that was made for a pod's extended resources, if there is one."""
-        keys = self._of_extended.get(pod_uid)
-        return self.claims[min(keys)] if keys else None
+        return next(iter(self.claims_of_extended_resources(pod_uid)), None)
+
+    def claims_of_extended_resources(self, pod_uid: str) -> Sequence[ResourceClaim]:
+        """All such claims: an attempt makes another if the watch is behind."""
+        return [self.claims[key] for key in sorted(self._of_extended.get(pod_uid, ()))]
 
     def listen(self, claims: Iterable[str], listener: Wake) -> Wake:
         """Call a function after every event about some claims, given by key.

@@ -3,12 +3,12 @@
 Source: pkg/scheduler/framework/plugins/dynamicresources dynamicresources.go (PreBind, bindClaim,
 isPodReadyForBinding), extendeddynamicresources.go (createExtendedResourceClaim) v1.36.3.
 Differs: pods that share a claim write one after the other, and reservations do not conflict. A
-change of a claim ends the wait, instead of polling every five seconds. PreBind waits until the
-watch shows a claim that was made here only if devices must be made ready.
+change of a claim ends the wait, instead of polling every five seconds. Further claims for a pod's
+extended resources, which earlier attempts have left, are deleted before it is bound.
 """
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -32,6 +32,7 @@ from scheduler.kernel.framework.status import SUCCESS, Status, error
 from scheduler.observability.device_metrics import DeviceMetrics
 
 CONFLICT: Final = 409
+NOT_FOUND: Final = 404
 _TRIES: Final = 5
 _TURN_SECONDS: Final = 60.0
 _PAUSE_SECONDS: Final = 0.01
@@ -151,8 +152,14 @@ class ClaimBinding:
             claim = await self._create(pod, claim)
             try:
                 return await self._write_extended(claim, taken, pod)
-            except ClaimWriteError:
-                await self._delete(claim, pod)
+            except ClaimWriteError as problem:
+                # Unreserve deletes only a claim that the watch shows.
+                if claim.key in self._catalog.claims:
+                    raise
+                try:
+                    await self._delete(claim)
+                except ClaimWriteError as further:
+                    raise ClaimWriteError(f"{problem}; {further}") from problem
                 raise
         if allocation is not None and pod.group_name:
             claim = _same_claim(claim, self._catalog.claims.get(claim.key))
@@ -161,22 +168,37 @@ class ClaimBinding:
     async def _write_extended(
         self, claim: ResourceClaim, taken: TakenClaims, pod: PodInfo
     ) -> ResourceClaim:
-        """Allocate a claim that was created, and show it in the pod's status."""
+        """Allocate a claim that was created, and show it in the pod's status.
+
+        Then wait until the watch shows it: only what events tell may decide what Unreserve deletes.
+        """
         claim = await self._write(claim, taken.allocations[taken.claims.own], pod)
         body = writes.status_of_extended_resources(pod, claim.metadata.name, taken.mappings)
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
         await self._request(
             "PATCH", path, body, f"update pod {pod.key} ExtendedResourceClaimStatus"
         )
+        key, listen = claim.key, partial(self._catalog.listen, [claim.key])
+        await self._handle.api.until(lambda: key in self._catalog.claims, listen, _SHOWN_SECONDS)
+        # The watch shows those that were made before it as well.
+        for spare in self._catalog.claims_of_extended_resources(pod.uid):
+            if spare.metadata.uid != claim.metadata.uid:
+                await self._delete(spare)
         return claim
 
-    async def _delete(self, claim: ResourceClaim, pod: PodInfo) -> None:
-        """Delete a claim that was created; Unreserve deletes only a claim that the watch shows."""
-        if self._catalog.claim_of_extended_resources(pod.uid) is not None:
-            return
-        for write in writes.deleting(claim):
-            with suppress(ClaimWriteError):
-                await self._request(write.method, write.path, write.body, "delete claim")
+    async def _delete(self, claim: ResourceClaim) -> None:
+        """Delete a claim that was created for a pod that did not get it.
+
+        Raises:
+            ClaimWriteError: it is left; the pod's next attempt deletes it, or it goes with the pod.
+        """
+        try:
+            for write in writes.deleting(claim):
+                await self._request(write.method, write.path, write.body, "delete")
+        except ClaimWriteError as problem:
+            if getattr(problem.__cause__, "status", 0) != NOT_FOUND:
+                told = f"claim {claim.key} for extended resources is left: {problem}"
+                raise ClaimWriteError(told) from problem
 
     async def _create(self, pod: PodInfo, claim: ResourceClaim) -> ResourceClaim:
         path, body = writes.claims_path(pod.namespace), body_of(pod, claim)
@@ -285,10 +307,6 @@ class ClaimBinding:
         seconds = max(0.0, min(ends) - self._handle.wall())
         listen = partial(self._catalog.listen, [claim.key for claim in claims])
         written = [claim for claim in claims if claim.status.allocation is not None]
-        extended = claims.extended
-        if extended is not None and extended.status.allocation is not None:
-            key, limit = extended.key, min(seconds, _SHOWN_SECONDS)
-            await self._handle.api.until(lambda: key in self._catalog.claims, listen, limit)
         if not await self._handle.api.until(lambda: self._are_ready(written), listen, seconds):
             late = min(zip(ends, filter(has_binding_conditions, claims), strict=True))[1]
             told = f"device binding timeout: claim={late.metadata.name}"

@@ -328,8 +328,8 @@ class DynamicResources(
                 left.append(writes.unreserving(known, pod))
         if attempt.claims.extended is not None:
             catalog.give_up(claim_in_memory(pod).metadata.uid, pod.uid)
-            made = catalog.claim_of_extended_resources(pod.uid)
-            left.extend(() if made is None else writes.deleting(made))
+            for made in catalog.claims_of_extended_resources(pod.uid):
+                left.extend(writes.deleting(made))
         return left
 
     @override

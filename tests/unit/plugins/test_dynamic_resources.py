@@ -1075,6 +1075,62 @@ def test_a_claim_that_was_made_is_deleted_though_no_watch_shows_it(failing: int)
     assert not world.catalog.devices.usage.allocations
 
 
+def test_a_claim_that_cannot_be_deleted_is_named_in_the_failure() -> None:
+    """Nothing else tells of it until the watch shows it."""
+    world = World()
+    world.devices("a", "gpu-0", "gpu-1")
+    pod = extended(world)
+    state = world.reserved(pod)
+    world.api.failures = [None, SchedulerError("500"), SchedulerError("503")]
+
+    assert world.pre_bind(state, pod).message == (
+        "add finalizer to claim default/made: 500; "
+        "claim default/made for extended resources is left: delete: 503"
+    )
+    assert len(world.api.sent) == 3
+
+
+def test_a_claim_that_was_made_is_shown_by_the_watch_before_the_pod_is_bound() -> None:
+    """Else Unreserve would leave it if the binding fails. As upstream, not for ever."""
+    world = World()
+    world.devices("a", "gpu-0", "gpu-1")
+    pod = extended(world)
+    state = world.reserved(pod)
+
+    assert world.pre_bind(state, pod) == SUCCESS
+    assert world.api.waited == [120.0]
+    assert world.plugin.unreserve(state, pod, "a") == []
+
+
+@pytest.mark.parametrize("answer", ["deleted", 404, 500])
+def test_other_claims_that_were_made_for_the_pod_are_deleted(answer: str | int) -> None:
+    """An earlier attempt left one that the watch shows with the new one; no pod keeps two."""
+    world = World()
+    world.devices("a", "gpu-0", "gpu-1")
+    pod = extended(world)
+    state = world.reserved(pod)
+    annotations = {"resource.kubernetes.io/extended-resource-claim": "true"}
+
+    def shown() -> None:
+        for name in ("left", "made"):
+            world.claim(name, owner=pod.uid, annotations=annotations)
+        if answer != "deleted":
+            problem = ConflictError(str(answer))
+            problem.status = int(answer)
+            world.api.failures = [problem]
+
+    world.api.meanwhile = shown
+    status = world.pre_bind(state, pod)
+
+    told = "claim default/left for extended resources is left: delete: 500"
+    assert status == (Status(Code.ERROR, (told,)) if answer == 500 else SUCCESS)
+    sent = [(method, path.rpartition("/")[2]) for method, path, _ in world.api.sent[4:]]
+    assert sent == [("PATCH", "left"), ("DELETE", "left")][: 2 if answer == "deleted" else 1]
+    left = world.plugin.unreserve(state, pod, "a")
+    assert left is not None
+    assert [write.path.rpartition("/")[2] for write in left] == ["left"] * 2 + ["made"] * 2
+
+
 @pytest.mark.parametrize("is_shown", [True, False], ids=["late", "never"])
 def test_devices_of_a_claim_that_was_made_get_ready_before_the_watch_shows_it(
     is_shown: bool,
