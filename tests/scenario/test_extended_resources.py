@@ -1,6 +1,7 @@
 """The claim that is made for a pod's extended resources: however its binding ends, one is left."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -15,6 +16,7 @@ from tests.scenario.test_devices import (
     resource_slice,
 )
 from tests.scenario.world import BINDINGS, Object, World, play
+from tests.support.commands import stowage
 
 GPU: Final = "example.com/gpu"
 CLAIM: Final = "*/resourceclaims/*"
@@ -27,13 +29,11 @@ def extended(world: World, name: str = "p") -> None:
     world.pod(name, containers=[container])
 
 
-async def begin(world: World, *nodes: str, is_behind: bool = False) -> None:
-    """A daemon, and a device on each node; its watch of claims may show nothing for now."""
-    for node in nodes or ("a",):
-        world.node(node)
-        world.sandbox.create(resource_slice(node, "gpu-0"))
-    world.sandbox.create(device_class(extendedResourceName=GPU))
-    await world.start_daemon()
+async def begin(world: World, *, is_behind: bool = False, record: str = "") -> None:
+    """A daemon, and a node with a device; its watch of claims may show nothing for now."""
+    world.node("a")
+    world.sandbox.create(resource_slice("a", "gpu-0"), device_class(extendedResourceName=GPU))
+    await world.start_daemon(record=record)
     if is_behind:
         watches = world.sandbox.requests.count
         await world.until(lambda: watches(verb="watch", resource="resourceclaims"), "the watch")
@@ -191,3 +191,24 @@ def test_the_next_daemon_deletes_what_the_last_one_left(*, is_behind: bool) -> N
         assert made(world)[0]["metadata"]["name"] != left["metadata"]["name"]
 
     play(story, CONTROLLED)
+
+
+def test_what_is_left_and_deleted_is_replayed(tmp_path: Path) -> None:
+    """No answer to a write of PreBind decides: only what the watch shows does."""
+
+    async def story(world: World) -> None:
+        await begin(world, is_behind=True, record=str(tmp_path))
+        faults = world.sandbox.faults
+        faults.drop(after_commit=True, verb="create", path="*/resourceclaims")
+        faults.answer(500, path=BINDINGS)
+        extended(world)
+        await world.until(lambda: given(world), "another attempt")
+        catch_up(world)
+        await only_one_is_left(world)
+        assert world.bindings(500) == 1
+        await world.stop_daemon()
+
+    play(story, CONTROLLED)
+    done = stowage("replay", *tmp_path.iterdir())
+
+    assert (done.exit_code, done.output.endswith(" events: identical\n")) == (0, True), done.output

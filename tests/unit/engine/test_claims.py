@@ -271,6 +271,30 @@ def test_a_pod_is_looked_at_after_five_minutes_whatever_wakes_it() -> None:
     assert [bind.node for bind in world.under_test.binds] == ["a"]
 
 
+def test_a_claim_that_an_attempt_left_is_deleted_again_if_its_deletion_fails() -> None:
+    """As upstream, no event tells of the failure: the flush brings the next attempt."""
+    world = World()
+    world.show("deviceclasses", device_class("gpu", "example.com/gpu"))
+    world.show("resourceslices", resource_slice("a", "gpu-0"))
+    annotations = {"resource.kubernetes.io/extended-resource-claim": "true"}
+    left = world.claim("left", on="a", owner="p", users=("p",), annotations=annotations)
+    resources = {"requests": {"example.com/gpu": "1"}}
+    world.show(
+        "pods", pod_of(schedulerName="test", containers=[{"name": "c", "resources": resources}])
+    )
+    world.under_test.run()
+    assert [write.method for write in world.writes] == ["PATCH", "DELETE"]
+
+    for _ in range(12):
+        world.later(30.0)
+    assert [write.method for write in world.writes] == ["PATCH", "DELETE"] * 2
+    assert not world.under_test.binds
+
+    world.handle(ObjectGone("resourceclaims", "default", "left", left.metadata.uid))
+    world.later()
+    assert [bind.node for bind in world.under_test.binds] == ["a"]
+
+
 def test_a_rule_that_taints_devices_keeps_pods_away_until_it_goes() -> None:
     """Its end wakes them, and the end of one that was not in their way wakes them in vain."""
     world = World(plugin_type=DynamicResourcesWithTaintRules)
