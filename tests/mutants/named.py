@@ -194,9 +194,10 @@ FAULTS: Final = (
     ),
     NamedFault(
         "a changed Service wakes no pod",
-        "kernel/engine/other_event_handlers",
+        "kernel/engine/event_handlers",
+        "        event = ClusterEvent(self._kind.event_resource, action)\n"
         "        self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)\n",
-        "",
+        "        pass\n",
         _CHANGES + "test_a_change_of_a_service_wakes_who_waits_for_it",
     ),
     NamedFault(
@@ -245,7 +246,7 @@ FAULTS: Final = (
     NamedFault(
         "the wrong node through the cached totals: used although a plugin scores the cluster",
         "kernel/framework/runtime/scoring",
-        "            if not asked:\n",
+        "            if not adding:\n",
         "            if True:\n",
         "tests/parity/test_recorded.py::test_the_daemons_own_choice_has_the_highest_total",
     ),
@@ -561,16 +562,16 @@ FAULTS: Final = (
     ),
     NamedFault(
         "what the watch brings late undoes the answer to a write: a device is given twice",
-        "kernel/engine/other_event_handlers",
+        "kernel/engine/event_handlers",
         "            self._read[place] = new\n",
         "            pass\n",
         _CLAIMS + "test_an_answer_counts_before_the_watch_and_is_not_undone_by_it",
     ),
     NamedFault(
         "an answer brings a claim back that is gone",
-        "kernel/engine/other_event_handlers",
-        "        if old is not None and is_older_of_same(old.metadata, new.metadata):\n",
-        "        if old is None or is_older_of_same(old.metadata, new.metadata):\n",
+        "kernel/engine/event_handlers",
+        "        if old is not None and _is_older_of_same(old.metadata, new.metadata):\n",
+        "        if old is None or _is_older_of_same(old.metadata, new.metadata):\n",
         _CLAIMS + "test_an_answer_about_a_claim_that_is_gone_brings_it_not_back",
     ),
     NamedFault(

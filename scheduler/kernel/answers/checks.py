@@ -106,7 +106,7 @@ def every_check(
     alive = snapshot.table.alive
     verdicts = {
         name: said
-        for name, said in _said(found, said_by_all)
+        for name, said in _named(found, said_by_all)
         if not _is_told_outright(said, alive, outright)
     }
     columns = _rejections_by_row(found, alive, outright, verdicts)
@@ -250,7 +250,7 @@ def _foremost(keys: Sequence[NDArray[Any]], count: int) -> NDArray[np.intp]:
     return found[np.lexsort([key[found] for key in reversed(keys)])][:count]
 
 
-def _said(found: Feasibility, every: list[Verdicts]) -> Iterator[tuple[str, Verdicts]]:
+def _named(found: Feasibility, every: list[Verdicts]) -> Iterator[tuple[str, Verdicts]]:
     """Pair each filter's name with its verdicts."""
     filters = () if found.attempt is None else found.attempt.filters
     names = [each.name for each in sorted(filters, key=lambda f: f.index)]

@@ -150,8 +150,8 @@ def nodes_for_all(trials: Trials, like: str, pods: int) -> int | None:
 def _numbered(pod: PodInfo, number: int) -> PodInfo:
     """A copy of a pod with a name and UID of its own."""
     metadata = pod.pod.metadata
-    told = replace(metadata, name=f"{metadata.name}-{number}", uid=f"{metadata.uid}-{number}")
-    other = Pod(told, pod.pod.spec, pod.pod.status, pod.node_name, pod.pod.volumes)
+    numbered = replace(metadata, name=f"{metadata.name}-{number}", uid=f"{metadata.uid}-{number}")
+    other = Pod(numbered, pod.pod.spec, pod.pod.status, pod.node_name, pod.pod.volumes)
     return PodInfo(other, pod.kind)
 
 

@@ -111,12 +111,12 @@ def estimate(
         yield
         ending, unknown = yield from _ending(engine, ahead, wanted, now)
         ahead.running = [each.pod for each in ending]
-        told = yield from _bisect(ahead, wanted, ending, unknown, now)
+        estimate = yield from _bisect(ahead, wanted, ending, unknown, now)
     except PluginError:
         return None
-    if told is None or not told.time or not _is_extended(engine, wanted):
-        return told
-    return replace(told, text=f"{told.text} {_NOT_ASKED}")
+    if estimate is None or not estimate.time or not _is_extended(engine, wanted):
+        return estimate
+    return replace(estimate, text=f"{estimate.text} {_NOT_ASKED}")
 
 
 def _is_extended(engine: Engine, wanted: _Wanted) -> bool:
@@ -299,8 +299,8 @@ def _named(ends: Sequence[_Ending]) -> str:
         about.setdefault(f"{kind} {each.pod.namespace}/{name}", []).append(each)
     names = [f"{name} ({_pods(len(same))}{_known_by(same[0].end)})" for name, same in about.items()]
     more = len(names) - _NAMES_TOLD
-    told = ", ".join(names[:_NAMES_TOLD])
-    return f"{told} and {more} more" if more > 0 else told
+    listed = ", ".join(names[:_NAMES_TOLD])
+    return f"{listed} and {more} more" if more > 0 else listed
 
 
 def _pods(count: int) -> str:

@@ -41,8 +41,8 @@ def foreign_pods(
         if foreign and _would_do(every.pod, snapshot, row, _sum(foreign)):
             for pod in foreign:
                 taken.setdefault(pod.spec.scheduler_name, []).append(pod)
-    told = [_foreign_pods(name, pods, wanted) for name, pods in taken.items()]
-    return tuple(sorted(told, key=lambda each: (-each.nodes, each.scheduler_name)))
+    by_scheduler = [_foreign_pods(name, pods, wanted) for name, pods in taken.items()]
+    return tuple(sorted(by_scheduler, key=lambda each: (-each.nodes, each.scheduler_name)))
 
 
 def _movable(snapshot: Snapshot, row: int) -> Iterator[PodInfo]:

@@ -185,13 +185,13 @@ class PodVerdict(msgspec.Struct, frozen=True):
         for node, rows in self.rejected:
             # With all rejections requested, several entries may share the same first one.
             rejected.setdefault((node.plugin, node.code, node.reasons), []).append(rows)
-        told = [
+        counts = [
             RejectedNodes(sum(map(len, rows)), *said, self.nodes.first(np.concatenate(rows)))
             for said, rows in rejected.items()
         ]
-        told.sort(key=lambda each: (-each.nodes, each.examples))
+        counts.sort(key=lambda each: (-each.nodes, each.examples))
         best = tuple(self.best(TOLD))
-        return NodeCounts(len(self.nodes.names), self.feasible, best, tuple(told))
+        return NodeCounts(len(self.nodes.names), self.feasible, best, tuple(counts))
 
     @property
     def likeness(self) -> Hashable:

@@ -37,8 +37,8 @@ def kept_for(
     for other in before.of(in_the_way).pods_on(snapshot):
         group = f"pod group {other.namespace}/{other.group_name}"
         about.setdefault(group if other.group_name else f"pod {other.key}", []).append(other)
-    told = [_kept_for(name, pods, nominated) for name, pods in about.items()]
-    return tuple(sorted(told, key=lambda each: -each.nodes))
+    by_waiter = [_kept_for(name, pods, nominated) for name, pods in about.items()]
+    return tuple(sorted(by_waiter, key=lambda each: -each.nodes))
 
 
 def _kept_for(name: str, pods: list[PodInfo], nominated: NominatedPods) -> KeptFor:

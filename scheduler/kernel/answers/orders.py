@@ -65,10 +65,10 @@ def ways(binding: PodChange, changes: Sequence[PodChange]) -> Iterator[_Counted]
     before = frozenset(
         each.number for each in others if each.number < binding.number and each.number not in unsure
     )
-    told: set[_Counted] = set()
+    seen: set[_Counted] = set()
     for counted in _ways(binding, sorted(unsure.values(), key=lambda each: each.number)):
-        if counted not in told:
-            told.add(counted)
+        if counted not in seen:
+            seen.add(counted)
             yield before | counted
 
 

@@ -177,8 +177,8 @@ def _spread(spec: PodSpec) -> Iterator[tuple[str, str]]:
     for i, each in enumerate(spec.topology_spread_constraints):
         if each.when_unsatisfiable == HARD:
             selected = selector_from_label_selector(each.label_selector).text
-            told = f"{selected} per {each.topology_key}, maxSkew {each.max_skew}"
-            yield f"spec.topologySpreadConstraints[{i}]", told
+            constraint = f"{selected} per {each.topology_key}, maxSkew {each.max_skew}"
+            yield f"spec.topologySpreadConstraints[{i}]", constraint
 
 
 def _host_ports(spec: PodSpec) -> Iterator[tuple[str, str]]:

@@ -53,11 +53,11 @@ class _Word(msgspec.Struct, frozen=True):
 
 def guesses(trials: Trials) -> Iterator[Guess]:
     """Guess the intended word of each unknown one, and count the nodes that would then fit."""
-    told = 0
+    made = 0
     for word in _unknown_words(trials.pod.spec, trials.snapshot):
         meant = nearest_word(word.written, word.known)
-        if meant is not None and told < _MOST_GUESSES:
-            told += 1
+        if meant is not None and made < _MOST_GUESSES:
+            made += 1
             spec = _respelled(trials.pod.spec, word, meant)
             fits = len(trials.rows(spec))
             yield Guess(word.path, word.written, meant, word.known[meant], fits)

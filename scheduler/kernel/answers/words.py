@@ -245,8 +245,8 @@ def edit_text(edit: Edit) -> str:
     match edit:
         case LowerRequest():
             amount = amount_of(edit)
-            told = amount_for_people(edit.resource, amount, rounds_down=True)
-            at_most = f"at most {told}" if amount else "no"
+            amount_text = amount_for_people(edit.resource, amount, rounds_down=True)
+            at_most = f"at most {amount_text}" if amount else "no"
             return f"request {at_most} {edit.resource} instead of {_asked(edit)}"
         case AddToleration():
             return f"tolerate {taint_text(Taint(edit.key, edit.value, edit.effect))}"

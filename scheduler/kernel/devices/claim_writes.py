@@ -114,8 +114,8 @@ def status_of_extended_resources(
     pod: PodInfo, claim_name: str, mappings: Sequence[RequestMapping]
 ) -> dict[str, Any]:
     """Build the status patch that maps a pod's extended resources to devices, for the kubelet."""
-    told = {"resourceClaimName": claim_name, "requestMappings": msgspec.to_builtins(mappings)}
-    return {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": told}}
+    status = {"resourceClaimName": claim_name, "requestMappings": msgspec.to_builtins(mappings)}
+    return {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": status}}
 
 
 def time_text(seconds: float) -> str:

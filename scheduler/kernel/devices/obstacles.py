@@ -70,7 +70,7 @@ def pods_of(claim: ResourceClaim) -> tuple[str, ...]:
 def _request(
     finding: RequestFinding, claims: Mapping[str, ResourceClaim], nodes: int
 ) -> DeviceObstacle:
-    told = list(finding.holders.items())[:EXAMPLES]
+    examples = list(finding.holders.items())[:EXAMPLES]
     return DeviceObstacle(
         finding.claim,
         finding.request,
@@ -86,7 +86,7 @@ def _request(
         tuple(TaintedDevices(*each) for each in finding.taints.items()),
         tuple(
             DeviceHolder(claims[uid].key, devices, pods_of(claims[uid]))
-            for uid, devices in told
+            for uid, devices in examples
             if uid in claims
         ),
         len(finding.holders),

@@ -179,7 +179,7 @@ class SchedulingAlgorithm:
         if best.feasible:
             return self._pick(found.state, best, snapshot, found)
         diagnosis = found.diagnosis(snapshot, advice.refused(), within)
-        diagnosis.unasked = sum(table.names[row] not in advice.asked for row in feasible.tolist())
+        diagnosis.unasked = sum(table.names[row] not in advice.sent for row in feasible.tolist())
         return diagnosis
 
     def pick_placement(self, best: NDArray[np.intp]) -> int:

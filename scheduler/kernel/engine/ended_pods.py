@@ -56,15 +56,15 @@ class EndedPods:
         """End running pods."""
         self._world.update([PodRemoved(pod) for pod in pods])
         self._gone.update(pod.uid for pod in pods)
-        self._tell(pods, is_gone=True)
+        self._change(pods, is_gone=True)
 
     def revive(self, pods: Sequence[PodInfo]) -> None:
         """Let pods that have ended run again."""
         self._world.update([PodAdded(pod) for pod in pods])
         self._gone.difference_update(pod.uid for pod in pods)
-        self._tell(pods, is_gone=False)
+        self._change(pods, is_gone=False)
 
-    def _tell(self, pods: Sequence[PodInfo], *, is_gone: bool) -> None:
+    def _change(self, pods: Sequence[PodInfo], *, is_gone: bool) -> None:
         states = self._states
         if states is None:
             return
@@ -74,11 +74,11 @@ class EndedPods:
             else:
                 states.object_set(POD_KIND, pod)
             if self._devices is not None and pod.needs & DEVICES:
-                self._tell_of_devices(states, self._devices, pod, is_gone=is_gone)
+                self._change_claims(states, self._devices, pod, is_gone=is_gone)
             if self._volumes is not None and pod.pod.volumes:
-                self._tell_of_volumes(states, self._volumes, pod, is_gone=is_gone)
+                self._change_attachments(states, self._volumes, pod, is_gone=is_gone)
 
-    def _tell_of_devices(
+    def _change_claims(
         self, states: SharedStates, catalog: ClaimCatalog, pod: PodInfo, *, is_gone: bool
     ) -> None:
         for claim in _claims_of(pod, catalog):
@@ -98,7 +98,7 @@ class EndedPods:
             return claim
         return now if left else replace(claim, status=ResourceClaimStatus())
 
-    def _tell_of_volumes(
+    def _change_attachments(
         self, states: SharedStates, catalog: VolumeCatalog, pod: PodInfo, *, is_gone: bool
     ) -> None:
         if not is_gone:

@@ -20,6 +20,7 @@ from scheduler.kernel.engine.engine_state import TRACE_LINES, EngineState, Event
 from scheduler.kernel.engine.event_handlers import (
     NamespaceEventHandlers,
     NodeEventHandlers,
+    OtherEventHandlers,
     PodEventHandlers,
 )
 from scheduler.kernel.engine.events import (
@@ -47,7 +48,6 @@ from scheduler.kernel.engine.events import (
 from scheduler.kernel.engine.failure import reference
 from scheduler.kernel.engine.held import Settled, WaitingPods
 from scheduler.kernel.engine.instructions import Configured, Instruction, RecordEvent
-from scheduler.kernel.engine.other_event_handlers import OtherEventHandlers
 from scheduler.kernel.engine.outcome import TakeOutcome
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 from scheduler.kernel.engine.profiles import (
@@ -322,7 +322,7 @@ class Engine:
     def _tell(self, pod: PodInfo, event_type: str, reason: str, note: str) -> None:
         """Post a Kubernetes event of a plugin about a pod."""
         controller = pod.spec.scheduler_name
-        told = RecordEvent(
+        event = RecordEvent(
             reference(pod),
             encodable(reason),
             "Scheduling",
@@ -330,7 +330,7 @@ class Engine:
             controller,
             event_type=encodable(event_type),
         )
-        self._post(PluginEvent(told))
+        self._post(PluginEvent(event))
 
     # --- events ---------------------------------------------------------------------------------
 

@@ -164,5 +164,5 @@ class EngineState(msgspec.Struct):
 
     def report(self, message: str, pod: str, problem: Exception, *, trace: str = "") -> None:
         """Add an instruction to log an error."""
-        told = f"{type(problem).__name__}: {in_words(problem)}"
-        self.out.append(LogError(message, pod, told, encodable(trace)))
+        error = f"{type(problem).__name__}: {in_words(problem)}"
+        self.out.append(LogError(message, pod, error, encodable(trace)))

@@ -1,10 +1,10 @@
-"""Event handlers of pods, nodes and namespaces, which update cache, queue and attempts.
+"""Event handlers: pods, nodes and namespaces update cache, queue and attempts, the rest plugins.
 
 Source: kubernetes pkg/scheduler/eventhandlers.go v1.36.
 """
 
 from collections.abc import Callable, Collection
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from scheduler.api.objects import Namespace, Node, ObjectMeta
 from scheduler.api.pods import PodInfo
@@ -30,12 +30,15 @@ from scheduler.kernel.framework.events import (
     UNSCHEDULED_POD_ADD,
     UNSCHEDULED_POD_DELETE,
     UNSCHEDULED_POD_UPDATE,
+    ActionType,
     ClusterEvent,
+    ObjectKind,
 )
 from scheduler.kernel.framework.property_changes import (
     node_scheduling_properties_change,
     pod_scheduling_properties_change,
 )
+from scheduler.kernel.framework.runtime.shared_states import place_of
 
 T = TypeVar("T")
 
@@ -73,7 +76,7 @@ class PodEventHandlers:
         """Take over a new or changed pod."""
         core, uid = self._core, new.uid
         read = self._read.pop(uid, None)
-        if read is not None and is_older_of_same(new.pod.metadata, read.pod.metadata):
+        if read is not None and _is_older_of_same(new.pod.metadata, read.pod.metadata):
             self._read[uid] = read
             return
         if new.is_terminating:
@@ -233,11 +236,6 @@ class PodEventHandlers:
         core.metrics.event_handling_duration[event.label].observe(core.stopwatch() - start)
 
 
-def is_older_of_same(meta: ObjectMeta, other: ObjectMeta) -> bool:
-    """Whether a version of an object is older than another of the same object."""
-    return meta.uid == other.uid and is_older_version(meta.resource_version, other.resource_version)
-
-
 class NodeEventHandlers:
     """Nodes go to the cache; each of their changes may wake pods."""
 
@@ -301,6 +299,55 @@ class NamespaceEventHandlers:
             self._core.states.object_gone(NAMESPACE_KIND, event.name, event.namespace)
 
 
+class OtherEventHandlers:
+    """Objects that only plugins read.
+
+    Their changes go to the shared states and listers of plugins, and may wake pods.
+    """
+
+    def __init__(self, core: EngineState, kind: ObjectKind) -> None:
+        self._core = core
+        self._kind = kind
+        self._read: dict[tuple[str, str], Any] = {}
+        """Objects from answers, until the watch is as far: older versions from it are ignored."""
+
+    def set(self, new: Any) -> None:
+        """Take over a new or changed object."""
+        place = place_of(new)
+        read = self._read.pop(place, None)
+        if read is not None:
+            if _is_older_of_same(new.metadata, read.metadata):
+                self._read[place] = read
+                return
+            if _is_same_version(new.metadata, read.metadata):
+                return
+        old = self._core.states.object_set(self._kind, new)
+        self._wake(ActionType.ADD if old is None else ActionType.UPDATE, old, new)
+
+    def read(self, new: Any) -> None:
+        """Take over an object from the answer to a write, unless the watch is ahead of it.
+
+        An object that the watch does not show is ignored: it may be gone by now.
+        """
+        namespace, name = place = place_of(new)
+        old = self._core.states.lister(self._kind).get(name, namespace)
+        if old is not None and _is_older_of_same(old.metadata, new.metadata):
+            self._core.states.object_set(self._kind, new)
+            self._wake(ActionType.UPDATE, old, new)
+            self._read[place] = new
+
+    def gone(self, event: ObjectGone) -> None:
+        """Take over the deletion of an object."""
+        self._read.pop((event.namespace, event.name), None)
+        old = self._core.states.object_gone(self._kind, event.name, event.namespace)
+        if old is not None:
+            self._wake(ActionType.DELETE, old, None)
+
+    def _wake(self, action: ActionType, old: Any, new: Any) -> None:
+        event = ClusterEvent(self._kind.event_resource, action)
+        self._core.queue.move_all_to_active_or_backoff_queue(event, old, new)
+
+
 def wake(core: EngineState, event: ClusterEvent, old: object, new: object) -> None:
     """Wake the pods that a change of a pod or node may help; only these are timed, as upstream."""
     start = core.stopwatch()
@@ -313,3 +360,12 @@ def _same_labels(old: Node, new: Node) -> bool:
         old.metadata.labels == new.metadata.labels
         and old.metadata.annotations == new.metadata.annotations
     )
+
+
+def _is_older_of_same(meta: ObjectMeta, other: ObjectMeta) -> bool:
+    """Whether a version of an object is older than another of the same object."""
+    return meta.uid == other.uid and is_older_version(meta.resource_version, other.resource_version)
+
+
+def _is_same_version(meta: ObjectMeta, other: ObjectMeta) -> bool:
+    return (meta.uid, meta.resource_version) == (other.uid, other.resource_version)

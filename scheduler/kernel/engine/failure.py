@@ -117,20 +117,20 @@ def changed_condition(
 
 
 def group_condition(
-    group: PodGroup, told: tuple[str, str, str, str] | None, wanted: tuple[str, str, str]
+    group: PodGroup, written: tuple[str, str, str, str] | None, wanted: tuple[str, str, str]
 ) -> PatchGroupStatus | None:
     """The patch of a group's condition; None when nothing changes, or when it was scheduled once.
 
     Args:
         group: the group as the watch has it.
-        told: UID, status, reason and message that were written last; the watch may be behind.
+        written: UID, status, reason and message that were written last; the watch may be behind.
         wanted: status, reason and message to write.
 
     Source: schedule_one_podgroup.go updatePodGroupCondition.
     """
     known, shown = None, group.condition
-    if told is not None and told[0] == group.uid:
-        known = told[1:]
+    if written is not None and written[0] == group.uid:
+        known = written[1:]
     elif shown is not None:
         known = shown.status, shown.reason, shown.message
     if known is not None and (known == wanted or (known[0] == "True" and wanted[0] != "True")):

@@ -152,8 +152,8 @@ class PendingExtenderCalls:
             self._send(attempt, calls, question)
         if questions:
             names = [self._extenders.all[question.extender].name for question in questions]
-            told = f"{questions[0].verb.value} {', '.join(names)}"
-            self._advance(attempt, AttemptEvent.ASK, told)
+            detail = f"{questions[0].verb.value} {', '.join(names)}"
+            self._advance(attempt, AttemptEvent.ASK, detail)
         return bool(questions)
 
     def _send(self, attempt: Attempt, calls: ExtenderCalls, question: Question) -> None:

@@ -281,8 +281,8 @@ class PodGroupCycle:
         if status.code is Code.ERROR:
             return refused(members, Failure(status.message))
         if choice.failure is not None:
-            told = f"{choice.failure.message}, {status.message}"
-            return refused(members, replace(choice.failure, message=told))
+            joined = f"{choice.failure.message}, {status.message}"
+            return refused(members, replace(choice.failure, message=joined))
         if choice.rows is not None:
             self._wake_by_others(members)
         wakers = frozenset[str]().union(*map(wakers_of, members))
@@ -386,12 +386,12 @@ class PodGroupCycle:
         groups, pod, known = self._core.groups, members[0].attempt.pod, self._known(members)
         if groups is None or known is None:
             return
-        group, told = known.group, known.told
-        patch = None if group is None else group_condition(group, told, wanted)
+        group, written = known.group, known.written
+        patch = None if group is None else group_condition(group, written, wanted)
         if group is not None and patch is not None:
-            told = group.uid, *wanted
+            written = group.uid, *wanted
             self._core.out.append(patch)
-        groups.note_attempt((pod.namespace, pod.group_name), attempt, told)
+        groups.note_attempt((pod.namespace, pod.group_name), attempt, written)
 
 
 def _result(found: GroupVictims | None, reason: str, message: str) -> str:

@@ -38,7 +38,7 @@ class RoomKeeper:
     def __init__(self, core: EngineState, executor: PreemptionExecutor) -> None:
         self._core = core
         self._executor = executor
-        self._devices_told: Mapping[str, Sequence[AllocationResult]] = {}
+        self._devices_shown: Mapping[str, Sequence[AllocationResult]] = {}
         """The kept devices at the last tick."""
 
     @property
@@ -90,8 +90,8 @@ class RoomKeeper:
         if status == "True":
             self._started(group, members)
         elif reason == UNSCHEDULABLE and message != WAITS_FOR_VICTIMS:
-            told = yield from self._keep(step, group, members)
-            message = f"{message}, {told}" if told else message
+            kept = yield from self._keep(step, group, members)
+            message = f"{message}, {kept}" if kept else message
         return status, reason, message
 
     def searches_for(self, attempt: Attempt) -> bool:
@@ -226,11 +226,11 @@ class RoomKeeper:
 
     def _wake_for_devices(self) -> None:
         """Wake pods that wait for devices if some devices are no longer kept."""
-        catalog, told = self._core.states.known(ClaimCatalog), self._devices_told
+        catalog, shown = self._core.states.known(ClaimCatalog), self._devices_shown
         if catalog is None:
             return
-        self._devices_told = catalog.kept
-        if any(catalog.kept.get(uid) is not each for uid, each in told.items()):
+        self._devices_shown = catalog.kept
+        if any(catalog.kept.get(uid) is not each for uid, each in shown.items()):
             self._core.queue.move_all_to_active_or_backoff_queue(*DEVICES_FREED)
 
     def _show_devices(self, kept: KeptRoom) -> None:
@@ -277,12 +277,12 @@ def _pods_of(members: Sequence[Member]) -> list[PodInfo]:
 def _nominated(failure: Failure, uid: str, room: RoomReservation) -> Failure:
     """The failure of a member, with its nomination if room is kept for it."""
     text = failure.message
-    told = f"{text}{'' if text.endswith('.') else ','} {room.pod_message(uid)}"
+    message = f"{text}{'' if text.endswith('.') else ','} {room.pod_message(uid)}"
     node = room.places.get(uid, "")
     if not node:
-        return replace(failure, message=told)
+        return replace(failure, message=message)
     return replace(
-        failure, message=told, nominated_node_name=node, needed_at=room.until, fits_nowhere=False
+        failure, message=message, nominated_node_name=node, needed_at=room.until, fits_nowhere=False
     )
 
 

@@ -19,7 +19,7 @@ class Advice(msgspec.Struct, frozen=True):
 
     Attributes:
         nodes: the nodes that passed every filter.
-        asked: the nodes sent to the extenders.
+        sent: the nodes sent to the extenders.
         rejected: the reasons against rejected nodes, where an extender gave one.
         scores: by extender and node, the unweighted scores.
         totals: by node, the sum of all weighted scores.
@@ -27,7 +27,7 @@ class Advice(msgspec.Struct, frozen=True):
     """
 
     nodes: tuple[str, ...]
-    asked: frozenset[str]
+    sent: frozenset[str]
     rejected: Mapping[str, Status]
     scores: Mapping[int, Mapping[str, int]]
     totals: Mapping[str, int]
@@ -35,7 +35,7 @@ class Advice(msgspec.Struct, frozen=True):
 
     def refused(self) -> dict[str, Status | None]:
         """The rejected nodes with the reason, if an extender gave one."""
-        left_out = sorted(self.asked.difference(self.nodes))
+        left_out = sorted(self.sent.difference(self.nodes))
         return {name: self.rejected.get(name) for name in left_out}
 
     def allowed(self, rows: NDArray[np.intp], table: NodeTable) -> NDArray[np.intp]:

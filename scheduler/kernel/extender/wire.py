@@ -236,8 +236,8 @@ def _as(raw: bytes | msgspec.Raw, wanted: type[T], place: str) -> T:
     try:
         return msgspec.json.decode(raw, type=wanted)
     except msgspec.ValidationError as problem:
-        told = f"{place}: " if place else ""
-        raise UnreadableAnswerError(told + _cut(str(problem))) from problem
+        prefix = f"{place}: " if place else ""
+        raise UnreadableAnswerError(prefix + _cut(str(problem))) from problem
 
 
 def _cut(text: str) -> str:

@@ -66,7 +66,7 @@ class GroupMembers:
         assumed: the pending pods that are assumed on a node, with it, by UID.
         assigned: pods that have a node, by UID.
         last: the last attempt; None before the first.
-        told: the condition written last: UID of the object, and status, reason and message; None
+        written: the condition written last: UID of the object, and status, reason and message; None
             before the first time.
         owner: the object that may change this; any other copies it first.
     """
@@ -81,7 +81,7 @@ class GroupMembers:
         "last",
         "owner",
         "pending",
-        "told",
+        "written",
     )
 
     def __init__(self, owner: object = None) -> None:
@@ -91,7 +91,7 @@ class GroupMembers:
         self.assumed: dict[str, PodInfo] = {}
         self.assigned: dict[str, PodInfo] = {}
         self.last: GroupAttempt | None = None
-        self.told: tuple[str, str, str, str] | None = None
+        self.written: tuple[str, str, str, str] | None = None
         self._of_profile: Counter[str] = Counter()
         """Number of `pending` pods that name each scheduler."""
         self._bound_by_others = 0
@@ -157,7 +157,7 @@ class GroupMembers:
     def clone(self, owner: object) -> "GroupMembers":
         """Make an independent copy."""
         copy = GroupMembers(owner)
-        copy.group, copy.last, copy.told = self.group, self.last, self.told
+        copy.group, copy.last, copy.written = self.group, self.last, self.written
         copy.pending, copy.assumed = self.pending.copy(), self.assumed.copy()
         copy.assigned, copy._of_profile = self.assigned.copy(), self._of_profile.copy()
         copy._bound_by_others, copy._released = self._bound_by_others, self._released
@@ -244,11 +244,11 @@ class PodGroups(SharedState):
                 yield place, [known.pending[uid] for uid in known.waiting], bool(held)
 
     def note_attempt(
-        self, place: GroupKey, last: GroupAttempt, told: tuple[str, str, str, str] | None
+        self, place: GroupKey, last: GroupAttempt, written: tuple[str, str, str, str] | None
     ) -> None:
         """Keep the last attempt of a known group, and the condition that was written."""
         known = self._to_change(place)
-        known.last, known.told = last, told
+        known.last, known.written = last, written
 
     # --- what happens ---------------------------------------------------------------------------
 

@@ -202,9 +202,9 @@ class ClaimBinding:
 
     async def _create(self, pod: PodInfo, claim: ResourceClaim) -> ResourceClaim:
         path, body = writes.claims_path(pod.namespace), body_of(pod, claim)
-        told = "create claim for extended resources"
+        purpose = "create claim for extended resources"
         try:
-            answer = await self._request("POST", path, body, told)
+            answer = await self._request("POST", path, body, purpose)
         except ClaimWriteError:
             self._metrics.claim_creates["failure"].inc()
             raise
@@ -224,8 +224,8 @@ class ClaimBinding:
                 if tried == _TRIES or getattr(problem.__cause__, "status", 0) != CONFLICT:
                     raise
             await self._handle.api.until(lambda: False, _never_listening, _PAUSE_SECONDS)
-            told = f"get updated claim {claim.key} after conflict"
-            answer = await self._request("GET", writes.path_of(claim), None, told)
+            purpose = f"get updated claim {claim.key} after conflict"
+            answer = await self._request("GET", writes.path_of(claim), None, purpose)
             claim = _same_claim(claim, self._claim_in(answer))
         raise AssertionError("unreachable")
 
@@ -250,9 +250,9 @@ class ClaimBinding:
     async def _write_once(
         self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo
     ) -> ResourceClaim:
-        told = f"add reservation to claim {claim.key}"
+        purpose = f"add reservation to claim {claim.key}"
         if allocation is not None:
-            told = f"add allocation and reservation to claim {claim.key}"
+            purpose = f"add allocation and reservation to claim {claim.key}"
             if writes.FINALIZER not in claim.metadata.finalizers:
                 body = writes.protecting(claim)
                 answer = await self._request(
@@ -260,18 +260,18 @@ class ClaimBinding:
                 )
                 claim = self._claim_in(answer)
         body = writes.reserving(claim, pod, allocation, self._handle.wall())
-        answer = await self._request("PATCH", writes.path_of(claim, "/status"), body, told)
+        answer = await self._request("PATCH", writes.path_of(claim, "/status"), body, purpose)
         written = self._claim_in(answer)
         if allocation is None:
             _check_as_decided(written, None)
             _check_still_allocated(claim, written)
         return written
 
-    async def _request(self, method: str, path: str, body: object, told: str) -> Any:
+    async def _request(self, method: str, path: str, body: object, purpose: str) -> Any:
         try:
             return await self._handle.api.request(method, path, body)
         except SchedulerError as problem:
-            raise ClaimWriteError(f"{told}: {problem}") from problem
+            raise ClaimWriteError(f"{purpose}: {problem}") from problem
 
     def _claim_in(self, answer: Any) -> ResourceClaim:
         """The claim in a response; usually the engine has received it with the response."""
@@ -290,8 +290,8 @@ class ClaimBinding:
         Raises:
             DeviceBindingError: a device will never be ready, or time is over.
         """
-        told = f"waiting for binding conditions for device on node {node_name}"
-        self._handle.tell(pod, "Normal", "BindingConditionsPending", told)
+        note = f"waiting for binding conditions for device on node {node_name}"
+        self._handle.tell(pod, "Normal", "BindingConditionsPending", note)
         began, outcome = self._handle.now(), BindingOutcome.ERROR
         try:
             await self._until_ready(taken.claims)
@@ -309,16 +309,16 @@ class ClaimBinding:
         written = [claim for claim in claims if claim.status.allocation is not None]
         if not await self._handle.api.until(lambda: self._are_ready(written), listen, seconds):
             late = min(zip(ends, filter(has_binding_conditions, claims), strict=True))[1]
-            told = f"device binding timeout: claim={late.metadata.name}"
-            raise DeviceBindingError(told, BindingOutcome.TIMEOUT)
+            message = f"device binding timeout: claim={late.metadata.name}"
+            raise DeviceBindingError(message, BindingOutcome.TIMEOUT)
 
     def _are_ready(self, claims: Sequence[ResourceClaim]) -> bool:
         """Whether all claims, as the watch shows them, are ready; the first that is not decides."""
         for written in claims:
             claim = self._catalog.claims.get(written.key)
             if claim is None or claim.metadata.uid != written.metadata.uid:
-                told = f'could not find ResourceClaim "{written.key}"'
-                raise DeviceBindingError(told, BindingOutcome.ERROR)
+                message = f'could not find ResourceClaim "{written.key}"'
+                raise DeviceBindingError(message, BindingOutcome.ERROR)
             if not is_ready(claim):
                 return False
         return True

@@ -143,8 +143,8 @@ class NodePorts(PreFilterPlugin, CountingFilterPlugin, EnqueueExtensions, SignPl
             if holders is not None and len(held):
                 examples = pods_on(snapshot, held, partial(_holds, port))
                 number = int(holders[held].sum())
-                told = port.port, port.protocol, port.host_ip
-                found.append(PortObstacle(*told, len(held), number, examples))
+                about = port.port, port.protocol, port.host_ip
+                found.append(PortObstacle(*about, len(held), number, examples))
         return found
 
 

@@ -262,12 +262,12 @@ class NodeResourcesFit(
         taken = columns.requested(snapshot.table, rows)[:, 0].tolist()
         offered = {name: (has[i] - taken[i], has[i]) for i, name in enumerate(columns.names)}
         first, *short, last = fit.reasons()
-        told = []
+        with_data = []
         for reason, name in zip(short, fit.names, strict=True):
             asked = float(pod.shape.requests[name])
             data = Shortage(name, asked, *offered.get(name, (0.0, 0.0)))
-            told.append(replace(reason, data=data))
-        return (first, *told, last)
+            with_data.append(replace(reason, data=data))
+        return (first, *with_data, last)
 
     @override
     def obstacles(

@@ -67,7 +67,7 @@ class RoomReservation(msgspec.Struct):
         review_at: the time at which it is chosen anew, on the engine's clock.
         since: the time since which room is kept for it, in seconds since 1970; the places may be
             newer.
-        asked: the time at which a new choice was last requested.
+        asked_at: the time at which a new choice was last requested.
         is_ending: whether it is to be given up.
         is_there: whether the pods that have to end are on the same nodes.
         devices: the allocations for the claims of each such pod, by UID.
@@ -82,7 +82,7 @@ class RoomReservation(msgspec.Struct):
     unknown: int
     review_at: float
     since: float = 0.0
-    asked: float = -ASKED_AGAIN_SECONDS
+    asked_at: float = -ASKED_AGAIN_SECONDS
     is_ending: bool = False
     is_there: bool = True
     devices: Mapping[str, Sequence[AllocationResult]] = MappingProxyType({})
@@ -115,7 +115,7 @@ class _Wait(msgspec.Struct):
     since: float
     last: float
     uid: str
-    asked: float = -ASKED_AGAIN_SECONDS
+    asked_at: float = -ASKED_AGAIN_SECONDS
 
 
 class Turns:
@@ -184,19 +184,19 @@ class Turns:
             return False
         if room is not None:
             room.is_ending = True
-            due[1].asked = -ASKED_AGAIN_SECONDS
+            due[1].asked_at = -ASKED_AGAIN_SECONDS
         return room is None
 
     def to_be_tried(self, now: float) -> str:
         """UID of a pod whose turn it is to be tried now; empty for none."""
         room, due = self.room, self._next(now)
-        if due is not None and now - due[1].asked >= ASKED_AGAIN_SECONDS:
+        if due is not None and now - due[1].asked_at >= ASKED_AGAIN_SECONDS:
             waiter, wait = due
-            wait.asked = now
+            wait.asked_at = now
             return self._waiting_of(waiter)[0] if isinstance(waiter, WaitingGroup) else wait.uid
-        if room is None or now < room.review_at or now - room.asked < ASKED_AGAIN_SECONDS:
+        if room is None or now < room.review_at or now - room.asked_at < ASKED_AGAIN_SECONDS:
             return ""
-        room.asked = now
+        room.asked_at = now
         return next(iter(room.places))
 
     def _next(self, now: float) -> tuple[Waiter, _Wait] | None:

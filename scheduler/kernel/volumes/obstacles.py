@@ -69,7 +69,7 @@ def claim_obstacles(
     catalog.refresh(snapshot)
     over = _rows_over_limit(pod, catalog, snapshot)
     names = snapshot.table.names
-    told = []
+    obstacles = []
     for volume in pod.pod.volumes:
         alone = replace(pod, pod=replace(pod.pod, volumes=(volume,)))
         about, found = ("", volume.name), list(_against_disk(alone, catalog, snapshot))
@@ -90,8 +90,8 @@ def claim_obstacles(
             rows = np.flatnonzero(each.rows & snapshot.table.alive).tolist()
             nodes = tuple(sorted(names[row] for row in rows))
             if nodes:
-                told.append(ClaimObstacle(*about, each.reason, nodes, each.driver, each.pods))
-    return tuple(told)
+                obstacles.append(ClaimObstacle(*about, each.reason, nodes, each.driver, each.pods))
+    return tuple(obstacles)
 
 
 def _against_claim(

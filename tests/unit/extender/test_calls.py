@@ -101,7 +101,7 @@ def test_filters_one_after_the_other_then_all_scores() -> None:
     assert calls.next_calls(0.0) == []
     advice = advice_of(calls)
     assert advice.nodes == ("a", "c")
-    assert advice.asked == frozenset(NODES)
+    assert advice.sent == frozenset(NODES)
     assert advice.totals["a"] == 80
     assert advice.rejected == {"b": Status(REJECTED, ("full",), "Extender")}
 

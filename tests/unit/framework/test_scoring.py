@@ -36,7 +36,7 @@ def is_total_cached(
 ) -> bool:
     """Whether the class's totals are used as they are."""
     scoring = Scoring(framework.plugins)
-    return scoring._keeps_totals(found) and not scoring._asked(found, pod, snapshot)
+    return scoring._keeps_totals(found) and not scoring._adding_scores(found, pod, snapshot)
 
 
 READS = [Reads.NODE, Reads.PODS, Reads.IMAGES, Reads.CLUSTER]

@@ -76,8 +76,8 @@ def status(answer: object, codes: Codes) -> Status:
     if not isinstance(reasons, tuple) or not all(isinstance(reason, str) for reason in reasons):
         wrong(answer, "a Status whose reasons are a tuple of texts")
     if answer.code not in codes:
-        told = f": {answer.message}" if answer.reasons else ""
-        raise WrongAnswerError(f"{code.upstream_name}{told}")
+        message = f": {answer.message}" if answer.reasons else ""
+        raise WrongAnswerError(f"{code.upstream_name}{message}")
     told_reasons = tuple(map(encodable, answer.reasons))
     return answer if told_reasons == reasons else replace(answer, reasons=told_reasons)
 

@@ -48,8 +48,8 @@ class ClassPlugins:
         state: the values that row-local plugins wrote for the class.
         pre_filter: their PreFilter answers by plugin name.
         narrows: whether they narrow the search to some nodes.
-        asked: the PreFilter plugins to run for a pod: all but the row-local ones that skip the
-            class or allow every node for it; by `PodInfo.needs`.
+        remaining_pre_filters: by `PodInfo.needs`, the PreFilter plugins to run for a pod: all
+            but the row-local ones that skip the class or allow every node for it.
         skipped: the row-local PreFilter plugins that skip.
         filters: the row-local filters that take part, in order.
         node_filters: the filters that read the node alone.
@@ -66,7 +66,6 @@ class ClassPlugins:
 
     __slots__ = (
         "_pod",
-        "asked",
         "can_foresee",
         "failures",
         "filters",
@@ -79,6 +78,7 @@ class ClassPlugins:
         "raw_scores",
         "reads_images",
         "reads_sums",
+        "remaining_pre_filters",
         "score_failure",
         "skipped",
         "state",
@@ -105,8 +105,10 @@ class ClassPlugins:
         narrowing = {n for n, found in passing.items() if found and found.node_names is not None}
         self.narrows = bool(narrowing)
         silent = self.skipped.union(passing) - narrowing
-        asked = [each for each in plugins.pre_filter if each.name not in silent]
-        self.asked = [[p for p in asked if not p.needs & ~needs] for needs in range(EVERY_NEED + 1)]
+        remaining = [each for each in plugins.pre_filter if each.name not in silent]
+        self.remaining_pre_filters = [
+            [p for p in remaining if not p.needs & ~needs] for needs in range(EVERY_NEED + 1)
+        ]
         filters = [p for p in plugins.filter if p.is_row_local and p.name not in self.skipped]
         self.filters = tuple(sorted(filters, key=lambda each: each.index))
         self.pod_filters = [each for each in filters if each.reads & Reads.PODS]

@@ -187,7 +187,7 @@ class Filtering:
         if self._calls.sampled:
             for name in skipped:
                 self._calls.spared(name, "PreFilter", Code.SKIP)
-        for plugin in of_class.asked[needs]:
+        for plugin in of_class.remaining_pre_filters[needs]:
             if plugin.skips_all is not None and plugin.skips_all(pod, snapshot):
                 found.silent.append(plugin.name)
                 self._calls.spared(plugin.name, "PreFilter", Code.SKIP)

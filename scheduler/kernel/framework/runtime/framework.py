@@ -167,13 +167,13 @@ class Framework:
         start = self.calls.now()
         try:
             hint = ask(pod, old, new)
-            told = hint.value
+            outcome = hint.value
         except PluginError as problem:
             # A broken hint must not strand pods.
             self.calls.on_failed(problem)
-            hint, told = QueueingHint.QUEUE, "Error"
+            hint, outcome = QueueingHint.QUEUE, "Error"
         duration = self.calls.metrics.queueing_hint_execution_duration
-        duration[plugin, event, told].observe(self.calls.now() - start)
+        duration[plugin, event, outcome].observe(self.calls.now() - start)
         return hint
 
     # --- after filtering -------------------------------------------------------------------------

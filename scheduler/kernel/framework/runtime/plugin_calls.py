@@ -190,10 +190,10 @@ class PluginCalls:
 
 def plugin_error(plugin: str, point: str, problem: Exception) -> PluginError:
     """Make the error for an exception of a plugin, with its text."""
-    told = in_words(problem)
+    message = in_words(problem)
     if not isinstance(problem, WrongAnswerError):
-        told = f"{type(problem).__name__}: {told}"
-    return PluginError(plugin, point, told)
+        message = f"{type(problem).__name__}: {message}"
+    return PluginError(plugin, point, message)
 
 
 def _status_name(answer: object) -> str:

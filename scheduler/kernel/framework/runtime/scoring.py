@@ -76,7 +76,7 @@ class Scoring:
         self._cluster = [scored for scored in plugins.score if not scored.is_row_local]
         # A plugin that depends on its own PreFilter fails where the profile has none.
         prepared = {plugin.name for plugin in plugins.pre_filter}
-        self._cluster_asked = [
+        self._cluster_by_needs = [
             [p for p in self._cluster if p.name not in prepared or not p.needs & ~needs]
             for needs in range(EVERY_NEED + 1)
         ]
@@ -109,14 +109,14 @@ class Scoring:
         """
         if within is not None and rows is None:
             is_cached = self._keeps_totals(found) and found.is_of_class
-            if is_cached and not self._asked(found, pod, snapshot):
+            if is_cached and not self._adding_scores(found, pod, snapshot):
                 return self.best_of_class(found.pod_class, snapshot, within)
             rows = found.feasible_rows_of(within)
         if rows is None and self._keeps_totals(found):
-            asked = self._asked(found, pod, snapshot)
-            if not asked:
+            adding = self._adding_scores(found, pod, snapshot)
+            if not adding:
                 return self._best_cached(found, snapshot)
-            best = self._best_by_domain(asked, found, pod, snapshot)
+            best = self._best_by_domain(adding, found, pod, snapshot)
             if best is not None:
                 return best
         if rows is None and self._is_about_all_rows(found, snapshot):
@@ -170,12 +170,12 @@ class Scoring:
         return Best(rows, feasible, within, totals, pod_class.raw_scores, is_of_class=True)
 
     def _best_by_domain(
-        self, asked: Sequence[BoundScore], found: Feasibility, pod: PodInfo, snapshot: Snapshot
+        self, adding: Sequence[BoundScore], found: Feasibility, pod: PodInfo, snapshot: Snapshot
     ) -> Best | None:
         """The best nodes where a single plugin adds scores, and by domain; else None."""
-        if not (found.is_of_class and self._are_trusted) or len(asked) != 1:
+        if not (found.is_of_class and self._are_trusted) or len(adding) != 1:
             return None
-        pod_class, score_by_domain = found.pod_class, asked[0].score_by_domain
+        pod_class, score_by_domain = found.pod_class, adding[0].score_by_domain
         if score_by_domain is None:
             return None
         start = self._calls.now()
@@ -183,7 +183,7 @@ class Scoring:
         if said is None:
             return None
         topology, by_domain = said
-        by_domain = by_domain * asked[0].weight
+        by_domain = by_domain * adding[0].weight
         rows, feasible = pod_class.best_by_domain(topology, by_domain)
         if not feasible:
             return Best(rows, 0)
@@ -203,16 +203,18 @@ class Scoring:
             return False
         return not any(raw.varies for raw in pod_class.raw_scores)
 
-    def _asked(self, found: Feasibility, pod: PodInfo, snapshot: Snapshot) -> list[BoundScore]:
+    def _adding_scores(
+        self, found: Feasibility, pod: PodInfo, snapshot: Snapshot
+    ) -> list[BoundScore]:
         """The plugins that add to the class's totals; only the first where not all are trusted."""
-        asked: list[BoundScore] = []
-        for scored in self._cluster_asked[pod.needs]:
+        adding: list[BoundScore] = []
+        for scored in self._cluster_by_needs[pod.needs]:
             skips = scored.skips_score
             if skips is None or not (scored.name in found.silent or skips(pod, snapshot)):
-                asked.append(scored)
+                adding.append(scored)
                 if not self._are_trusted:
                     break
-        return asked
+        return adding
 
     def _is_about_all_rows(self, found: Feasibility, snapshot: Snapshot) -> bool:
         """Whether all rows fit and the plugins take a slice: then no indices are needed."""
