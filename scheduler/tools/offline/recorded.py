@@ -149,8 +149,8 @@ class _Course:
         self._epoch = header.started - header.clock
         self._time = header.started
         self._objects: dict[Place, Any] = {}
-        self._sent: dict[int, tuple[Place, PodInfo]] = {}
-        """By attempt: pods that were sent to nodes, as they were before."""
+        self._sent: dict[int, tuple[Place, PodInfo, PodInfo]] = {}
+        """By attempt: pods that were sent to nodes, as they were before and on the node."""
         self._durations = RunDurations()
 
     def take(self, record: Record) -> None:
@@ -167,8 +167,9 @@ class _Course:
             self._take_back(event.attempt)
         if b'"Bind"' in record.answer:
             for place, pod, bind in _bound(self._objects, _decoded(record.answer)):
-                self._sent[bind.attempt] = place, pod
-                self._objects[place] = pod.on_node(bind.node)
+                assumed = pod.on_node(bind.node)
+                self._sent[bind.attempt] = place, pod, assumed
+                self._objects[place] = assumed
 
     def _forget(self, gone: ObjectGone) -> None:
         """Remove an object; for a pod, note its run time."""
@@ -177,14 +178,14 @@ class _Course:
             self._durations.note_end(known, self._time)
 
     def _take_back(self, attempt: int) -> None:
-        """Restore a pod whose binding failed."""
-        place, pod = self._sent.pop(attempt)
-        if place in self._objects and self._objects[place].uid == pod.uid:
+        """Restore a pod whose binding failed, unless the watch has shown it since."""
+        place, pod, assumed = self._sent.pop(attempt)
+        if self._objects.get(place) is assumed:
             self._objects[place] = pod
 
     def cluster(self) -> RecordedCluster:
-        sent = [self._objects.get(place) for place, _ in self._sent.values()]
-        assumed = tuple(pod for pod in sent if isinstance(pod, PodInfo) and pod.node_name)
+        sent = self._sent.values()
+        assumed = tuple(pod for place, _, pod in sent if self._objects.get(place) is pod)
         return RecordedCluster(self._header, self._objects, assumed, self._durations, self._time)
 
 

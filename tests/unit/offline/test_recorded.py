@@ -63,6 +63,24 @@ def test_a_pod_that_was_not_bound_waits_again() -> None:
     assert found.objects["pods", "default", "p"] == heir
 
 
+def test_a_pod_that_the_watch_has_shown_on_a_node_stays_there() -> None:
+    """Another scheduler may have bound it, so that our own request is refused afterwards."""
+    shown = ObjectSet("pods", make_pod_info("p", uid="u", node_name="m"))
+    failed = BindFailed(3, "409 Conflict", is_certain=False)
+
+    assert nodes_of_pods(ObjectSet("pods", POD), BIND, shown, failed) == {"p": "m"}
+
+
+def test_a_pod_is_assumed_until_the_watch_has_shown_its_node() -> None:
+    """The answer to the request may come later: kubectl describe node counts the pod already."""
+    shown = ObjectSet("pods", make_pod_info("p", uid="u", node_name="n"))
+    before = cluster_of(HEADER, records(ObjectSet("pods", POD), BIND))
+    after = cluster_of(HEADER, records(ObjectSet("pods", POD), BIND, shown))
+
+    assert [pod.name for pod in before.assumed] == ["p"]
+    assert after.assumed == ()
+
+
 def test_what_plugins_watch_is_there_and_nothing_else() -> None:
     """Nodes, namespaces and Services, each where commands look for it."""
     objects = cluster_of(
