@@ -10,9 +10,6 @@ from itertools import islice
 from random import Random
 from typing import Final, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from scheduler.api.pods import PodInfo, PodKind
 from scheduler.kernel.answers.orders import without
 from scheduler.kernel.engine import Engine
@@ -21,9 +18,7 @@ from scheduler.kernel.engine.ended_pods import EndedPods
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.steps import Steps
-from scheduler.kernel.snapshot import PodAdded, PodRemoved
-
-Indices: TypeAlias = NDArray[np.intp]
+from scheduler.kernel.snapshot import Indices, PodAdded, PodRemoved
 
 _Placed: TypeAlias = tuple[PodInfo, CycleState]
 

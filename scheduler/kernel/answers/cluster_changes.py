@@ -15,7 +15,7 @@ from scheduler.kernel.answers.device_changes import rows_if_free
 from scheduler.kernel.answers.edits import AddNodes, EvictPod, SetLabel, Uncordon
 from scheduler.kernel.answers.labels import fewest_labels
 from scheduler.kernel.answers.model import SuggestedChange
-from scheduler.kernel.answers.trials import Rows, Trials, TrialsSpentError, blank_info, change_of
+from scheduler.kernel.answers.trials import Trials, TrialsSpentError, blank_info, change_of
 from scheduler.kernel.framework.interface import Reads
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.plugins.node_affinity import NodeAffinity
@@ -25,7 +25,7 @@ from scheduler.kernel.preemption.budgets import Budgets
 from scheduler.kernel.preemption.candidates import Candidates
 from scheduler.kernel.preemption.dry_run import DryRun
 from scheduler.kernel.preemption.importance import Importance
-from scheduler.kernel.snapshot import NodeSet, PodAdded, Snapshot
+from scheduler.kernel.snapshot import Indices, NodeSet, PodAdded, Snapshot
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 _ZONE: Final = "topology.kubernetes.io/zone"
@@ -90,7 +90,7 @@ def evict(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | None]
         below=_ANY_PRIORITY,
     )
 
-    def rows_without(some: Sequence[PodInfo]) -> Rows:
+    def rows_without(some: Sequence[PodInfo]) -> Indices:
         return trials.rows(snapshot=every.snapshot.fork(remove=some))
 
     def fits(some: Sequence[PodInfo]) -> bool:
@@ -155,7 +155,7 @@ def _numbered(pod: PodInfo, number: int) -> PodInfo:
     return PodInfo(other, pod.kind)
 
 
-def _different(snapshot: Snapshot, rows: Rows) -> Rows:
+def _different(snapshot: Snapshot, rows: Indices) -> Indices:
     """One of each set of rows that are alike in allocatable, taints and zone.
 
     The smallest first.
@@ -169,7 +169,7 @@ def _different(snapshot: Snapshot, rows: Rows) -> Rows:
     return rows[order[is_new]]
 
 
-def _clearable(every: EveryCheck, rows: Rows) -> Rows:
+def _clearable(every: EveryCheck, rows: Indices) -> Indices:
     """The rows on which the pod might fit if no other pod ran there."""
     attempt = every.attempt
     for each in () if attempt is None else attempt.filters:

@@ -16,14 +16,14 @@ from scheduler.kernel.answers.claim_edits import (
 from scheduler.kernel.answers.edits import ClaimEdit, FreeClaim, LowerCount
 from scheduler.kernel.answers.model import SuggestedChange
 from scheduler.kernel.answers.smallest import applied, highest
-from scheduler.kernel.answers.trials import Rows, Trials
+from scheduler.kernel.answers.trials import Trials
 from scheduler.kernel.devices.decision import DeviceDecision
 from scheduler.kernel.devices.obstacles import pods_of
 from scheduler.kernel.framework.obstacles import DeviceObstacle
 from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.plugins.dynamic_resources import DynamicResources
 from scheduler.kernel.plugins.node_resources_fit import NodeResourcesFit
-from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.snapshot import Indices, Snapshot
 
 MOST_TRIALS: Final = 16
 """Largest number of trials for one kind of change: each examines all devices."""
@@ -48,7 +48,7 @@ def _lower_count(
     wanted = obstacle.wanted or 0
     where = obstacle.claim, written.templates[obstacle.claim], obstacle.request
 
-    def rows_with(count: int) -> Rows:
+    def rows_with(count: int) -> Indices:
         return _rows_with(trials, written, [LowerCount(*where, wanted, count)])
 
     # `high` never fits; `low` does, once it is more than 0. What is left now is likely right.
@@ -98,7 +98,7 @@ def change_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange
         return
     atoms = list(changes_of_claims(written, _requests(trials)))[:_MOST_ATOMS]
 
-    def try_edits(some: Sequence[ClaimEdit]) -> Rows:
+    def try_edits(some: Sequence[ClaimEdit]) -> Indices:
         return _rows_with(trials, written, some)
 
     for found in trials.smallest_sets(atoms, try_edits, lambda: ()):
@@ -128,7 +128,7 @@ def free_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange |
         if not claims or (best is not None and len(claims) >= len(best.edits)):
             continue
 
-        def rows_without(some: Sequence[ResourceClaim], row: int = node.row) -> Rows:
+        def rows_without(some: Sequence[ResourceClaim], row: int = node.row) -> Indices:
             return _rows_without(trials, some, row)
 
         # Claims of most devices are freed first, so that as many as possible of the rest stay.
@@ -157,7 +157,7 @@ def _allocated_elsewhere(
                 yield trials.change([edit], rows)
 
 
-def rows_if_free(every: EveryCheck, trials: Trials) -> Rows:
+def rows_if_free(every: EveryCheck, trials: Trials) -> Indices:
     """The nodes with the devices that the pod needs, in use or not."""
     decision = _decision(every)
     if trials.devices is None or decision is None or not decision.claims_to_allocate:
@@ -171,7 +171,7 @@ def _requests(trials: Trials) -> list[DeviceObstacle]:
     return [each for each in obstacles if isinstance(each, DeviceObstacle)]
 
 
-def _rows_with(trials: Trials, written: Written, edits: Iterable[ClaimEdit]) -> Rows:
+def _rows_with(trials: Trials, written: Written, edits: Iterable[ClaimEdit]) -> Indices:
     """The rows on which the pod fits if its claims are edited."""
     hypothetical = trials.devices
     if hypothetical is None:
@@ -180,7 +180,7 @@ def _rows_with(trials: Trials, written: Written, edits: Iterable[ClaimEdit]) -> 
         return trials.rows()
 
 
-def _rows_without(trials: Trials, claims: Sequence[ResourceClaim], row: int) -> Rows:
+def _rows_without(trials: Trials, claims: Sequence[ResourceClaim], row: int) -> Indices:
     """The rows on which the pod fits if claims are freed and their pods leave the node of `row`."""
     hypothetical = trials.devices
     if hypothetical is None:

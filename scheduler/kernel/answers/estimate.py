@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from scheduler.api.objects import controller_of
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.answers.ahead import Ahead, Indices
+from scheduler.kernel.answers.ahead import Ahead
 from scheduler.kernel.answers.judgement import PodVerdict
 from scheduler.kernel.answers.waiting_model import Estimate, PodEnd
 from scheduler.kernel.ends import EndSource, ExpectedEnd, expected_end, never_ends
@@ -26,6 +26,7 @@ from scheduler.kernel.framework.placements import Placements
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.status import Status
 from scheduler.kernel.framework.steps import Steps
+from scheduler.kernel.snapshot import Indices
 
 MOST_LOOKS: Final = 8192
 """Largest number of searches for a node before the bisection stops early."""

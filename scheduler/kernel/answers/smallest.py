@@ -19,7 +19,7 @@ from scheduler.kernel.answers.edits import AddToleration, DropRule, Edit, LowerR
 from scheduler.kernel.answers.model import SuggestedChange
 from scheduler.kernel.answers.requests import amount_of, least, with_request
 from scheduler.kernel.answers.rules import rules_of, without_rules
-from scheduler.kernel.answers.trials import Rows, Trials
+from scheduler.kernel.answers.trials import Trials
 from scheduler.kernel.answers.violations import likely_sets
 from scheduler.kernel.framework.obstacles import ResourceObstacle
 from scheduler.kernel.plugins.inter_pod_affinity import InterPodAffinity
@@ -28,6 +28,7 @@ from scheduler.kernel.plugins.node_ports import NodePorts
 from scheduler.kernel.plugins.node_resources_fit import NodeResourcesFit
 from scheduler.kernel.plugins.pod_topology_spread import PodTopologySpread
 from scheduler.kernel.plugins.taint_toleration import TaintToleration, untolerated
+from scheduler.kernel.snapshot import Indices
 
 RULED: Final = (NodeAffinity.NAME, InterPodAffinity.NAME, PodTopologySpread.NAME, NodePorts.NAME)
 """The plugins that judge the demands of `rules_of`."""
@@ -95,7 +96,7 @@ def several(
     """The edits that one node needs, at which only some plugins reject the pod, and no more."""
     spec = trials.pod.spec
 
-    def try_edits(some: Sequence[Edit]) -> Rows:
+    def try_edits(some: Sequence[Edit]) -> Indices:
         return trials.rows(applied(spec, some))
 
     rows = _with_place(every, every.rejected_by_none_but(*plugins))
@@ -171,7 +172,7 @@ def highest(
     return lowered(low) if low > first else None
 
 
-def _wanting(every: EveryCheck, rows: Rows) -> list[str]:
+def _wanting(every: EveryCheck, rows: Indices) -> list[str]:
     """The resources of which some of the rows have too little."""
     asked = every.pod.shape.requests
     obstacles = every.obstacles(NodeResourcesFit.NAME, rows)
@@ -180,7 +181,7 @@ def _wanting(every: EveryCheck, rows: Rows) -> list[str]:
     ]
 
 
-def _free(every: EveryCheck, resource: str, rows: Rows) -> NDArray[np.float64]:
+def _free(every: EveryCheck, resource: str, rows: Indices) -> NDArray[np.float64]:
     table = every.world.table
     column = table.resources.get(resource)
     if column is None:
@@ -189,7 +190,7 @@ def _free(every: EveryCheck, resource: str, rows: Rows) -> NDArray[np.float64]:
     return free.clip(min=0)
 
 
-def _with_place(every: EveryCheck, rows: Rows) -> Rows:
+def _with_place(every: EveryCheck, rows: Indices) -> Indices:
     """The rows on which one more pod may run."""
     table = every.world.table
     return rows[table.pod_count[rows] < table.max_pods[rows]]

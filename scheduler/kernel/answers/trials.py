@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import combinations
 from math import comb
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Node, PodSpec
@@ -19,9 +18,8 @@ from scheduler.kernel.answers.hypothetical_devices import HypotheticalDevices
 from scheduler.kernel.answers.model import Check, SuggestedChange
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
-from scheduler.kernel.snapshot import NodeRemoved, NodeSet, Snapshot
+from scheduler.kernel.snapshot import Indices, NodeRemoved, NodeSet, Snapshot
 
-Rows: TypeAlias = NDArray[np.intp]
 _T = TypeVar("_T")
 
 SEVERAL: Final = "several"
@@ -64,7 +62,7 @@ class Trials:
         self._aside = framework.aside()
         self._world: Snapshot | None = None
 
-    def rows(self, spec: PodSpec | None = None, snapshot: Snapshot | None = None) -> Rows:
+    def rows(self, spec: PodSpec | None = None, snapshot: Snapshot | None = None) -> Indices:
         """The rows on which the pod would fit; none where a plugin fails.
 
         None stands for the actual pod, and for the actual cluster.
@@ -107,7 +105,7 @@ class Trials:
             return nullcontext()
         return self.devices.devices_of(name, like, world)
 
-    def change(self, edits: Sequence[Edit], rows: Rows) -> SuggestedChange:
+    def change(self, edits: Sequence[Edit], rows: Indices) -> SuggestedChange:
         """A change after which the pod fits on some rows."""
         names = self.snapshot.table.names
         return change_of(edits, [names[row] for row in rows.tolist()])
@@ -115,9 +113,9 @@ class Trials:
     def smallest_sets(
         self,
         atoms: Sequence[_T],
-        try_set: Callable[[Sequence[_T]], Rows],
+        try_set: Callable[[Sequence[_T]], Indices],
         likely: Callable[[], Iterable[Sequence[_T]]],
-    ) -> Iterator[tuple[Sequence[_T], Rows] | None]:
+    ) -> Iterator[tuple[Sequence[_T], Indices] | None]:
         """The smallest sets of atoms that make rows feasible; None between two tries.
 
         All sets of a size are tried while the trials suffice for that; then only likely ones, in

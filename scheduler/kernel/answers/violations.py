@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from scheduler.kernel.answers.edits import DropRule
 from scheduler.kernel.answers.rules import Rule, requirements_of, without_rules
-from scheduler.kernel.answers.trials import Rows, Trials
+from scheduler.kernel.answers.trials import Trials
 from scheduler.kernel.plugins.label_obstacles import satisfied
+from scheduler.kernel.snapshot import Indices
 
 
 def likely_sets(rules: Sequence[Rule], trials: Trials) -> Iterator[tuple[DropRule, ...]]:
@@ -47,6 +48,6 @@ def _keep_least_violated_term(violated: NDArray[np.bool_], terms: Sequence[Seque
     """Keep, among alternative terms, only the one that a row violates least."""
     if len(terms) > 1:
         counts = np.array([violated[list(term)].sum(axis=0) for term in terms])
-        best: Rows = counts.argmin(axis=0)
+        best: Indices = counts.argmin(axis=0)
         for number, term in enumerate(terms):
             violated[list(term)] &= best == number

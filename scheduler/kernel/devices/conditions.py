@@ -15,8 +15,8 @@ import numpy as np
 from scheduler.api.devices import Device, ResourceSliceSpec
 from scheduler.api.objects import Node, NodeSelector, NodeSelectorTerm
 from scheduler.api.selectors import Operator, Requirement, SelectorError, node_requirement
-from scheduler.kernel.devices.pools import Mask, Rows
-from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.devices.pools import Rows
+from scheduler.kernel.snapshot import Mask, Snapshot
 
 NAME_FIELD: Final = "metadata.name"
 """The only node field that selectors may name."""

@@ -20,8 +20,8 @@ from scheduler.kernel.cel import ERROR, TRUE
 from scheduler.kernel.devices.judging import Judging
 from scheduler.kernel.devices.places import Layout, Places
 from scheduler.kernel.devices.plan import RequestData
-from scheduler.kernel.devices.pools import NO_ROWS, Mask, PoolState, Rows
-from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.devices.pools import NO_ROWS, PoolState, Rows
+from scheduler.kernel.snapshot import Mask, Snapshot
 
 _MOST_HELD: Final = 4096
 """Largest number of devices in use whose claims are looked up."""

@@ -18,7 +18,7 @@ from scheduler.kernel.devices.columns import Consumed
 from scheduler.kernel.devices.constraints import Attributes, ValueColumn
 from scheduler.kernel.devices.places import Layout
 from scheduler.kernel.devices.plan import AllocationPlan, RequestData
-from scheduler.kernel.devices.pools import CounterTable, Mask, Rows
+from scheduler.kernel.devices.pools import CounterTable, Rows
 from scheduler.kernel.devices.search import (
     BLOCKED,
     FAILING,
@@ -30,6 +30,7 @@ from scheduler.kernel.devices.search import (
 )
 from scheduler.kernel.devices.selectors import Codes, Selectors
 from scheduler.kernel.devices.usage import UNTOUCHED, Usage
+from scheduler.kernel.snapshot import Mask
 
 _OF_VERDICT: Final = np.zeros(4, np.uint8)
 _OF_VERDICT[[FALSE, TRUE, ERROR, PENDING]] = SKIPPED, USABLE, FAILING, UNKNOWN

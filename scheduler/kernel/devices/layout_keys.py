@@ -15,10 +15,11 @@ from scheduler.kernel.devices.constraints import MISSING
 from scheduler.kernel.devices.judging import Judging
 from scheduler.kernel.devices.places import Area, Layout
 from scheduler.kernel.devices.plan import AllocationPlan
-from scheduler.kernel.devices.pools import Mask, Rows
+from scheduler.kernel.devices.pools import Rows
 from scheduler.kernel.devices.search import SKIPPED, UNKNOWN, USABLE
 from scheduler.kernel.devices.selectors import Codes
 from scheduler.kernel.devices.table import SliceTable
+from scheduler.kernel.snapshot import Mask
 
 _MAX_KEY: Final = 256
 _DIGEST: Final = 32

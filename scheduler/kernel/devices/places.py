@@ -21,7 +21,6 @@ from scheduler.kernel.devices.conditions import (
 )
 from scheduler.kernel.devices.pools import (
     NO_ROWS,
-    Mask,
     PlacedSlice,
     PoolId,
     PoolState,
@@ -31,7 +30,7 @@ from scheduler.kernel.devices.pools import (
 )
 from scheduler.kernel.devices.table import SliceTable
 from scheduler.kernel.devices.usage import Usage
-from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.snapshot import Mask, Snapshot
 from scheduler.kernel.snapshot.row_log import RowLog
 
 NO_NUMBER: Final = -1

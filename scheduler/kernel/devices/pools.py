@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from scheduler.api.devices import ResourceSliceSpec
 from scheduler.api.quantity import parse
+from scheduler.kernel.snapshot import Mask
 
 Rows: TypeAlias = NDArray[np.intp]
-Mask: TypeAlias = NDArray[np.bool_]
 CounterTable: TypeAlias = Mapping[tuple[str, str], Decimal]
 """Amounts by counter set and counter."""
 

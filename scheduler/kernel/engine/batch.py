@@ -21,7 +21,7 @@ from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.runtime.pod_class import PodClass
-from scheduler.kernel.framework.runtime.row_answers import Answer
+from scheduler.kernel.framework.runtime.row_answers import RowAnswer
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.kernel.snapshot.resource_sums import Load
 
@@ -180,7 +180,7 @@ class Lookahead:
         self.pod_class.counted(snapshot, sum(self._uncounted.values()))
         self._uncounted.clear()
 
-    def _answer(self, row: int, more: int, snapshot: Snapshot) -> Answer | None:
+    def _answer(self, row: int, more: int, snapshot: Snapshot) -> RowAnswer | None:
         sums, load = snapshot.table.sums, self._loads.get(more)
         if load is None:
             load = self._loads[more] = sums.load_of(self._shape, more)

@@ -38,13 +38,11 @@ from scheduler.kernel.framework.status import Code, Status
 from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.framework.types import Failure
 from scheduler.kernel.groups import GroupMembers
-from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.snapshot import Indices, Snapshot
 
 MAX_TRIED: Final = 2048
 """After this many tried members the search ends, if a placement holds the group: about 0.3 s."""
 GONE: Final = "the placement {} is gone"
-
-Rows = NDArray[np.intp]
 
 
 class PlacementChoice(msgspec.Struct, frozen=True):
@@ -62,13 +60,13 @@ class PlacementChoice(msgspec.Struct, frozen=True):
 
     count: int = 0
     name: str = ""
-    rows: Rows | None = None
-    hosts: Sequence[Rows | None] = ()
+    rows: Indices | None = None
+    hosts: Sequence[Indices | None] = ()
     failure: Failure | None = None
     holds: bool = False
     is_renewed: bool = False
 
-    def within(self, member: int) -> Rows | None:
+    def within(self, member: int) -> Indices | None:
         """The rows to which the choice for a member is limited; None for all."""
         host = self.hosts[member] if self.hosts else None
         return self.rows if host is None else host
@@ -93,7 +91,7 @@ class _View(msgspec.Struct, frozen=True):
 
     def fit(
         self, found: Feasibility, equal: Sequence[PodInfo], placements: Placements
-    ) -> tuple[Rows, bool]:
+    ) -> tuple[Indices, bool]:
         """The most members of a class that each placement can take; whether that is exact."""
         count = len(equal)
         if found.verdicts is None or found.looks_at_few or not self.framework.plugins.judges_alike:
@@ -214,7 +212,9 @@ class PodGroupPlacements:
 
     # --- how many members fit -------------------------------------------------------------------
 
-    def _exact(self, view: _View, pods: Sequence[PodInfo], placements: Placements) -> Rows | None:
+    def _exact(
+        self, view: _View, pods: Sequence[PodInfo], placements: Placements
+    ) -> Indices | None:
         """The number of members that each placement can take, if columns determine it."""
         found: Feasibility | None = None
         for equal in _by_kind(pods):
@@ -233,7 +233,7 @@ class PodGroupPlacements:
 
     def _at_most(
         self, view: _View, pods: Sequence[PodInfo], placements: Placements
-    ) -> Steps[tuple[list[PodInfo], Rows]]:
+    ) -> Steps[tuple[list[PodInfo], Indices]]:
         """One member of each class, and the most members of it that each placement can take.
 
         The shape of the second is (classes, placements).
@@ -255,7 +255,7 @@ class PodGroupPlacements:
     # --- which placement ------------------------------------------------------------------------
 
     def _best(
-        self, view: _View, pods: Sequence[PodInfo], placements: Placements, fit: Rows, least: int
+        self, view: _View, pods: Sequence[PodInfo], placements: Placements, fit: Indices, least: int
     ) -> PlacementChoice:
         """Choose the best of the placements that hold a group of one class."""
         enough = np.flatnonzero(fit >= least)
@@ -326,7 +326,7 @@ def _by_kind(pods: Sequence[PodInfo]) -> Iterable[list[PodInfo]]:
 def _at(
     placements: Placements,
     at: int,
-    hosts: Sequence[Rows | None] = (),
+    hosts: Sequence[Indices | None] = (),
     *,
     holds: bool = False,
 ) -> PlacementChoice:
@@ -353,8 +353,8 @@ def _refused(status: Status) -> Failure:
 
 
 def _room_for(
-    pod_class: PodClass, shape: PodShape, snapshot: Snapshot, rows: Rows, most: int
-) -> Rows | None:
+    pod_class: PodClass, shape: PodShape, snapshot: Snapshot, rows: Indices, most: int
+) -> Indices | None:
     """Number of pods of a class that each row can take, as far as row-local filters tell.
 
     A row that is full of them stays full when more come. So the number is found by halving. Most

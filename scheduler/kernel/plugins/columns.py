@@ -1,7 +1,7 @@
 """Column operations that several plugins share."""
 
 from collections.abc import Callable
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +10,6 @@ from scheduler.kernel.framework.interface import MAX_NODE_SCORE, Scores
 from scheduler.kernel.snapshot import Rows
 from scheduler.kernel.snapshot.interning import Interner
 from scheduler.kernel.snapshot.topology import Topology
-
-Mask: TypeAlias = NDArray[np.bool_]
-"""Per row yes or no."""
 
 V = TypeVar("V")
 N = TypeVar("N", bound=np.generic)

@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 from scheduler.api.objects import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from scheduler.api.selectors import SelectorError
 from scheduler.kernel.framework.obstacles import LabelObstacle, ValueCount
-from scheduler.kernel.plugins.columns import Mask
 from scheduler.kernel.plugins.examples import count_in, values_of
 from scheduler.kernel.plugins.node_predicates import node_term
-from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.snapshot import Mask, Snapshot
 
 NODE_SELECTOR: Final = "spec.nodeSelector"
 NODE_AFFINITY: Final = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"

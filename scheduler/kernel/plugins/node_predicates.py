@@ -25,8 +25,8 @@ from scheduler.api.objects import (
 from scheduler.api.selectors import Operator, Requirement, SelectorError, node_requirement
 from scheduler.api.taints import NO_EXECUTE, NO_SCHEDULE, Tolerations
 from scheduler.kernel.framework.interface import Scores
-from scheduler.kernel.plugins.columns import Judged, Mask, count_of
-from scheduler.kernel.snapshot import Rows, Snapshot
+from scheduler.kernel.plugins.columns import Judged, count_of
+from scheduler.kernel.snapshot import Mask, Rows, Snapshot
 
 NAME_FIELD: Final = "metadata.name"
 """The only node field that selectors may name."""

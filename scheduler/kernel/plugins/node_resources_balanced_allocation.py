@@ -28,10 +28,10 @@ from scheduler.kernel.framework.interface import (
     SignPlugin,
 )
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Status
-from scheduler.kernel.plugins.columns import Mask, count_of
+from scheduler.kernel.plugins.columns import count_of
 from scheduler.kernel.plugins.resource_columns import ResourceColumns, amounts_of, is_counted
 from scheduler.kernel.plugins.resources_of_devices import ResourcesOfDevices, ScoredDevices
-from scheduler.kernel.snapshot import Rows, Snapshot
+from scheduler.kernel.snapshot import Mask, Rows, Snapshot
 
 DEFAULT_ARGS: Final = NodeResourcesBalancedAllocationArgs()
 

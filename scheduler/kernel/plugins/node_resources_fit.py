@@ -59,7 +59,6 @@ from scheduler.kernel.framework.obstacles import Obstacle, ResourceObstacle
 from scheduler.kernel.framework.placements import FeasiblePlacements, PlacementScorePlugin
 from scheduler.kernel.framework.status import SUCCESS, Status
 from scheduler.kernel.framework.types import Excess
-from scheduler.kernel.plugins.columns import Mask
 from scheduler.kernel.plugins.node_resources_fit_hints import (
     is_schedulable_after_class_change,
     is_schedulable_after_node_change,
@@ -80,7 +79,7 @@ from scheduler.kernel.plugins.resource_columns import (
 )
 from scheduler.kernel.plugins.resource_scores import Weights, strategy_of
 from scheduler.kernel.plugins.resources_of_devices import ResourcesOfDevices, ScoredDevices
-from scheduler.kernel.snapshot import Rows, Snapshot
+from scheduler.kernel.snapshot import Mask, Rows, Snapshot
 from scheduler.kernel.snapshot.pod_kinds import OtherPods
 
 DEFAULT_ARGS: Final = NodeResourcesFitArgs()

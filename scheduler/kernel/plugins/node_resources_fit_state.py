@@ -12,9 +12,8 @@ from scheduler.api.pods import PodInfo, PodKind
 from scheduler.kernel.framework.cycle_state import CycleState, StateKey
 from scheduler.kernel.framework.interface import Bits, Counting, Reason
 from scheduler.kernel.framework.status import Code
-from scheduler.kernel.plugins.columns import Mask
 from scheduler.kernel.plugins.resource_columns import ResourceColumns
-from scheduler.kernel.snapshot import Rows, Snapshot
+from scheduler.kernel.snapshot import Mask, Rows, Snapshot
 from scheduler.kernel.snapshot.interning import Interner
 from scheduler.kernel.snapshot.pod_kinds import OtherPods
 

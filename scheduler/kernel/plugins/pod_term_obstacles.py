@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.obstacles import PodTermObstacle
-from scheduler.kernel.plugins.columns import Mask
 from scheduler.kernel.plugins.examples import pods_on
 from scheduler.kernel.plugins.own_affinity_terms import OwnTerm, OwnTerms, resolved_term
-from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.snapshot import Mask, Snapshot
 from scheduler.kernel.snapshot.label_columns import ABSENT
 from scheduler.kernel.snapshot.pod_selectors import PodSelector
 from scheduler.kernel.snapshot.row_counts import RowCounts

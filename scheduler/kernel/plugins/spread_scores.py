@@ -6,10 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.kernel.framework.interface import MAX_NODE_SCORE, Scores
-from scheduler.kernel.plugins.columns import Mask
 from scheduler.kernel.plugins.spread_constraints import SpreadPlan
 from scheduler.kernel.plugins.spread_skew import counts_of
-from scheduler.kernel.snapshot import Rows, Snapshot
+from scheduler.kernel.snapshot import Mask, Rows, Snapshot
 from scheduler.kernel.snapshot.label_columns import ABSENT
 
 HOSTNAME: Final = "kubernetes.io/hostname"

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from scheduler.api.objects import Toleration
 from scheduler.api.taints import Tolerations
-from scheduler.kernel.plugins.columns import Mask
 from scheduler.kernel.plugins.node_predicates import RequiredNodeAffinity, tolerated_taints
-from scheduler.kernel.snapshot import Rows, Snapshot
+from scheduler.kernel.snapshot import Mask, Rows, Snapshot
 from scheduler.kernel.snapshot.label_columns import ABSENT
 from scheduler.kernel.snapshot.row_counts import RowCounts
 from scheduler.kernel.snapshot.row_log import RowLog

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from scheduler.api.disruption_budgets import DisruptionBudget
 from scheduler.api.pods import PodInfo, PodKind
-from scheduler.kernel.preemption.importance import Indices, PodsAt, RankedPods, stable_order
+from scheduler.kernel.preemption.importance import PodsAt, RankedPods, stable_order
+from scheduler.kernel.snapshot import Indices
 from scheduler.kernel.snapshot.pod_kinds import OtherPods
 from scheduler.kernel.snapshot.pod_selectors import PodSelector, SelectorIndex
 

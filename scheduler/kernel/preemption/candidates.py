@@ -13,8 +13,8 @@ from typing_extensions import override
 
 from scheduler.kernel.framework.interface import Candidate
 from scheduler.kernel.preemption.dry_run import DryRunResult
-from scheduler.kernel.preemption.importance import Indices, start_time
-from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.preemption.importance import start_time
+from scheduler.kernel.snapshot import Indices, Snapshot
 
 _PRIORITY_OFFSET = 2**31
 """Makes all priorities positive, so that fewer victims of a low priority weigh less than more."""

@@ -23,9 +23,9 @@ from scheduler.kernel.framework.runtime.nominated_pods import Nominated, Nominat
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
 from scheduler.kernel.framework.status import Status, error, unresolvable
 from scheduler.kernel.preemption.budgets import Budgets
-from scheduler.kernel.preemption.importance import Importance, Indices, PodsAt, RankedPods
+from scheduler.kernel.preemption.importance import Importance, PodsAt, RankedPods
 from scheduler.kernel.preemption.whole_groups import WholeGroups
-from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.snapshot import Indices, Snapshot
 from scheduler.kernel.snapshot.pod_kinds import OtherPods, kinds_used
 
 NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")

@@ -15,8 +15,8 @@ from scheduler.kernel.ends import RunDurations, end_if_started, expected_end, ne
 from scheduler.kernel.framework.runtime.changed_rows import ChangedRows
 from scheduler.kernel.framework.runtime.diagnosis import AttemptDiagnosis
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
-from scheduler.kernel.preemption.importance import Importance, Indices, PodsAt
-from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.preemption.importance import Importance, PodsAt
+from scheduler.kernel.snapshot import Indices, Snapshot
 from scheduler.kernel.snapshot.pod_kinds import OtherPods, kinds_used
 
 NEVER: Final = inf

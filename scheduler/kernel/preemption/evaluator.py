@@ -20,9 +20,9 @@ from scheduler.kernel.framework.status import SUCCESS, Code, Status, error, unsc
 from scheduler.kernel.preemption.budgets import Budgets
 from scheduler.kernel.preemption.candidates import Candidates, best_of
 from scheduler.kernel.preemption.dry_run import DryRun, DryRunResult
-from scheduler.kernel.preemption.importance import Importance, Indices
+from scheduler.kernel.preemption.importance import Importance
 from scheduler.kernel.preemption.whole_groups import WholeGroups
-from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.snapshot import Indices, Snapshot
 
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
 VICTIMS_TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."

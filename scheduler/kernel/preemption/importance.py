@@ -9,13 +9,13 @@ Source: kubernetes pkg/scheduler/util/utils.go (MoreImportantPod, GetPodStartTim
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.snapshot import Indices, Snapshot
 
 _NOW: Final = "~"
 """A pod without a start time counts as started now; sorts after all times."""
@@ -24,8 +24,6 @@ _LATEST: Final = 10**15
 _WRITTEN_BY_SERVERS: Final = len("2026-01-01T00:00:00Z")
 
 _PRIORITY, _KIND, _START = range(3)
-
-Indices: TypeAlias = NDArray[np.intp]
 
 
 def start_time(pod: PodInfo) -> str:

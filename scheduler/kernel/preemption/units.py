@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.preemption.budgets import Budgets
-from scheduler.kernel.preemption.importance import Importance, Indices, PodsAt
+from scheduler.kernel.preemption.importance import Importance, PodsAt
 from scheduler.kernel.preemption.whole_groups import WholeGroups, group_name_of, priority_of
-from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.snapshot import Indices, Snapshot
 from scheduler.kernel.snapshot.pod_kinds import OtherPods, kinds_used
 
 

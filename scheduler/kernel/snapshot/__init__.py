@@ -13,11 +13,13 @@ from scheduler.kernel.snapshot.changes import (
     PodRemoved,
     PodUpdated,
 )
-from scheduler.kernel.snapshot.node_table import Rows
+from scheduler.kernel.snapshot.node_table import Indices, Mask, Rows
 from scheduler.kernel.snapshot.snapshot import Snapshot
 
 __all__ = [
     "Change",
+    "Indices",
+    "Mask",
     "NamespaceChanged",
     "NodeRemoved",
     "NodeSet",

@@ -14,7 +14,11 @@ from scheduler.api.resources import whole_units
 from scheduler.kernel.snapshot.interning import InternedColumn, Interner
 from scheduler.kernel.snapshot.resource_sums import Floats, ResourceSums
 
-Rows: TypeAlias = slice | NDArray[np.intp]
+Indices: TypeAlias = NDArray[np.intp]
+"""Some rows, as their numbers."""
+Mask: TypeAlias = NDArray[np.bool_]
+"""Some rows, as yes or no for each."""
+Rows: TypeAlias = slice | Indices
 """The rows of a column operation: a slice over all of them or over one, or indices."""
 
 _MIN_CAPACITY: Final = 64

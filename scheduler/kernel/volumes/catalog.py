@@ -20,13 +20,13 @@ from scheduler.api.storage import (
 )
 from scheduler.kernel.framework.events import ObjectKind
 from scheduler.kernel.framework.handle import SharedState, Wake
-from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.snapshot import Mask, Snapshot
 from scheduler.kernel.volumes.assume_cache import AssumeCache
 from scheduler.kernel.volumes.attachments import Attachments
 from scheduler.kernel.volumes.capacities import Capacities
 from scheduler.kernel.volumes.free_volumes import FreeVolumes
 from scheduler.kernel.volumes.in_use import VolumesInUse
-from scheduler.kernel.volumes.reach import Area, Mask, RememberedAreas
+from scheduler.kernel.volumes.reach import Area, RememberedAreas
 
 _STORAGE: Final = "storage.k8s.io/v1"
 CLAIM: Final = ObjectKind("PersistentVolumeClaim")

@@ -19,11 +19,11 @@ from scheduler.api.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.snapshot import Mask, Snapshot
 from scheduler.kernel.volumes.catalog import VolumeCatalog
 from scheduler.kernel.volumes.claims import PodVolumeClaims
 from scheduler.kernel.volumes.free_volumes import NONE, FreeVolumes
-from scheduler.kernel.volumes.reach import Mask, area_of_affinity, area_of_topologies
+from scheduler.kernel.volumes.reach import area_of_affinity, area_of_topologies
 from scheduler.kernel.volumes.translation import csi_affinity, plugin_of
 
 NODE_CONFLICT: Final = np.uint64(1)

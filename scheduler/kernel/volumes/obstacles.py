@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from scheduler.api.pods import PodInfo
 from scheduler.api.storage import READ_WRITE_ONCE_POD, PersistentVolumeClaim
-from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.snapshot import Mask, Snapshot
 from scheduler.kernel.volumes.attachments import OVER_LIMIT, Attached, by_driver
 from scheduler.kernel.volumes.catalog import VolumeCatalog
 from scheduler.kernel.volumes.claims import (
@@ -23,7 +23,6 @@ from scheduler.kernel.volumes.claims import (
 from scheduler.kernel.volumes.decision import REASONS, VolumeDecision
 from scheduler.kernel.volumes.disks import DISK_TAKEN, conflict, disks_of
 from scheduler.kernel.volumes.in_use import CLAIM_IN_USE
-from scheduler.kernel.volumes.reach import Mask
 from scheduler.kernel.volumes.translation import TranslationError
 from scheduler.kernel.volumes.zones import OUTSIDE_ZONE, rows_outside, topologies_of
 

@@ -21,10 +21,9 @@ from scheduler.api.selectors import (
     selector_from_label_selector,
 )
 from scheduler.api.storage import TopologyTerm
-from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.snapshot import Mask, Snapshot
 from scheduler.kernel.snapshot.row_log import RowLog
 
-Mask: TypeAlias = NDArray[np.bool_]
 Ids: TypeAlias = NDArray[np.intp]
 
 Term: TypeAlias = frozenset[Requirement]

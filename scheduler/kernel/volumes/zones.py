@@ -11,8 +11,7 @@ import msgspec
 import numpy as np
 
 from scheduler.api.selectors import Operator, Requirement
-from scheduler.kernel.snapshot import Snapshot
-from scheduler.kernel.volumes.reach import Mask
+from scheduler.kernel.snapshot import Mask, Snapshot
 from scheduler.kernel.volumes.translation import (
     BETA_REGION,
     BETA_ZONE,

@@ -34,17 +34,17 @@ R = TypeVar("R")
 
 Args: TypeAlias = tuple[Any, ...]
 Check: TypeAlias = Callable[[Any, Args], R]
-Codes: TypeAlias = frozenset[Code]
+AllowedCodes: TypeAlias = frozenset[Code]
 
-OK_OR_NOT: Final[Codes] = REJECTIONS | {Code.SUCCESS, Code.ERROR}
-PRE_FILTER: Final[Codes] = frozenset(
+OK_OR_NOT: Final[AllowedCodes] = REJECTIONS | {Code.SUCCESS, Code.ERROR}
+PRE_FILTER: Final[AllowedCodes] = frozenset(
     {Code.SUCCESS, Code.SKIP, Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE}
 )
-FILTER: Final[Codes] = REJECTIONS | {Code.SUCCESS}
-OK_OR_SKIP: Final[Codes] = frozenset({Code.SUCCESS, Code.SKIP})
-OK_ONLY: Final[Codes] = frozenset({Code.SUCCESS})
-PERMIT: Final[Codes] = OK_OR_NOT | {Code.WAIT}
-BIND: Final[Codes] = OK_OR_NOT | {Code.SKIP}
+FILTER: Final[AllowedCodes] = REJECTIONS | {Code.SUCCESS}
+OK_OR_SKIP: Final[AllowedCodes] = frozenset({Code.SUCCESS, Code.SKIP})
+OK_ONLY: Final[AllowedCodes] = frozenset({Code.SUCCESS})
+PERMIT: Final[AllowedCodes] = OK_OR_NOT | {Code.WAIT}
+BIND: Final[AllowedCodes] = OK_OR_NOT | {Code.SKIP}
 """The codes that are valid at each extension point."""
 
 
@@ -63,7 +63,7 @@ def wrong(answer: object, expected: str) -> NoReturn:
     raise WrongAnswerError(f"returned {answer!r:.200}, expected {expected}")
 
 
-def status(answer: object, codes: Codes) -> Status:
+def status(answer: object, codes: AllowedCodes) -> Status:
     """A status whose code is valid at this point."""
     if answer is SUCCESS:
         return SUCCESS
@@ -82,7 +82,7 @@ def status(answer: object, codes: Codes) -> Status:
     return answer if told_reasons == reasons else replace(answer, reasons=told_reasons)
 
 
-def status_of(codes: Codes, plugin: str) -> Check[Status]:
+def status_of(codes: AllowedCodes, plugin: str) -> Check[Status]:
     """Make a check for a status, which attributes rejections to the plugin."""
 
     def check(answer: Any, _: Args) -> Status:

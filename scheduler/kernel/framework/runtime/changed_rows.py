@@ -24,10 +24,9 @@ from scheduler.kernel.framework.interface import Reads
 from scheduler.kernel.framework.runtime.bound import BoundCounting, BoundFilter
 from scheduler.kernel.framework.runtime.judging import FilterAttempt, judge
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE, First, Verdicts, blank_verdicts
-from scheduler.kernel.snapshot import Rows, Snapshot
+from scheduler.kernel.snapshot import Indices, Rows, Snapshot
 from scheduler.kernel.snapshot.pod_kinds import OtherPods
 
-Indices: TypeAlias = NDArray[np.intp]
 PodsOf: TypeAlias = Callable[[], Sequence[PodInfo]]
 
 _Move: TypeAlias = tuple[PodInfo, bool]

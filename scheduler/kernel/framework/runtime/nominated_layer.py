@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from scheduler.kernel.framework.interface import Reads, Reason
-from scheduler.kernel.framework.runtime.changed_rows import ChangedRows, Indices
+from scheduler.kernel.framework.runtime.changed_rows import ChangedRows
 from scheduler.kernel.framework.runtime.judging import FilterAttempt
 from scheduler.kernel.framework.runtime.nominated_pods import Nominated, NominatedPods
 from scheduler.kernel.framework.runtime.pod_class import PodClass
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE, First, ReasonTable, Verdicts
-from scheduler.kernel.snapshot import Rows, Snapshot
+from scheduler.kernel.snapshot import Indices, Rows, Snapshot
 from scheduler.kernel.snapshot.pod_kinds import OtherPods, kinds_used
 from scheduler.kernel.snapshot.row_log import RowLog
 

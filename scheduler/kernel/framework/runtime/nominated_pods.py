@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.snapshot import Indices, Snapshot
 from scheduler.kernel.snapshot.pod_kinds import PodKinds
 from scheduler.kernel.snapshot.row_log import RowLog
 
@@ -31,8 +31,6 @@ NO_TIME: Final = 2**62
 """After all times: a pod whose end is not known ends later than any room is needed."""
 _NOWHERE: Final = -1
 """The row of a node that does not exist."""
-
-Indices = NDArray[np.intp]
 
 
 class Nominated(msgspec.Struct, frozen=True):

@@ -47,7 +47,13 @@ from scheduler.kernel.framework.placements import (
     PlacementScorePlugin,
 )
 from scheduler.kernel.framework.runtime import answers
-from scheduler.kernel.framework.runtime.answers import BIND, OK_OR_NOT, OK_OR_SKIP, Check, Codes
+from scheduler.kernel.framework.runtime.answers import (
+    BIND,
+    OK_OR_NOT,
+    OK_OR_SKIP,
+    AllowedCodes,
+    Check,
+)
 from scheduler.kernel.framework.runtime.bound import (
     BoundFilter,
     BoundPlugin,
@@ -276,7 +282,7 @@ class ProfilePlugins:
         self,
         point: str,
         method: Callable[[Any], Callable[..., Any]],
-        check: Check[Any] | Codes,
+        check: Check[Any] | AllowedCodes,
         *,
         label: str = "",
         bind: Callable[..., Any] | None = None,

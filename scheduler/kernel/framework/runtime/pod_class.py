@@ -23,7 +23,7 @@ from scheduler.kernel.framework.runtime.class_plugins import ClassPlugins, RawSc
 from scheduler.kernel.framework.runtime.judging import as_view
 from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
 from scheduler.kernel.framework.runtime.ranking import BYTES_PER_ROW, INFEASIBLE_TOTAL, Ranking
-from scheduler.kernel.framework.runtime.row_answers import Answer, Key, RowAnswers
+from scheduler.kernel.framework.runtime.row_answers import Key, RowAnswer, RowAnswers
 from scheduler.kernel.framework.runtime.verdicts import (
     FEASIBLE,
     First,
@@ -118,7 +118,7 @@ class PodClass:
         if log.position == self._pod_position + pods:
             self._pod_position = log.position
 
-    def answer(self, sums: ResourceSums, row: int, load: Load | None = None) -> Answer | None:
+    def answer(self, sums: ResourceSums, row: int, load: Load | None = None) -> RowAnswer | None:
         """The answer for a row with the same load; None if no such row was judged.
 
         Args:
@@ -375,7 +375,7 @@ class PodClass:
             raw.column = _grown(raw.column, capacity)
 
 
-def _listed(first: First, bits: NDArray[np.uint64], total: Scores) -> list[Answer]:
+def _listed(first: First, bits: NDArray[np.uint64], total: Scores) -> list[RowAnswer]:
     return [*zip(first.tolist(), bits.tolist(), total.tolist(), strict=True)]
 
 

@@ -9,9 +9,9 @@ from typing import Final, TypeAlias
 
 from scheduler.kernel.snapshot.resource_sums import Content
 
-Answer: TypeAlias = tuple[int, int, float]
+RowAnswer: TypeAlias = tuple[int, int, float]
 """`first`, `bits` and `total` of a row; see `PodClass`."""
-Key: TypeAlias = tuple[Answer, Content]
+Key: TypeAlias = tuple[RowAnswer, Content]
 """The answer of plugins that read the node alone, and the capacity and load of a row."""
 
 _MAX_KEPT: Final = 1024
@@ -25,14 +25,14 @@ class RowAnswers:
     __slots__ = ("_by_key", "_layout")
 
     def __init__(self) -> None:
-        self._by_key: dict[Key, Answer] = {}
+        self._by_key: dict[Key, RowAnswer] = {}
         self._layout: object = None
 
-    def get(self, layout: object, key: Key) -> Answer | None:
+    def get(self, layout: object, key: Key) -> RowAnswer | None:
         """The answer for such a row, or None."""
         return self._by_key.get(key) if layout is self._layout else None
 
-    def put(self, layout: object, keys: Iterable[Key], answers: Iterable[Answer]) -> None:
+    def put(self, layout: object, keys: Iterable[Key], answers: Iterable[RowAnswer]) -> None:
         """Keep answers for rows."""
         if layout is not self._layout or len(self._by_key) >= _MAX_KEPT:
             self._by_key.clear()
