@@ -45,7 +45,8 @@ def _stowage() -> str:
     found = shutil.which("stowage")
     if not ours.exists() or (found and Path(found).samefile(ours)):
         return "stowage"
-    return os.path.relpath(ours)
+    below = os.path.relpath(ours)
+    return str(ours) if below.startswith(os.pardir) else below
 
 
 async def stay(console: Console, kubeconfig: Path, daemon: Program, *, show: bool) -> None:

@@ -141,6 +141,8 @@ def _chosen_pods(
         if not matching:
             is_file = Path(name).is_file()
             guess = did_you_mean(name, [pod.key if "/" in name else pod.name for pod in within])
+            others = [pod.namespace for pod in objects.pods if name in (pod.name, pod.key)]
+            guess = f"; namespace {others[0]} has one" if others else guess
             more = "; a file is given with -f" if is_file else guess
             raise InputError(f"{name}: there is no such pod, or it has ended{more}")
         if all(pod.is_terminating for pod in matching):

@@ -39,7 +39,7 @@ def plugin() -> None:
     """Write a package for a plugin of your own, and list those that are installed."""
 
 
-@plugin.command()
+@plugin.command(short_help="Write a package with a plugin that works.")
 @click.argument("name")
 @click.option(
     "--into",
@@ -83,7 +83,7 @@ def new(name: str, parent: Path) -> None:
     click.echo("  stowage explain --config deploy/config.yaml -f cluster.yaml")
 
 
-@plugin.command("list")
+@plugin.command("list", short_help="List the plugins of installed packages.")
 def show_installed() -> None:
     """List the plugins that installed packages announce, and where they run.
 

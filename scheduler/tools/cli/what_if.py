@@ -205,7 +205,7 @@ def _asked(context: click.Context) -> Iterator[str]:
 
 def _added(count: int | None, like: str | None) -> tuple[AddedNodes, ...]:
     if (count is None) != (like is None):
-        raise InputError("--add-nodes N and --like NODE are given together")
+        raise InputError("expected --add-nodes N and --like NODE together, got only one of them")
     return () if count is None or like is None else (AddedNodes(count, like),)
 
 

@@ -61,7 +61,10 @@ def from_directory(directory: Path) -> list[CandidateConfig]:
     try:
         paths = sorted(path for path in directory.iterdir() if path.suffix in _SUFFIXES)
         found = [CandidateConfig(path.stem, path.read_text("utf-8")) for path in paths]
-    except (OSError, UnicodeDecodeError) as problem:
+    except OSError as problem:
+        reason, path = (problem.strerror or str(problem)).lower(), problem.filename or directory
+        raise InputError(f"--configs {path}: cannot be read: {reason}") from problem
+    except UnicodeDecodeError as problem:
         raise InputError(f"--configs {directory}: cannot be read: {problem}") from problem
     if not found:
         raise InputError(f"--configs {directory}: expected files *.yaml or *.json, found none")

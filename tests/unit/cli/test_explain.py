@@ -477,6 +477,19 @@ def test_what_is_wrong_is_said_in_one_message(
     assert said in result.stderr
 
 
+@pytest.mark.parametrize("name", ["web-0", "shop/web-0"])
+def test_a_pod_of_another_namespace_is_pointed_out(tmp_path: Path, name: str) -> None:
+    """Its name is right, and --namespace is not."""
+    pods = pod_manifest("web-0", namespace="shop"), pod_manifest("p")
+    file = write_list(tmp_path / "c.json", node_manifest("n"), *pods)
+
+    result = run("-f", file, "-n", "default", name)
+
+    assert result.stderr == (
+        f"stowage explain: {name}: there is no such pod, or it has ended; namespace shop has one\n"
+    )
+
+
 def test_broken_input_names_file_document_and_field(tmp_path: Path) -> None:
     """So that it can be found in a file of ten thousand lines."""
     file = tmp_path / "broken.yaml"

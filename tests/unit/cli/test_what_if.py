@@ -74,7 +74,7 @@ def test_homeless_pods_fail_on_demand(cluster: str, tmp_path: Path) -> None:
     [
         ((), "nothing would change: give --drain"),
         (("--drain", "x"), "--drain: there is no node 'x'"),
-        (("--add-nodes", "2"), "--add-nodes N and --like NODE are given together"),
+        (("--add-nodes", "2"), "expected --add-nodes N and --like NODE together"),
         (("--scale", "deploy/web"), "expected KIND/[NAMESPACE/]NAME=N"),
         (("--scale", "deploy/web=-1"), "expected KIND/[NAMESPACE/]NAME=N"),
         (("--scale", "deploy/web=²"), "expected KIND/[NAMESPACE/]NAME=N"),
