@@ -184,7 +184,7 @@ class Reader:
         except EndlessError:
             if not command.startswith("kubectl delete"):
                 raise
-        # It waits for controllers that retry after a minute, and once missed the end of its watch.
+        # It waits for the control plane's own controllers, which may retry only after a minute.
         return self.shell.run(f"{command} --ignore-not-found", stdin=given, status=status)
 
     def _watch(self, command: str, lasting: Lasting) -> None:
