@@ -132,7 +132,7 @@ class Informer(Generic[T]):
         """Whether the server was away, so that it may come back with an older state."""
         self._is_set_back = False
         self._limit: asyncio.Timeout | None = None
-        """The deadline of the open watch."""
+        """The deadline of the watch that is open, or being opened."""
         self._synced = asyncio.Event()
         self._page_size = PageSize(self._options.page_size)
         self._continue = ""
@@ -164,7 +164,8 @@ class Informer(Generic[T]):
     def list_again(self) -> None:
         """List again: the server was set back, so known objects and versions are obsolete."""
         self._is_set_back = True
-        if self._limit is not None and self.state is State.WATCHING:
+        # A watch that is being left already, at its deadline or by an earlier call, is left once.
+        if self._limit is not None and not self._limit.expired():
             self._limit.reschedule(asyncio.get_running_loop().time())
 
     async def run(self) -> None:
@@ -180,6 +181,7 @@ class Informer(Generic[T]):
             self._heed_set_back()
             if self.state is State.LISTED and self._is_in_doubt:
                 await self._ask_whether_set_back()
+                self._heed_set_back()
             if self.state is State.LISTED:
                 return await self._watch()
             await self._list_page()

@@ -11,8 +11,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from scheduler.clock import SystemClock
+from scheduler.daemon.client.direct import Response
 from scheduler.daemon.informers.informers import Informers
 from scheduler.daemon.informers.kinds import NODES, PODS
 from scheduler.daemon.informers.states import State
@@ -116,6 +118,81 @@ def test_a_witness_that_is_gone_proves_nothing() -> None:
 
             assert watched.names == {"a"}
             assert lists(api) == 2
+
+    run(scenario)
+
+
+class _Held(FakeApi):
+    """Holds the requests back whose path contains a text, until it is told to go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held = "nothing"
+        self.waits = asyncio.Event()
+        self.go_on = asyncio.Event()
+
+    async def _pass(self, path: str) -> None:
+        if self.held in path:
+            self.waits.set()
+            await self.go_on.wait()
+
+    @override
+    async def request(self, method: str, path: str, *, timeout: float) -> Response:
+        answer = await super().request(method, path, timeout=timeout)
+        await self._pass(path)
+        return answer
+
+    @override
+    @asynccontextmanager
+    async def stream(self, path: str, *, read_timeout: float) -> AsyncIterator[Any]:
+        await self._pass(path)
+        async with super().stream(path, read_timeout=read_timeout) as lines:
+            yield lines
+
+
+@pytest.mark.parametrize("during", ["limit=1", "watch="], ids=["the question", "a watch begins"])
+def test_what_another_kind_finds_out_meanwhile_is_heeded(during: str) -> None:
+    """All kinds ask at the same time; a deletion that was forgotten shows in no answer."""
+
+    async def scenario() -> None:
+        api = _Held()
+        for name in ("a", "b"):
+            api.put(name, node(name))
+        async with Watched(api, AT_ONCE) as watched:
+            await settled(api, watched)
+            backup, version = dict(api.objects), api.version
+            api.delete("b")
+            await settled(api, watched)
+
+            api.set_back(backup, version)
+            for number in range(5):
+                api.put("a", node("a", spec={"unschedulable": number % 2 == 0}))
+            api.held = during
+            api.cut(broken())
+            await api.waits.wait()
+            watched.informer.list_again()
+            api.held = "nothing"
+            api.go_on.set()
+
+            await until(lambda: watched.names == {"a", "b"})
+            await settled(api, watched)
+
+    run(scenario)
+
+
+def test_two_kinds_may_find_it_out_in_one_turn_of_the_loop() -> None:
+    """The watch is being left then: no kind's informer ends by that."""
+
+    async def scenario() -> None:
+        api = FakeApi()
+        api.put("a", node("a"))
+        async with Watched(api, AT_ONCE) as watched:
+            await settled(api, watched)
+            watched.informer.list_again()
+            await asyncio.sleep(0)
+            watched.informer.list_again()
+            await until(lambda: lists(api) == 2)
+            await settled(api, watched)
 
     run(scenario)
 
