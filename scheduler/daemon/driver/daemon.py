@@ -126,6 +126,8 @@ class Daemon:
         self._shares = shares
         self._stopping = asyncio.Event()
         self._hurried = asyncio.Event()
+        self._is_drained = True
+        """Whether no bind is under way, as none was sent or all were answered in time."""
 
     def stop(self) -> None:
         """Begin to drain: no further pod is taken from the queue. The second time, end at once."""
@@ -182,7 +184,8 @@ class Daemon:
         finally:
             await _end(campaign)
             # Others may lead once it is given back: not while our binds are under way.
-            if self._stopping.is_set() and not self._hurried.is_set():
+            has_time = self._stopping.is_set() and not self._hurried.is_set()
+            if has_time and self._is_drained:
                 await self._leadership.release()
 
     async def _sync(self) -> None:
@@ -206,8 +209,10 @@ class Daemon:
         log.info("Caches are synced")
 
     async def _schedule_until_stopped(self) -> None:
+        self._is_drained = False
         await self._timed(DECISIONS, self._driver.decide(self._stopping.is_set))
         await self._driver.drain(DRAIN_SECONDS)
+        self._is_drained = not self._driver.outbox.binds_owed
 
     async def _watch_loop(self) -> None:
         """Measure the stalls of the event loop."""

@@ -130,6 +130,8 @@ class World:
 
 
 class _Outbox:
+    binds_owed = 0
+
     def __init__(self, diary: list[str], stuck_in: set[str]) -> None:
         self._diary = diary
         self._stuck_in = stuck_in
@@ -272,6 +274,37 @@ def test_whoever_is_told_to_stop_twice_does_not_wait(during: str) -> None:
     diary = play(story)
     assert ("release" in diary) == (during == "the last words")
     assert diary[-1] == "stop"
+
+
+def test_a_lease_runs_out_when_the_answer_to_a_bind_never_comes() -> None:
+    """Given back, another would decide beside the bind: it may still be carried out."""
+
+    async def story(world: World) -> None:
+        running = world.start()
+        await settle()
+        world.outbox.binds_owed = 1
+        world.daemon.stop()
+        await running
+
+    diary = play(story)
+    assert f"drain {DRAIN_SECONDS:g}" in diary
+    assert "release" not in diary
+
+
+def test_a_lease_lost_in_the_drain_is_not_given_back() -> None:
+    """It has run out for this process, and not yet for others: a bind may be under way."""
+
+    async def story(world: World) -> None:
+        world.stuck_in.add("the drain")
+        running = world.start()
+        await settle()
+        world.daemon.stop()
+        await settle()
+        world.leadership.is_over.set()
+        with pytest.raises(LeaseLostError):
+            await running
+
+    assert "release" not in play(story)
 
 
 def test_no_pod_is_tried_after_the_lease_is_lost() -> None:
