@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from scheduler.clock import Clock
-from scheduler.daemon.driver.driver import LONG_SECONDS, Driver
+from scheduler.daemon.driver.driver import LONG_SECONDS, Driver, end_in_time
 from scheduler.daemon.informers.informers import Informers
 from scheduler.errors import SchedulerError
 from scheduler.kernel.engine.events import Tick
@@ -158,7 +158,7 @@ class Daemon:
         try:
             await _race(self._live(), tasks)
         finally:
-            await _end(*tasks)
+            await end_in_time(tasks)
             await self._driver.stop()
 
     # --- phases ---------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ The driver has no rules: the engine decides the next steps, the requests, and th
 
 import asyncio
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Any, Final, Protocol
 
@@ -49,6 +49,8 @@ SLICE_SECONDS: Final = 0.002
 """Time that decisions run before the loop serves others; see docs/architecture.md, one loop."""
 TICK_SECONDS: Final = 1.0
 EARLY_SECONDS: Final = 0.005
+END_SECONDS: Final = 5.0
+"""Time in which cancelled tasks must end; a plugin's may ignore that it is cancelled."""
 LONG_SECONDS: Final = 1.0
 """A pod that needs more processor time for a decision twice in a row is tried last for a while."""
 
@@ -238,10 +240,7 @@ class Driver:
     async def stop(self) -> None:
         """Cancel the tasks that still run for attempts."""
         await self.questions.stop()
-        work = list(self._work.values())
-        for task in work:
-            task.cancel()
-        await asyncio.gather(*work, return_exceptions=True)
+        await end_in_time(self._work.values())
 
     @property
     def in_flight(self) -> int:
@@ -328,6 +327,18 @@ class Driver:
             failed = status.message
         # Whatever the plugin reports: its request may have succeeded, and the answer be lost.
         return BindFailed(bind.attempt, failed, is_certain=False)
+
+
+async def end_in_time(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel tasks and wait until they have cleaned up, but not for ever."""
+    cancelled = list(tasks)
+    for task in cancelled:
+        task.cancel()
+    if cancelled:
+        done, left = await asyncio.wait(cancelled, timeout=END_SECONDS)
+        await asyncio.gather(*done, return_exceptions=True)
+        if left:
+            log.error("Tasks do not end; a plugin ignores that it is cancelled", count=len(left))
 
 
 def _report(report: LogError) -> None:

@@ -6,6 +6,7 @@ import gc
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from scheduler.daemon.driver.daemon import (
     LeaseLostError,
     NotDrainedError,
 )
+from scheduler.daemon.driver.driver import END_SECONDS
 from scheduler.errors import SchedulerError
 from scheduler.kernel.engine.events import Event, Tick
 from scheduler.observability.instruments import Instruments
@@ -360,6 +362,29 @@ def test_a_cancelled_daemon_leaves_nothing_behind() -> None:
         await asyncio.gather(running, return_exceptions=True)
 
     assert play(story)[-1] == "stop"
+
+
+def test_a_part_that_ignores_its_end_does_not_keep_the_daemon() -> None:
+    """As a Bind plugin may that swallows its cancellation: without a lease the process must end."""
+    clock = FakeClock()
+
+    async def deaf() -> None:
+        for _ in range(60):
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(60.0)
+
+    async def story() -> None:
+        world = World(clock)
+        running = world.start(deaf())
+        await settle()
+        before = clock.now
+        world.leadership.is_over.set()
+        with pytest.raises(LeaseLostError):
+            await running
+        assert clock.now == pytest.approx(before + END_SECONDS)
+        assert world.diary[-1] == "stop"
+
+    run_in(clock, story())
 
 
 def test_a_part_that_fails_ends_the_daemon_with_its_error() -> None:

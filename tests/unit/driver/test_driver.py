@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -12,7 +13,7 @@ from typing_extensions import override
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Pod
 from scheduler.api.pods import PodInfo
-from scheduler.daemon.driver.driver import LONG_SECONDS, SLICE_SECONDS, Driver
+from scheduler.daemon.driver.driver import END_SECONDS, LONG_SECONDS, SLICE_SECONDS, Driver
 from scheduler.daemon.driver.lanes import CONCURRENCY, MAX_OWED, OutboxSettings
 from scheduler.daemon.driver.outbox import AHEAD, Outbox
 from scheduler.kernel.engine import AttemptState, Engine
@@ -83,6 +84,17 @@ class Preparing(Everything, Shortcuts):
             self.cancelled += 1
             raise
         return self._answer("pre_bind")
+
+
+class Deaf(Preparing):
+    """PreBind goes on for an hour, although it is cancelled."""
+
+    @override
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        for _ in range(3600):
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(1.0)
+        return Status()
 
 
 class Slow(Plain):
@@ -601,6 +613,22 @@ def test_stop_ends_what_still_runs() -> None:
         assert world.plugin.cancelled == 1
 
     play(story, lambda _: Preparing())
+
+
+def test_stop_does_not_wait_for_what_ignores_it() -> None:
+    """A process that lost its lease must end, so that another one is started."""
+
+    async def story(world: World) -> None:
+        world.add_node()
+        world.add_pods(1)
+        await settle()
+        before = world.clock.now
+        with capture_logs() as logs:
+            await world.driver.stop()
+        assert world.clock.now == pytest.approx(before + END_SECONDS)
+        assert [(entry["log_level"], entry["count"]) for entry in logs] == [("error", 1)]
+
+    play(story, lambda _: Deaf())
 
 
 def test_every_event_is_noted_with_its_time_and_answer() -> None:
