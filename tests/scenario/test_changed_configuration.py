@@ -312,3 +312,31 @@ def test_a_plugin_that_cannot_be_built(
         await world.bound("p")
 
     play(story)
+
+
+class Evasive(Choosy):
+    NAME = "Evasive"
+
+    @property
+    def READS(self) -> Any:  # noqa: N802 - as plugins declare it
+        raise RuntimeError("no such declaration")
+
+
+def test_a_plugin_that_fails_where_no_error_is_expected(file: Path) -> None:
+    """The engine gives no answer then: that is no success."""
+    write(file, SPREADING)
+    asking = {**SPREADING, "plugins": {"multiPoint": {"enabled": [{"name": "Evasive"}]}}}
+
+    async def story(world: World) -> None:
+        daemon = await world.start_daemon(file=file, out_of_tree={"Evasive": Evasive})
+        before = daemon.reloader.in_force
+        write(file, asking)
+
+        with capture_logs() as logs:
+            daemon.reloader.look()
+
+        assert [log["err"] for log in logs][:1] == ["RuntimeError: no such declaration"]
+        assert daemon.reloader.in_force is before
+        assert metrics(world)["stowage_config_reload_success"] == 0.0
+
+    play(story)

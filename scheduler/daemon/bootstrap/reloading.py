@@ -124,6 +124,8 @@ class Reloader:
         if stuck:
             raise ConfigError(self._options.config, stuck)
         before = self._driver.engine.core.frameworks.keys()
+        # An error of a plugin that the engine did not expect is in the log, and no answer comes.
+        self._answer = Configured("the profiles cannot be used; the log has the error before")
         self._driver.submit(Configure(to_object(without_secrets(config))))
         if self._answer.problem:
             raise RefusedError(f"{self._options.config}: {self._answer.problem}")
