@@ -65,7 +65,9 @@ class BlockWriter(Generic[Block]):
             if not self.problem:
                 try:
                     self._write(block)
-                except OSError as problem:
-                    self.problem = problem.strerror or str(problem)
+                except (OSError, MemoryError) as problem:
+                    # Compressing takes memory: a thread that died of it would tell no reason.
+                    told = problem.strerror if isinstance(problem, OSError) else "out of memory"
+                    self.problem = told or str(problem)
             self._blocks.task_done()
         self._blocks.task_done()

@@ -63,7 +63,7 @@ class Sink:
         self.written = b""
         self.may_go_on = threading.Event()
         self.is_asked = threading.Event()
-        self.problem: OSError | None = None
+        self.problem: Exception | None = None
 
     def __call__(self, lines: bytes) -> None:
         self.is_asked.set()
@@ -147,10 +147,18 @@ def test_who_does_not_read_loses_rows_and_keeps_nobody_waiting() -> None:
     assert told.sink.written.count(b"\n") == 3 * size + 1
 
 
-def test_a_full_disk_ends_it_and_is_told_once() -> None:
+@pytest.mark.parametrize(
+    ("problem", "why"),
+    [
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (MemoryError(), "out of memory"),
+    ],
+    ids=["disk", "memory"],
+)
+def test_what_is_full_ends_it_and_is_told_once(problem: Exception, why: str) -> None:
     """Nothing is kept for it in memory."""
     told = Log()
-    told.sink.problem = OSError(28, "No space left on device")
+    told.sink.problem = problem
     told.sink.may_go_on.set()
     told.log.take(PLACED)
     told.log.note(Tick(), 1.0, ())
@@ -161,7 +169,7 @@ def test_a_full_disk_ends_it_and_is_told_once() -> None:
         told.log.note(Tick(), 2.0, ())
     told.log.close()
 
-    assert told.ended == ["No space left on device"]
+    assert told.ended == [why]
     assert sum(told.lost) == 3
     assert not told.log._lines
 
