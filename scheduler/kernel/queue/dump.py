@@ -1,16 +1,11 @@
 """The queue as people read it: all of its pods, or the position of one."""
 
-from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
 
-from scheduler.clock import MonotonicClock
 from scheduler.kernel.framework.types import QueuedPodInfo
-from scheduler.kernel.queue.active import ActiveQueue
 from scheduler.kernel.queue.backoff import ORDERING_WINDOW_SECONDS
-from scheduler.kernel.queue.in_flight import InFlightPods
-from scheduler.kernel.queue.unschedulable_pods import UnschedulablePods
 
 IN_FLIGHT: Final = "inFlight"
 ACTIVE: Final = "active"
@@ -38,34 +33,14 @@ class QueuePosition(msgspec.Struct, frozen=True):
         return self.name in (UNSCHEDULABLE, GATED)
 
 
-def dump_queue(
-    active: ActiveQueue,
-    backoff: Iterable[QueuedPodInfo],
-    unschedulable: UnschedulablePods,
-    in_flight: InFlightPods,
-    clock: MonotonicClock,
-) -> Iterator[dict[str, object]]:
-    """All pods: in flight, active, in back-off, rejected, gated; described one by one."""
-    now = clock.monotonic()
-    rejected = [queued for queued in unschedulable if not queued.is_gated]
-    gated = [queued for queued in unschedulable if queued.is_gated]
-    places: tuple[tuple[str, Iterable[QueuedPodInfo]], ...] = (
-        (IN_FLIGHT, list(in_flight)),
-        (ACTIVE, active.in_order()),
-        (BACKOFF, backoff),
-        (UNSCHEDULABLE, rejected),
-        (GATED, gated),
-    )
-    return (_describe(place, queued, now) for place, pods in places for queued in pods)
-
-
 def backoff_end(queued: QueuedPodInfo) -> float:
     """The time at which a pod leaves back-off; 0 when it has none."""
     end = queued.backoff_expiration
     return end + ORDERING_WINDOW_SECONDS if end else 0.0
 
 
-def _describe(place: str, queued: QueuedPodInfo, now: float) -> dict[str, object]:
+def row_of(place: str, queued: QueuedPodInfo, now: float) -> dict[str, object]:
+    """A pod with its place, as plain values."""
     pod = queued.pod_info
     backoff_left = max(0.0, backoff_end(queued) - now)
     return {

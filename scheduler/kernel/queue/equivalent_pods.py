@@ -117,6 +117,7 @@ class EquivalentPods:
 
     Attributes:
         key: the key that they share.
+        excess: the request that exceeds every node; None also for gated pods.
         members: the pods by UID, in order of arrival.
         state: whether a probe is on its way.
         probe: UID of the probe; empty while there is none.
@@ -126,6 +127,7 @@ class EquivalentPods:
     """
 
     __slots__ = (
+        "excess",
         "gating_plugin",
         "key",
         "members",
@@ -146,6 +148,7 @@ class EquivalentPods:
         self.priority = spec.priority or 0
         self.rejectors = key.unschedulable_plugins | key.pending_plugins
         self.gating_plugin = key.gating_plugin
+        self.excess = None if key.gating_plugin else key.excess
         self.members: dict[str, QueuedPodInfo] = {}
         self.state = ProbeState.RESTING
         self.probe = ""

@@ -64,11 +64,21 @@ class Interest(msgspec.Struct, frozen=True):
 
 
 class ObservedEvent(msgspec.Struct, frozen=True, gc=False):
-    """An event that happened, with its object before and after."""
+    """An event that happened, with its object before and after.
+
+    Attributes:
+        interest: the plugins that registered for it.
+        old: the object before; None when it was added.
+        new: the object after; None when it was deleted.
+        max_priority: of the pods that wait it concerns only those of this priority or less.
+        but: UID of a waiting pod that it does not concern.
+    """
 
     interest: Interest
     old: object
     new: object
+    max_priority: int | None = None
+    but: str = ""
 
     @property
     def pod_uid(self) -> str:

@@ -29,7 +29,6 @@ from typing import Any, Final, TypeAlias
 from scheduler.clock import MonotonicClock
 from scheduler.kernel.framework.events import (
     BACKOFF_COMPLETE,
-    FORCE_ACTIVATE,
     POP_FROM_BACKOFF_Q,
 )
 from scheduler.kernel.framework.status import Code
@@ -79,7 +78,7 @@ class Moves:
         self, uid: str, queued: QueuedPodInfo, strategy: QueueingStrategy, label: str
     ) -> str:
         """Put a pod that is in no queue where it belongs, and return the name of that place."""
-        if strategy is QueueingStrategy.SKIP or not self._admit(queued):
+        if strategy is QueueingStrategy.SKIP or not self.admit(queued):
             self._unschedulable.add(uid, queued)
             return UNSCHEDULABLE
         if strategy is QueueingStrategy.AFTER_BACKOFF and self._backoff.is_backing_off(queued):
@@ -89,7 +88,7 @@ class Moves:
         self.activate(uid, queued, label)
         return ACTIVE
 
-    def _admit(self, queued: QueuedPodInfo) -> bool:
+    def admit(self, queued: QueuedPodInfo) -> bool:
         """Whether all PreEnqueue plugins let the pod pass; else the first that does not gates it.
 
         The plugin that gated the pod before runs first, as it is the likeliest to do so again.
@@ -123,19 +122,6 @@ class Moves:
         self._active.push(uid, queued, self._sort_key(queued))
         self._metrics.queue_incoming_pods[ACTIVE, label].inc()
 
-    def open_gate(self, uid: str) -> None:
-        """Run PreEnqueue again for a gated pod; an admitted pod stays if it was rejected before.
-
-        Nothing else would wake a pod that was gated before its first attempt.
-        """
-        queued = self._unschedulable.get(uid)
-        if queued is not None and queued.is_gated:
-            self._unschedulable.remove(uid)
-            if self._admit(queued) and not queued.attempts:
-                self.activate(uid, queued, FORCE_ACTIVATE.label)
-            else:
-                self._unschedulable.add(uid, queued)
-
     def sort_anew(self, queued: QueuedPodInfo) -> None:
         """Sort a pod anew whose importance changed, if it is active or in back-off."""
         uid = queued.pod_info.uid
@@ -146,7 +132,7 @@ class Moves:
     def pop(self) -> QueuedPodInfo | None:
         """Take out the most important pod that is ready; None when there is none."""
         if self.is_flushing:
-            self._flush_some()
+            self.flush()
         queued = self._active.pop()
         if queued is None:
             queued = self._backoff.pop_early()
@@ -156,10 +142,6 @@ class Moves:
 
     def flush(self) -> None:
         """Let back-off end; if it does for very many pods, the rest follow with the next pops."""
-        self.is_flushing = True
-        self._flush_some()
-
-    def _flush_some(self) -> None:
         completed = list(islice(self._backoff.pop_completed(), _FLUSHED_AT_ONCE))
         for queued in completed:
             self.activate(queued.pod_info.uid, queued, BACKOFF_COMPLETE)

@@ -10,15 +10,13 @@ that comes very often counts as help for all pods that wait for such events.
 from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
-import msgspec
-
 from scheduler.kernel.framework.events import ClusterEvent
 from scheduler.kernel.framework.types import Excess, QueuedPodInfo
 from scheduler.kernel.queue.equivalent_pods import Wake
 from scheduler.kernel.queue.hints import Interest, ObservedEvent
 
 KEPT: Final = 8
-"""The most events of one sort that are kept for a pass."""
+"""The most events of one sort that pods are checked against in a pass."""
 
 Step: TypeAlias = tuple[QueuedPodInfo, Wake]
 """A pod that is to be tried, and the way in which it is woken."""
@@ -26,39 +24,11 @@ RequeuePass: TypeAlias = Iterator[Step | None]
 """The pods that are woken, computed lazily; None for each check that wakes none."""
 
 
-class PendingEvent(msgspec.Struct, frozen=True, gc=False):
-    """An event, and the pods that it does not concern.
-
-    Attributes:
-        observed: the event.
-        max_priority: the event concerns only pods of this priority or less.
-        but: UID of a pod that it does not concern.
-    """
-
-    observed: ObservedEvent
-    max_priority: int | None
-    but: str
-
-
-class EventsOfSort(msgspec.Struct):
-    """All events of one sort since the last pass.
-
-    Attributes:
-        interest: the plugins that registered for them.
-        happened: the events, unless there were too many.
-        too_many: whether there were.
-    """
-
-    interest: Interest
-    happened: list[PendingEvent]
-    too_many: bool = False
-
-
 class PendingEvents:
     """All that has happened since the last pass began.
 
     Attributes:
-        sorts: events by sort.
+        sorts: events by sort; of a sort with more than `KEPT`, the first of them and one more.
         offered: the largest amount on a changed node of each resource that groups lack, with the
             label of the event.
         late: the time that deadlines were before, and the plugins that registered for late pods;
@@ -66,7 +36,7 @@ class PendingEvents:
     """
 
     def __init__(self) -> None:
-        self.sorts: dict[ClusterEvent, EventsOfSort] = {}
+        self.sorts: dict[ClusterEvent, list[ObservedEvent]] = {}
         self.offered: dict[str, tuple[int, str]] = {}
         self.late: tuple[float, Interest] | None = None
 
@@ -74,25 +44,17 @@ class PendingEvents:
         """Whether anything is pending; the engine checks this after each event."""
         return bool(self.sorts or self.offered) or self.late is not None
 
-    def add(self, happened: PendingEvent, offers: Mapping[str, int]) -> None:
-        """Note an event for the next pass.
-
-        Args:
-            happened: the event.
-            offers: the resources of a node that suffice for at least one group, with amounts.
-        """
-        interest = happened.observed.interest
+    def add(self, observed: ObservedEvent, offers: Mapping[str, int]) -> None:
+        """Note an event for the next pass, and what its node offers to groups that lack it."""
+        interest = observed.interest
         for resource, amount in offers.items():
             known = self.offered.get(resource)
             if known is None or amount > known[0]:
                 self.offered[resource] = amount, interest.label
-        if not interest.exists:
-            return
-        sort = self.sorts.setdefault(interest.event, EventsOfSort(interest, []))
-        if len(sort.happened) < KEPT:
-            sort.happened.append(happened)
-        else:
-            sort.too_many = True
+        if interest.exists:
+            of_sort = self.sorts.setdefault(interest.event, [])
+            if len(of_sort) <= KEPT:
+                of_sort.append(observed)
 
     def helps(self, excess: Excess | None) -> str:
         """The label of the event after which a node holds the excess; empty without one."""

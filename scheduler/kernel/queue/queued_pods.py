@@ -23,14 +23,13 @@ from scheduler.kernel.queue.dump import (
     UNSCHEDULABLE,
     QueuePosition,
     backoff_end,
-    dump_queue,
+    row_of,
 )
 from scheduler.kernel.queue.hints import QueueingHints
 from scheduler.kernel.queue.in_flight import InFlightPods
 from scheduler.kernel.queue.moves import Moves, SortKey
 from scheduler.kernel.queue.readmission import Readmission
 from scheduler.kernel.queue.settings import (
-    DEFAULT_SETTINGS,
     QueueCounts,
     QueueProfile,
     QueueSettings,
@@ -60,7 +59,7 @@ class QueuedPods:
         profiles: Mapping[str, QueueProfile],
         clock: MonotonicClock,
         *,
-        settings: QueueSettings = DEFAULT_SETTINGS,
+        settings: QueueSettings,
         metrics: QueueMetrics,
     ) -> None:
         """Make an empty queue.
@@ -103,9 +102,7 @@ class QueuedPods:
             clock=self._clock,
             metrics=self._metrics,
         )
-        self._waking = Waking(
-            self._hints, self._unschedulable, self._in_flight, self._moves.requeue
-        )
+        self._waking = Waking(self._hints, self._unschedulable, self._moves)
 
     def get(self, uid: str) -> PodInfo | None:
         """The newest version of a pod that waits or is in flight, or None."""
@@ -141,12 +138,12 @@ class QueuedPods:
     @property
     def has_ready(self) -> bool:
         """Whether `pop` has a pod, or something to do."""
-        is_ready = len(self._active) > 0 or self._backoff.has_early
-        return (
-            is_ready
+        return bool(
+            len(self._active)
+            or self._backoff.has_early
             or self._waking.has_more
             or self._moves.is_flushing
-            or bool(self._readmission.sources)
+            or self._readmission.sources
         )
 
     def is_in_flight(self, uid: str) -> bool:
@@ -174,18 +171,20 @@ class QueuedPods:
         return self._in_flight.event_counts()
 
     def dump(self) -> list[dict[str, object]]:
-        """All pods with their story, as plain values for people; active ones first, in order."""
+        """All pods with their story, as plain values for people."""
         return list(self.rows())
 
     def rows(self) -> Iterator[dict[str, object]]:
-        """The rows of `dump`, made one by one as they are read."""
-        return dump_queue(
-            self._active,
-            [*self._backoff.in_order(), *self._readmission],
-            self._unschedulable,
-            self._in_flight,
-            self._clock,
-        )
+        """The rows of `dump`, made one by one as they are read; active pods in order."""
+        now, waiting = self._clock.monotonic(), list(self._unschedulable)
+        places = {
+            IN_FLIGHT: list(self._in_flight),
+            ACTIVE: self._active.in_order(),
+            BACKOFF: [*self._backoff.in_order(), *self._readmission],
+            UNSCHEDULABLE: [queued for queued in waiting if not queued.is_gated],
+            GATED: [queued for queued in waiting if queued.is_gated],
+        }
+        return (row_of(place, queued, now) for place, pods in places.items() for queued in pods)
 
     def validate(self) -> None:
         """Check every invariant.

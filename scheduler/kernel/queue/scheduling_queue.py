@@ -17,13 +17,14 @@ from scheduler.kernel.framework.events import (
     UNSCHEDULED_POD_ADD,
     UNSCHEDULED_POD_UPDATE,
     ClusterEvent,
+    EventResource,
 )
 from scheduler.kernel.framework.property_changes import pod_scheduling_properties_change
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.queue.backoff import BackoffSettings
 from scheduler.kernel.queue.dump import UNSCHEDULABLE
 from scheduler.kernel.queue.equivalent_pods import ProbeEvent
-from scheduler.kernel.queue.hints import QueueingStrategy
+from scheduler.kernel.queue.hints import ObservedEvent, QueueingStrategy
 from scheduler.kernel.queue.moves import SortKey, count_rejectors
 from scheduler.kernel.queue.queued_pods import QueuedPods
 from scheduler.kernel.queue.settings import QueueProfile
@@ -169,12 +170,18 @@ class SchedulingQueue(QueuedPods):
     def open_gate(self, uid: str) -> None:
         """Run PreEnqueue again for a gated pod; if admitted, it stays rejected as before the gate.
 
-        One that was never tried has its turn.
+        One that was never tried has its turn: nothing else would wake it.
 
         For gates that call this when they open: no event need be checked for the pods they hold.
         """
         self._settle(uid)
-        self._moves.open_gate(uid)
+        queued = self._unschedulable.get(uid)
+        if queued is not None and queued.is_gated:
+            self._unschedulable.remove(uid)
+            if self._moves.admit(queued) and not queued.attempts:
+                self._moves.activate(uid, queued, FORCE_ACTIVATE.label)
+            else:
+                self._unschedulable.add(uid, queued)
 
     def move_all_to_active_or_backoff_queue(
         self,
@@ -185,16 +192,19 @@ class SchedulingQueue(QueuedPods):
         max_priority: int | None = None,
         but: str = "",
     ) -> None:
-        """Wake the pods that an event is worth trying again.
+        """Wake the pods that an event is worth trying again; see `ObservedEvent`.
 
-        Args:
-            event: the event.
-            old: the object before; None when it was added.
-            new: the object after; None when it was deleted. Pods are given as `PodInfo`.
-            max_priority: wake only pods of this priority or less.
-            but: UID of a pod to leave alone.
+        Pods are given as `PodInfo`. An attempt under way that fails is checked against the event.
         """
-        self._waking.observe(event, old, new, max_priority=max_priority, but=but)
+        if not (len(self._unschedulable) or self._in_flight.is_collecting):
+            return  # a pod that comes later is evaluated against the state of that time
+        interest = self._hints.interest_in(event)
+        is_about_node = event.resource is EventResource.NODE
+        if interest.exists or is_about_node:
+            observed = ObservedEvent(interest, old, new, max_priority, but)
+            if is_about_node or len(self._unschedulable):
+                self._waking.note(observed)
+            self._in_flight.record(observed)
 
     # --- attempts ---------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Settings of the queue, the functions of a profile that it calls, and its counts."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -18,9 +18,6 @@ class QueueSettings(msgspec.Struct, frozen=True):
     backoff: BackoffSettings = BackoffSettings()
     max_in_unschedulable_seconds: float = MAX_IN_UNSCHEDULABLE_SECONDS
     """After this time a rejected pod is tried again although nothing happened."""
-
-
-DEFAULT_SETTINGS: Final = QueueSettings()
 
 
 PluginEvents: TypeAlias = Mapping[str, Sequence[ClusterEventWithHint]]

@@ -13,7 +13,7 @@ from scheduler.api.objects import Node
 from scheduler.api.pods import PodKind
 from scheduler.clock import MonotonicClock
 from scheduler.kernel.framework.events import ClusterEvent, EventResource
-from scheduler.kernel.framework.types import Excess, Failure, QueuedPodInfo
+from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.queue.equivalent_pods import (
     EquivalenceKey,
     EquivalentPods,
@@ -53,9 +53,6 @@ class Deadlines:
     def __init__(self) -> None:
         self._of: dict[str, float] = {}
         self._by_second: dict[int, dict[str, None]] = {}
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._of)
 
     def of(self, uid: str) -> float:
         """The deadline of a pod that has one."""
@@ -198,9 +195,8 @@ class UnschedulablePods:
         return True
 
     def _index(self, group: EquivalentPods) -> None:
-        excess = _excess_of(group)
-        if excess is not None:
-            self._unfittable.add(group, excess)
+        if group.excess is not None:
+            self._unfittable.add(group, group.excess)
         for place in _places_of(group):
             self._by_rejector.setdefault(place, {})[group.key] = group
 
@@ -209,9 +205,8 @@ class UnschedulablePods:
         self.probes.pop(group.probe, None)
         if self._last_rejected.get(group.key.kind) is group:
             del self._last_rejected[group.key.kind]
-        excess = _excess_of(group)
-        if excess is not None:
-            self._unfittable.remove(group, excess)
+        if group.excess is not None:
+            self._unfittable.remove(group, group.excess)
         for place in _places_of(group):
             rejected = self._by_rejector[place]
             del rejected[group.key]
@@ -339,7 +334,7 @@ class UnschedulablePods:
 
     def _misfiled(self) -> Iterator[str]:
         indexed = {(place, key) for place, groups in self._by_rejector.items() for key in groups}
-        unfittable = {g.key for g in self._groups.values() if g.key.excess and not g.gating_plugin}
+        unfittable = {group.key for group in self._groups.values() if group.excess}
         expected = {
             ((group.profile, plugin, key in unfittable), key)
             for key, group in self._groups.items()
@@ -351,12 +346,6 @@ class UnschedulablePods:
             yield "groups that no node could hold are not filed as such"
 
 
-def _excess_of(group: EquivalentPods) -> Excess | None:
-    """The excess of pods that are not gated; None where some node could hold them."""
-    return None if group.gating_plugin else group.key.excess
-
-
 def _places_of(group: EquivalentPods) -> Iterator[tuple[str, str, bool]]:
     """The keys of a group among those that plugins rejected."""
-    is_unfittable = _excess_of(group) is not None
-    return ((group.profile, plugin, is_unfittable) for plugin in group.rejectors)
+    return ((group.profile, plugin, group.excess is not None) for plugin in group.rejectors)

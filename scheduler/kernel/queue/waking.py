@@ -6,31 +6,22 @@ and pods are checked against it some at a time, equivalent ones once.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
 from itertools import chain, islice
-from typing import Final, TypeAlias
+from typing import Final
 
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.framework.events import (
-    UNSCHEDULABLE_TIMEOUT,
-    UNSCHEDULED_POD_UPDATE,
-    ClusterEvent,
-    EventResource,
-)
+from scheduler.kernel.framework.events import UNSCHEDULABLE_TIMEOUT, UNSCHEDULED_POD_UPDATE
 from scheduler.kernel.framework.property_changes import pod_scheduling_properties_change
 from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.queue.dump import UNSCHEDULABLE
 from scheduler.kernel.queue.equivalent_pods import EquivalentPods, ProbeEvent, Wake
-from scheduler.kernel.queue.hints import Interest, QueueingHints, QueueingStrategy
-from scheduler.kernel.queue.in_flight import InFlightPods
-from scheduler.kernel.queue.pending_events import PendingEvent, PendingEvents, RequeuePass, Step
+from scheduler.kernel.queue.hints import Interest, ObservedEvent, QueueingHints, QueueingStrategy
+from scheduler.kernel.queue.moves import Moves
+from scheduler.kernel.queue.pending_events import KEPT, PendingEvents, RequeuePass, Step
 from scheduler.kernel.queue.unschedulable_pods import UnschedulablePods
 
 QUESTIONS_AT_ONCE: Final = 256
 """The most checks of a waiting pod against an event in one step: some 5 ms."""
-
-Requeue: TypeAlias = Callable[[str, QueuedPodInfo, QueueingStrategy, str], str]
-"""Puts a pod, by UID, that is in no queue where it belongs; returns the name of that place."""
 
 
 class Waking:
@@ -41,16 +32,11 @@ class Waking:
     """
 
     def __init__(
-        self,
-        hints: QueueingHints,
-        unschedulable: UnschedulablePods,
-        in_flight: InFlightPods,
-        requeue: Requeue,
+        self, hints: QueueingHints, unschedulable: UnschedulablePods, moves: Moves
     ) -> None:
         self._hints = hints
         self._unschedulable = unschedulable
-        self._in_flight = in_flight
-        self._requeue = requeue
+        self._moves = moves
         self.pending = PendingEvents()
         self._pass: RequeuePass | None = None
         self._due: OrderedDict[EquivalentPods, None] = OrderedDict()
@@ -63,29 +49,11 @@ class Waking:
         """Whether `some` has something to do."""
         return self._pass is not None or bool(self.pending)
 
-    def observe(
-        self,
-        event: ClusterEvent,
-        old: object,
-        new: object,
-        *,
-        max_priority: int | None,
-        but: str,
-    ) -> None:
-        """See `SchedulingQueue.move_all_to_active_or_backoff_queue`."""
-        if not (len(self._unschedulable) or self._in_flight.is_collecting):
-            return  # a pod that comes later is evaluated against the state of that time
-        observed = self._hints.observe(event, old, new)
-        is_about_node = event.resource is EventResource.NODE
-        if not (observed.interest.exists or is_about_node):
-            return
-        if is_about_node or len(self._unschedulable):
-            # A note is all that it costs, however many pods wait.
-            offers = self._unschedulable.offers_of(observed)
-            self.pending.add(PendingEvent(observed, max_priority, but), offers)
-            if self._pass is None:
-                self.some()
-        self._in_flight.record(observed)
+    def note(self, observed: ObservedEvent) -> None:
+        """Have pods checked against an event; a note is all that it costs, however many wait."""
+        self.pending.add(observed, self._unschedulable.offers_of(observed))
+        if self._pass is None:
+            self.some()
 
     def note_time(self, now: float) -> None:
         """Wake the pods that have waited too long."""
@@ -122,7 +90,7 @@ class Waking:
             return
         is_due = self._is_due(uid)
         self._unschedulable.remove(uid)
-        if self._requeue(uid, queued, strategy, label) == UNSCHEDULABLE and is_due:
+        if self._moves.requeue(uid, queued, strategy, label) == UNSCHEDULABLE and is_due:
             self._make_due(uid)
 
     def refile(self, uid: str) -> None:
@@ -156,7 +124,7 @@ class Waking:
             uid = queued.pod_info.uid
             self._unschedulable.send(uid, wake)
             queued.was_flushed = wake.late_before is not None
-            if self._requeue(uid, queued, wake.strategy, wake.label) != UNSCHEDULABLE:
+            if self._moves.requeue(uid, queued, wake.strategy, wake.label) != UNSCHEDULABLE:
                 return
             if wake.late_before is not None and not queued.gate_failed:
                 self._unschedulable.extend_deadline(uid, wake.late_before)
@@ -170,7 +138,7 @@ class Waking:
         Cost: O(different pods with a rejector that registered for what happened).
         """
         unschedulable = self._unschedulable
-        interests = [sort.interest for sort in pending.sorts.values()]
+        interests = [of_sort[0].interest for of_sort in pending.sorts.values()]
         self._late = {} if pending.late is None else unschedulable.late(pending.late[0])
         if any(interest.is_wildcard for interest in interests):
             self._due = OrderedDict.fromkeys(unschedulable.all_equivalent())
@@ -200,18 +168,19 @@ class Waking:
             del self._due[group]
 
     def _woken(self, group: EquivalentPods, pending: PendingEvents) -> RequeuePass:
-        helped_by = "" if group.gating_plugin else pending.helps(group.key.excess)
+        helped_by = pending.helps(group.excess)
         if helped_by:
             yield from _outright(group, helped_by)
-        for sort in pending.sorts.values():
-            if not group.may_wake(sort.interest):
+        for of_sort in pending.sorts.values():
+            interest = of_sort[0].interest
+            if not group.may_wake(interest):
                 continue
-            if sort.too_many:
-                yield from _outright(group, sort.interest.label)
+            if len(of_sort) > KEPT:
+                yield from _outright(group, interest.label)
                 continue
-            for happened in sort.happened:
-                if happened.max_priority is None or group.priority <= happened.max_priority:
-                    yield from self._woken_by(group, happened)
+            for observed in of_sort:
+                if observed.max_priority is None or group.priority <= observed.max_priority:
+                    yield from self._woken_by(group, observed)
         if pending.late is not None and group in self._late:
             yield from self._expired(group, *pending.late)
 
@@ -235,10 +204,9 @@ class Waking:
             else:
                 yield queued, wake
 
-    def _woken_by(self, group: EquivalentPods, happened: PendingEvent) -> RequeuePass:
+    def _woken_by(self, group: EquivalentPods, observed: ObservedEvent) -> RequeuePass:
         """Run hints once for equivalent pods, and again for the pod that the event happened to."""
-        observed, but = happened.observed, happened.but
-        label, subject_uid = observed.interest.label, observed.pod_uid
+        label, subject_uid, but = observed.interest.label, observed.pod_uid, observed.but
         alone = not observed.interest.of(group.profile).asked_per_pod.isdisjoint(group.rejectors)
         has_subject = subject_uid in group.members
         is_each = alone or has_subject

@@ -22,7 +22,7 @@ def test_deadlines_are_as_a_dictionary_would_have_them() -> None:
         found += len(over)
         assert set(deadlines.before(now)) == over
         assert deadlines.has_before(now) >= bool(over)
-        assert {each: deadlines.of(each) for each in deadlines} == model
+        assert {each: deadlines.of(each) for each in model} == model
 
     assert found
 
