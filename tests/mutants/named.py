@@ -166,15 +166,14 @@ FAULTS: Final = (
     NamedFault(
         "a failed bind wakes no pod",
         "kernel/engine/scheduling_failure",
-        "        if freed and not failure.is_rejection:\n"
-        "            self._free(attempt, freed=freed)\n",
+        "        if freed and not failure.is_rejection:\n            self._free(attempt)\n",
         "",
         _WAYS + "test_a_refused_binding_gives_everything_back",
     ),
     NamedFault(
         "a deleted assumed pod wakes no pod",
         "kernel/engine/scheduling_failure",
-        "        self._free(attempt, freed=freed)\n\n    def guarded",
+        "        if freed:\n            self._free(attempt)\n\n    def guarded",
         "\n    def guarded",
         _WAYS + "test_deleted",
     ),

@@ -284,7 +284,7 @@ class Driver:
         pod = attempt.pod
         try:
             status = await attempt.framework.run_pre_bind_plugins(
-                attempt.state_of_plugins, pod, pod.node_name
+                attempt.cycle_state, pod, pod.node_name
             )
         except PluginError as problem:
             self.submit(PreBound(attempt_id, str(problem)))
@@ -317,7 +317,7 @@ class Driver:
             return BindFailed(bind.attempt, "no longer wanted")
         try:
             status = await attempt.framework.run_bind_plugins(
-                attempt.state_of_plugins, attempt.pod, bind.node
+                attempt.cycle_state, attempt.pod, bind.node
             )
         except PluginError as problem:
             failed = str(problem)

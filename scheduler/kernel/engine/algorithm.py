@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.extender import Advice
 from scheduler.kernel.framework.cycle_state import CycleState
-from scheduler.kernel.framework.runtime import AttemptDiagnosis, Feasibility, Framework, Verdicts
+from scheduler.kernel.framework.runtime import AttemptDiagnosis, Feasibility, Framework
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.runtime.scoring import Best
 from scheduler.kernel.framework.runtime.verdicts import FEASIBLE
@@ -203,14 +203,13 @@ class SchedulingAlgorithm:
         return percentage if percentage < _ALL_NODES else 0
 
     def _sampled(self, found: Feasibility, snapshot: Snapshot, percentage: int) -> NDArray[np.intp]:
-        """The feasible rows, or a sample of them if sampling is on."""
+        """The feasible rows, or a sample of them if sampling is on.
+
+        A sample is of the first ones from a rotating start over the zone-interleaved order.
+        """
         rows, verdicts = found.feasible_rows(), found.verdicts
         if not percentage or verdicts is None or verdicts.rows is not None:
             return rows
-        return self._sample(verdicts, snapshot, percentage)
-
-    def _sample(self, verdicts: Verdicts, snapshot: Snapshot, percentage: int) -> NDArray[np.intp]:
-        """The first feasible nodes from a rotating start over the zone-interleaved order."""
         order = snapshot.node_order()
         wanted = num_feasible_nodes_to_find(len(order), percentage)
         rotated = np.roll(order, -(self.next_start_node_index % len(order)))

@@ -195,7 +195,7 @@ class Attempt(msgspec.Struct):
         start: the start of the attempt, in seconds of the events' clock.
         state: its state.
         since: the time at which it came to that state.
-        cycle_state: the plugins' data of this attempt; None before a node was found.
+        cycle_state: the plugins' data of this attempt; empty before a node was found.
         placed: the pod on its (assumed) node; None before.
         doubt: the reason why the binding is in doubt.
         asked_at: the time of the last `ReadPod` about it; 0 for never.
@@ -212,7 +212,7 @@ class Attempt(msgspec.Struct):
     start: float
     state: AttemptState = AttemptState.POPPED
     since: float = 0.0
-    cycle_state: CycleState | None = None
+    cycle_state: CycleState = msgspec.field(default_factory=CycleState)
     placed: PodInfo | None = None
     doubt: str = ""
     asked_at: float = 0.0
@@ -231,17 +231,6 @@ class Attempt(msgspec.Struct):
     def advice(self) -> Advice | None:
         """The answers of extenders about the nodes; None where they were not asked."""
         return None if self.extender_calls is None else self.extender_calls.advice()
-
-    @property
-    def state_of_plugins(self) -> CycleState:
-        """The plugins' data of this attempt; only after a node was found.
-
-        Raises:
-            AttemptError: no node was found yet.
-        """
-        if self.cycle_state is None:
-            raise AttemptError(f"attempt {self.id} has no node yet")
-        return self.cycle_state
 
     def advance(self, event: AttemptEvent, now: float, detail: str) -> Entry:
         """Move to the next state.

@@ -11,7 +11,7 @@ from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.events import Rejected
 from scheduler.kernel.engine.failure import nomination, rejected_by, scheduled
-from scheduler.kernel.engine.held import Settled
+from scheduler.kernel.engine.held import WaitingPod
 from scheduler.kernel.engine.instructions import Bind, ReadPod, RunPreBind, SetTimer
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.status import Code, unschedulable
@@ -56,12 +56,12 @@ class BindingCycle:
         """End the hold of a pod that a plugin rejects."""
         self._core.waiting.settle(rejection.uid, rejection)
 
-    def go_on(self, settled: Settled) -> None:
+    def go_on(self, settled: WaitingPod) -> None:
         """Bind a pod that Permit no longer holds, or fail its attempt."""
-        attempt = self._attempts[settled.waiting.attempt]
+        attempt = self._attempts[settled.attempt]
         rejection = settled.rejection
         if rejection is None:
-            self._failures.end_waiting(settled.waiting.pod.uid, Code.SUCCESS)
+            self._failures.end_waiting(settled.pod.uid, Code.SUCCESS)
             self._failures.guarded(attempt, lambda: self.start(attempt))
         else:
             status = unschedulable(rejection.message).by(rejection.plugin)
@@ -71,7 +71,7 @@ class BindingCycle:
         """Go on after Permit: from here on a failure is never a rejection."""
         pod = attempt.pod
         self._core.queue.done_scheduling_cycle(pod.uid)
-        work = attempt.framework.pre_bind_work(attempt.state_of_plugins, pod, pod.node_name)
+        work = attempt.framework.pre_bind_work(attempt.cycle_state, pod, pod.node_name)
         if work is PreBindWork.NOTHING:
             self._bind(attempt)
             return
@@ -169,7 +169,7 @@ class BindingCycle:
         core.queue.done(pod.uid)
         if attempt.framework.plugins.post_bind:
             for problem in attempt.framework.run_post_bind_plugins(
-                attempt.state_of_plugins, pod, pod.node_name
+                attempt.cycle_state, pod, pod.node_name
             ):
                 core.report("PostBind failed", pod.key, problem)
 

@@ -4,7 +4,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -46,13 +46,12 @@ from scheduler.kernel.engine.events import (
     Tick,
 )
 from scheduler.kernel.engine.failure import reference
-from scheduler.kernel.engine.held import Settled, WaitingPods
+from scheduler.kernel.engine.held import WaitingPod, WaitingPods
 from scheduler.kernel.engine.instructions import Configured, Instruction, RecordEvent
 from scheduler.kernel.engine.outcome import TakeOutcome
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 from scheduler.kernel.engine.profiles import (
     ProfilesOf,
-    build_queue,
     no_other_profiles,
     queue_profiles,
 )
@@ -68,7 +67,7 @@ from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
 from scheduler.kernel.groups import PodGroups
 from scheduler.kernel.preemption.kept_room import KeptRoom
-from scheduler.kernel.queue import QueueSettings
+from scheduler.kernel.queue import QueueSettings, SchedulingQueue
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.observability.engine_metrics import EngineMetrics
 from scheduler.observability.extender_metrics import ExtenderMetrics
@@ -79,16 +78,10 @@ SETTLED_AT_ONCE: Final = 16
 """The most pods that go on at once after Permit; each may run hints for 256 events."""
 
 
-class Changes(Protocol):
-    """Takes over changes to the objects of one kind."""
-
-    def set(self, new: Any) -> None:
-        """Take over a new or changed object."""
-        ...
-
-    def gone(self, event: ObjectGone) -> None:
-        """Take over the deletion of an object."""
-        ...
+Handlers: TypeAlias = (
+    PodEventHandlers | NodeEventHandlers | NamespaceEventHandlers | OtherEventHandlers
+)
+"""Take over changes to the objects of one kind."""
 
 
 class EngineSettings(msgspec.Struct, frozen=True):
@@ -157,11 +150,19 @@ class Engine:
         self._rules_of = rules_of
         self.services = services
         random = Random(settings.seed)  # noqa: S311 - breaks ties, keeps no secret
+        # All profiles sort alike, as validation demands.
+        sort_key = next(iter(frameworks.values())).sort_key
         self.core = EngineState(
             frameworks=frameworks,
             cache=Cache(),
             snapshot=Snapshot(),
-            queue=build_queue(frameworks, time, settings.queue, QueueMetrics(services.metrics)),
+            queue=SchedulingQueue(
+                sort_key,
+                queue_profiles(frameworks),
+                time,
+                settings=settings.queue,
+                metrics=QueueMetrics(services.metrics),
+            ),
             states=states,
             services=services,
             waiting=WaitingPods(self._post),
@@ -189,7 +190,7 @@ class Engine:
         )
         self._pods = pods = PodEventHandlers(self.core, attempts, failures, binding, executor)
         others = {name: OtherEventHandlers(self.core, kind) for name, kind in (kinds or {}).items()}
-        self._changes: dict[str, Changes] = {
+        self._changes: dict[str, Handlers] = {
             **others,
             # These replace `OtherEventHandlers` for kinds that plugins declared: they pass changes
             # to the plugins as well.
@@ -271,7 +272,7 @@ class Engine:
             self.validate()
         return out
 
-    def _call(self, handler: Callable[[Any], None], about: Event | Settled) -> None:
+    def _call(self, handler: Callable[[Any], None], about: Event | WaitingPod) -> None:
         try:
             handler(about)
         except Exception as problem:  # noqa: BLE001 - one object must never stop the others

@@ -17,6 +17,7 @@ from scheduler.kernel.engine.instructions import (
 from scheduler.kernel.framework.status import Code, Status
 from scheduler.kernel.framework.types import Failure
 
+GROUP: Final = "PodGroup"
 UNSCHEDULABLE: Final = "Unschedulable"
 SCHEDULER_ERROR: Final = "SchedulerError"
 SCHEDULED: Final = "Scheduled"
@@ -54,6 +55,11 @@ def reference(pod: PodInfo) -> ObjectReference:
     return ObjectReference(
         "Pod", meta.name, meta.namespace, meta.uid, resource_version=meta.resource_version
     )
+
+
+def group_reference(group: PodGroup) -> ObjectReference:
+    """The pod group as the object of an event."""
+    return ObjectReference(GROUP, group.name, group.namespace, group.uid, group.api_version)
 
 
 def failed_scheduling(pod: PodInfo, note: str) -> RecordEvent:

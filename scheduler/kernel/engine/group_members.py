@@ -69,11 +69,6 @@ class Member(msgspec.Struct):
         """Whether it needs no place any more."""
         return self.attempt.state is AttemptState.GONE
 
-    def renew(self, pod: PodInfo | None) -> None:
-        """Take over the newest version of the pod, while it has no place."""
-        if pod is not None:
-            self.attempt.queued.pod_info = pod
-
     def note_permit(self, permit: Status, waits: Mapping[str, float]) -> None:
         """Take over what Permit says of its place: a status, and seconds by plugin that waits."""
         self.permit, self.waits_for = permit, frozenset(waits)

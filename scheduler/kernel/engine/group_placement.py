@@ -91,7 +91,9 @@ class GroupPlacement:
         if member.has_left:
             return False
         if not self._step.is_first:
-            member.renew(self._core.queue.get(member.attempt.pod.uid))
+            newest = self._core.queue.get(member.attempt.pod.uid)
+            if newest is not None:
+                member.attempt.queued.pod_info = newest
         self._step.take_up()
         return True
 

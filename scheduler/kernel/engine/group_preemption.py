@@ -105,7 +105,7 @@ def _still_right(
 
 def on_copy(trial: GroupTrial, attempts: Sequence[Attempt], search: Steps[_T]) -> Steps[_T]:
     """Search on the copy, after members have given back their places of this attempt."""
-    given = [(each.pod, each.state_of_plugins) for each in attempts if each.placed is not None]
+    given = [(each.pod, each.cycle_state) for each in attempts if each.placed is not None]
 
     def steps() -> Steps[_T]:
         yield from trial.take_back(given)

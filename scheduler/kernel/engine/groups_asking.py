@@ -61,7 +61,7 @@ class GroupsAsking:
         self.ready: deque[GroupKey] = deque()
         self._asking: dict[int, tuple[Member, GroupKey]] = {}
         self._under_way: Member | None = None
-        calls.tell_end_to(self._ended)
+        calls.on_end = self._through
 
     # --- before their turn ------------------------------------------------------------------------
 
@@ -109,21 +109,18 @@ class GroupsAsking:
         """Go on with the group of a member if that was the last answer."""
         if not _waits(member):
             self._calls.leave_turn(member.attempt)
-            self._through(member.attempt.id)
+            self._through(member.attempt)
 
-    def _through(self, attempt_id: int) -> None:
-        known = self._asking.pop(attempt_id, None)
+    def _through(self, attempt: Attempt) -> None:
+        """Note that an attempt asks no more: it has its answers, has ended, or has a place."""
+        known = self._asking.pop(attempt.id, None)
         if known is None:
             return
         _, place = known
         group = self._groups[place]
-        group.asking.discard(attempt_id)
+        group.asking.discard(attempt.id)
         if not group.asking:
             self.ready.append(place)
-
-    def _ended(self, attempt: Attempt) -> None:
-        """Note that an attempt has ended, or has a place: it asks no more."""
-        self._through(attempt.id)
 
     # --- under way --------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ Source: kubernetes pkg/scheduler/framework/runtime/waiting_pods_map.go v1.36.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
 
 from scheduler.api.pods import PodInfo
 from scheduler.config.duration import format_duration
@@ -20,9 +19,10 @@ class WaitingPod:
         attempt: the number of the pod's attempt.
         since: the start of the wait.
         deadlines: the end of the timeout of each plugin that has not allowed the pod yet.
+        rejection: the rejection of a pod that is no longer held; None when it is to be bound.
     """
 
-    __slots__ = ("_timeouts", "attempt", "deadlines", "pod", "since")
+    __slots__ = ("_timeouts", "attempt", "deadlines", "pod", "rejection", "since")
 
     def __init__(
         self, pod: PodInfo, attempt: int, timeouts: Mapping[str, float], now: float
@@ -32,6 +32,7 @@ class WaitingPod:
         self.since = now
         self._timeouts = dict(timeouts)
         self.deadlines = {plugin: now + seconds for plugin, seconds in timeouts.items()}
+        self.rejection: Rejected | None = None
 
     @property
     def pending_plugins(self) -> list[str]:
@@ -53,18 +54,6 @@ class WaitingPod:
         return Rejected(self.pod.uid, plugin, message)
 
 
-class Settled(NamedTuple):
-    """A pod that is no longer held.
-
-    Attributes:
-        waiting: the pod.
-        rejection: the rejection of the pod; None when it is to be bound.
-    """
-
-    waiting: WaitingPod
-    rejection: Rejected | None
-
-
 class WaitingPods:
     """All pods held by Permit plugins, of all profiles, by UID; plugins see this.
 
@@ -83,7 +72,7 @@ class WaitingPods:
     def __init__(self, post: Callable[[Event], None]) -> None:
         self._post = post
         self._pods: dict[str, WaitingPod] = {}
-        self.settled: dict[str, Settled] = {}
+        self.settled: dict[str, WaitingPod] = {}
         self.deciding = ""
 
     def add(
@@ -112,20 +101,15 @@ class WaitingPods:
         return is_held
 
     def settle(self, uid: str, rejection: Rejected | None = None) -> None:
-        """End the hold of a pod, which goes on when its turn comes; harmless if it is not held.
-
-        Args:
-            uid: the UID of the pod.
-            rejection: the rejection, if the pod is not to be bound.
-        """
+        """End the hold of a pod, which goes on when its turn comes; harmless if it is not held."""
         waiting = self._pods.pop(uid, None)
         if waiting is not None:
-            self.settled[uid] = Settled(waiting, rejection)
+            waiting.rejection = rejection
+            self.settled[uid] = waiting
 
     def remove(self, uid: str) -> WaitingPod | None:
         """Forget a held or settled pod."""
-        settled = self.settled.pop(uid, None)
-        return self._pods.pop(uid, None) if settled is None else settled.waiting
+        return self.settled.pop(uid, None) or self._pods.pop(uid, None)
 
     def __len__(self) -> int:
         return len(self._pods)

@@ -24,7 +24,11 @@ LEFT_ALONE: Final = "Extender keeps being late; it is not asked for a while"
 
 
 class PendingExtenderCalls:
-    """All attempts that ask extenders, or wait for their turn."""
+    """All attempts that ask extenders, or wait for their turn.
+
+    Attributes:
+        on_end: called for each attempt that asks no more: it has ended, or has a place.
+    """
 
     def __init__(
         self, core: EngineState, advance: Callable[[Attempt, AttemptEvent, str], None]
@@ -41,11 +45,7 @@ class PendingExtenderCalls:
         self._open: dict[int, Attempt] = {}
         """Attempts by the number of each question that has no answer yet."""
         self._last_question = 0
-        self._on_end: Callable[[Attempt], None] = lambda _: None
-
-    def tell_end_to(self, on_end: Callable[[Attempt], None]) -> None:
-        """Call a function for each attempt that asks no more: it has ended, or has a place."""
-        self._on_end = on_end
+        self.on_end: Callable[[Attempt], None] = lambda _: None
 
     @property
     def has_turn(self) -> bool:
@@ -110,8 +110,6 @@ class PendingExtenderCalls:
             tries_nominated: whether the node it is nominated to is asked about alone, if it fits.
         """
         core = self._core
-        if not self._extenders.all:
-            return False
         asked = self._extenders.about_nodes(attempt.pod)
         if not asked or not core.snapshot.table.count:
             return False
@@ -228,7 +226,7 @@ class PendingExtenderCalls:
         self._waiting.discard(attempt.id)
         if not self._waiting:
             self._line.clear()
-        self._on_end(attempt)
+        self.on_end(attempt)
 
     def sort_anew(self) -> None:
         """Sort the line anew by the profiles that are in force now.

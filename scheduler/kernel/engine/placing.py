@@ -101,11 +101,11 @@ class Placing:
         """ASSUMED to RESERVED; return the failure of Reserve, or the result of Permit."""
         framework, pod = attempt.framework, attempt.pod
         self._attempts.advance(attempt, AttemptEvent.RESERVE)
-        status = framework.run_reserve_plugins(attempt.state_of_plugins, pod, pod.node_name)
+        status = framework.run_reserve_plugins(attempt.cycle_state, pod, pod.node_name)
         return self.permit(attempt) if status.is_success else (status, {})
 
     @staticmethod
     def permit(attempt: Attempt) -> tuple[Status, dict[str, float]]:
         """Run Permit; see `Framework.run_permit_plugins`."""
         pod = attempt.pod
-        return attempt.framework.run_permit_plugins(attempt.state_of_plugins, pod, pod.node_name)
+        return attempt.framework.run_permit_plugins(attempt.cycle_state, pod, pod.node_name)

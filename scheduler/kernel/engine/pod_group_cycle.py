@@ -22,6 +22,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from scheduler.api.pod_groups import PodGroup
+from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import Attempt
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.binding_cycle import BindingCycle
@@ -31,6 +32,7 @@ from scheduler.kernel.engine.failure import (
     SCHEDULER_ERROR,
     UNSCHEDULABLE,
     group_condition,
+    group_reference,
     rejected_by,
 )
 from scheduler.kernel.engine.group_members import (
@@ -50,8 +52,7 @@ from scheduler.kernel.engine.group_trial import GROUP_FAILS, OTHER_FAILS
 from scheduler.kernel.engine.groups_asking import GroupsAsking
 from scheduler.kernel.engine.placing import Placing
 from scheduler.kernel.engine.pod_group_placements import PlacementChoice, PodGroupPlacements
-from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
-from scheduler.kernel.engine.preemptor import preemptor_of_group
+from scheduler.kernel.engine.preemption_executor import PreemptionExecutor, Preemptor
 from scheduler.kernel.engine.room_keeper import RoomKeeper
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.status import SUCCESS, Code, error
@@ -118,9 +119,7 @@ class PodGroupCycle:
 
     def schedule(self, first: QueuedPodInfo) -> int:
         """Begin the group of a pod that was popped; return the number of members in this step."""
-        core, known = self._core, None
-        if core.groups is not None:
-            known = core.groups.of_pod(first.pod_info)
+        known = self._known(first.pod_info)
         # 1. All members that wait and are not gated, the most important one first.
         popped = [first] if known is None else self._popped(first, known)
         # 2. Those that need no node drop out.
@@ -137,7 +136,7 @@ class PodGroupCycle:
         """Search room for a single pod, in steps as for a group; then fail its attempt."""
         self.step.begin_group()
         member = Member(attempt, failure)
-        searching = self._room_keeper.keep_for_pod(self.step, member)
+        searching = self._room_keeper.keep(self.step, None, (member,))
         self._go_through((member,), chain(searching, self._settle((member,))))
 
     def _begin(self, members: Sequence[Member]) -> None:
@@ -183,7 +182,7 @@ class PodGroupCycle:
             return
         # 5. A place for each, as far as there is one. To pop very many has taken a step.
         self.step.spend(len(members))
-        known = self._known(members)
+        known = self._known(members[0].attempt.pod)
         running = 0 if known is None else known.scheduled
         core, start, profile = self._core, self._core.stopwatch(), members[0].attempt.pod.spec
         choice = PlacementChoice()
@@ -198,7 +197,7 @@ class PodGroupCycle:
         if not members:
             return
         # The group may be another by now, or none.
-        known = self._known(members)
+        known = self._known(members[0].attempt.pod)
         condition, in_order, found = yield from self._ended(members, choice, known)
         is_outdated = found is CHANGED or (choice.holds and choice.is_renewed)
         yield from self._settle(in_order, again=is_outdated)
@@ -218,10 +217,10 @@ class PodGroupCycle:
             )
             self._note(members, attempt, condition)
 
-    def _known(self, members: Sequence[Member]) -> GroupMembers | None:
-        """The group as it is now; None without one."""
+    def _known(self, pod: PodInfo) -> GroupMembers | None:
+        """The group of a member as it is now; None without one."""
         groups = self._core.groups
-        return None if groups is None else groups.of_pod(members[0].attempt.pod)
+        return None if groups is None else groups.of_pod(pod)
 
     def _popped(self, first: QueuedPodInfo, known: GroupMembers) -> list[QueuedPodInfo]:
         """The pod that was popped, and the other members, in the order of their turns."""
@@ -294,7 +293,9 @@ class PodGroupCycle:
                 each.failure = let_down(each, wakers)
         if status.is_success:
             pods = [each.attempt.queued.pod_info for each in members if not each.is_gone]
-            self._preemption_executor.evict(preemptor_of_group(group, pods), found.victims)
+            profile, uids = pods[0].spec.scheduler_name, tuple(pod.uid for pod in pods)
+            preemptor = Preemptor(group_reference(group), profile, uids)
+            self._preemption_executor.evict(preemptor, found.victims)
         return ("False", UNSCHEDULABLE, why if status.is_success else message), reversed(members)
 
     def _conclude(
@@ -383,7 +384,8 @@ class PodGroupCycle:
         self, members: Sequence[Member], attempt: GroupAttempt, wanted: tuple[str, str, str]
     ) -> None:
         """Remember the attempt, and write the condition of the group if that changes it."""
-        groups, pod, known = self._core.groups, members[0].attempt.pod, self._known(members)
+        groups, pod = self._core.groups, members[0].attempt.pod
+        known = self._known(pod)
         if groups is None or known is None:
             return
         group, written = known.group, known.written

@@ -15,13 +15,12 @@ from typing import Final
 import msgspec
 
 from scheduler.api.pods import PodInfo
-from scheduler.api.written import Condition
+from scheduler.api.written import Condition, ObjectReference
 from scheduler.kernel.engine.attempt import REVOCABLE
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.engine.failure import changed_condition
-from scheduler.kernel.engine.instructions import Evict, LogError, PatchStatus
-from scheduler.kernel.engine.preemptor import Preemptor, preempted, preemptor_of
+from scheduler.kernel.engine.failure import GROUP, changed_condition, reference
+from scheduler.kernel.engine.instructions import Evict, LogError, PatchStatus, RecordEvent
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.interface import PostFilterResult
 from scheduler.kernel.framework.types import Failure
@@ -32,6 +31,27 @@ UNSEEN_SECONDS: Final = 15.0
 
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
+
+
+class Preemptor(msgspec.Struct, frozen=True):
+    """A pod, or a pod group with its members, that needs the room of its victims.
+
+    Attributes:
+        about: the pod or the group.
+        profile: the scheduler name of its pods.
+        pods: UIDs of the pods that wait for the room.
+
+    Source: kubernetes pkg/scheduler/framework/preemption/executor.go (ExecutorPreemptor) v1.36.
+    """
+
+    about: ObjectReference
+    profile: str
+    pods: tuple[str, ...]
+
+    @property
+    def uid(self) -> str:
+        """The UID of the pod or of the group."""
+        return self.about.uid
 
 
 class _Run(msgspec.Struct):
@@ -85,7 +105,8 @@ class PreemptionExecutor:
             self.drop(pod.uid)
             self.clear_nominations(result.cleared)
             self._displaced.update(each.uid for each in result.cleared)
-        self.evict(preemptor_of(pod), result.victims)
+        preemptor = Preemptor(reference(pod), pod.spec.scheduler_name, (pod.uid,))
+        self.evict(preemptor, result.victims)
 
     def evict(self, preemptor: Preemptor, chosen: Sequence[PodInfo]) -> None:
         """Evict the victims that are not terminating already."""
@@ -113,7 +134,7 @@ class PreemptionExecutor:
         if victim is None or preemptor is None:
             return
         if was_there:
-            self._core.out.append(preempted(victim, preemptor))
+            self._core.out.append(_preempted(victim, preemptor))
         if uid in self._leaving:
             return
         if uid in self._wanted or self._core.cache.pods.get(uid) is not None:
@@ -198,8 +219,8 @@ class PreemptionExecutor:
 
     def _held_back(self, preemptor: Preemptor) -> Iterable[str]:
         """The pods that wait for the room, including members of the group that came later."""
-        groups, (namespace, _, name) = self._core.groups, preemptor.key.partition("/")
-        known = None if groups is None else groups.of(namespace, name)
+        groups, about = self._core.groups, preemptor.about
+        known = None if groups is None else groups.of(about.namespace, about.name)
         if known is None or known.group is None or known.group.uid != preemptor.uid:
             return preemptor.pods
         return dict.fromkeys((*preemptor.pods, *known.waiting))
@@ -225,10 +246,10 @@ class PreemptionExecutor:
         wanted: dict[str, set[str]] = {}
         for uid, run in self._runs.items():
             if all(self._core.queue.get(pod) is None for pod in run.preemptor.pods):
-                yield f"victims are evicted for {run.preemptor.key}, which does not wait"
+                yield f"victims are evicted for {run.preemptor.about.name}, which does not wait"
             for victim in run.first or {run.last.uid}:
                 if not self._is_evicted(victim):
-                    yield f"{run.preemptor.key} waits for {victim}, which nobody evicts"
+                    yield f"{run.preemptor.about.name} waits for {victim}, which nobody evicts"
             awaited = run.first if run.is_last_leaving else run.first | {run.last.uid}
             for victim in awaited:
                 wanted.setdefault(victim, set()).add(uid)
@@ -283,7 +304,7 @@ class PreemptionExecutor:
         attempt = self._attempts.of(victim.uid)
         if attempt is None or attempt.state not in REVOCABLE:
             return False
-        self._core.out.append(preempted(victim, preemptor, in_memory=True))
+        self._core.out.append(_preempted(victim, preemptor, in_memory=True))
         self._failures.handle_scheduling_failure(attempt, Failure("preempted"))
         return True
 
@@ -291,7 +312,24 @@ class PreemptionExecutor:
         return self._core.states.shared(Evictions, "")
 
 
+def _preempted(victim: PodInfo, preemptor: Preemptor, *, in_memory: bool = False) -> RecordEvent:
+    """The event of a victim."""
+    about = preemptor.about
+    place = "cluster" if about.kind == GROUP else victim.node_name
+    note = f"Preempted by {about.kind.lower()} {about.uid} on node {place}"
+    return RecordEvent(
+        reference(victim),
+        "Preempted",
+        "Preempting",
+        f"{note} (in kube-scheduler memory)." if in_memory else note,
+        preemptor.profile,
+        related=about,
+        is_repeatable=in_memory,
+    )
+
+
 def _condition(victim: PodInfo, preemptor: Preemptor) -> Condition | None:
     """The condition to write to the victim's status; None when the status has it."""
-    message = f"{preemptor.profile}: preempting to accommodate a higher priority {preemptor.word}"
+    word = preemptor.about.kind.lower()
+    message = f"{preemptor.profile}: preempting to accommodate a higher priority {word}"
     return changed_condition(victim, DISRUPTION_TARGET, "True", PREEMPTION_BY_SCHEDULER, message)

@@ -8,10 +8,8 @@ import msgspec
 
 from scheduler.api.pods import PodInfo
 from scheduler.errors import SchedulerError
-from scheduler.kernel.engine.engine_state import EventTime
 from scheduler.kernel.framework.runtime import Framework
-from scheduler.kernel.queue import BackoffSettings, QueueProfile, QueueSettings, SchedulingQueue
-from scheduler.observability.queue_metrics import QueueMetrics
+from scheduler.kernel.queue import BackoffSettings, QueueProfile
 
 
 class EngineProfiles(msgspec.Struct, frozen=True):
@@ -40,19 +38,6 @@ def no_other_profiles(configuration: dict[str, Any]) -> EngineProfiles:
     """
     del configuration
     raise SchedulerError("this engine keeps its configuration")
-
-
-def build_queue(
-    frameworks: Mapping[str, Framework],
-    time: EventTime,
-    settings: QueueSettings,
-    metrics: QueueMetrics,
-) -> SchedulingQueue:
-    """Build the queue; all profiles sort alike, as validation demands."""
-    first = next(iter(frameworks.values()))
-    return SchedulingQueue(
-        first.sort_key, queue_profiles(frameworks), time, settings=settings, metrics=metrics
-    )
 
 
 def queue_profiles(frameworks: Mapping[str, Framework]) -> dict[str, QueueProfile]:

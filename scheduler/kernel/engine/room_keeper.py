@@ -90,7 +90,7 @@ class RoomKeeper:
         if status == "True":
             self._started(group, members)
         elif reason == UNSCHEDULABLE and message != WAITS_FOR_VICTIMS:
-            kept = yield from self._keep(step, group, members)
+            kept = yield from self.keep(step, group, members)
             message = f"{message}, {kept}" if kept else message
         return status, reason, message
 
@@ -112,13 +112,14 @@ class RoomKeeper:
         """Whether room may be kept for a pod: not if extenders filter for it."""
         return not self._core.extenders.interested_in(pod, Verb.FILTER)
 
-    def keep_for_pod(self, step: GroupStep, member: Member) -> Steps[None]:
-        """Nominate a single pod that has failed, if room is to be kept for it."""
-        yield from self._keep(step, None, (member,))
-
-    def _keep(
+    def keep(
         self, step: GroupStep, group: PodGroup | None, members: Sequence[Member]
     ) -> Steps[str]:
+        """Nominate members, or a single pod without a group, that have failed, if it is their turn.
+
+        Returns:
+            The message about the room that is kept, or why none is; empty for nothing to say.
+        """
         plugin = _plugin_of(members[0].attempt)
         if plugin is None or self._kept is None:
             return ""

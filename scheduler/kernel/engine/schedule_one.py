@@ -161,32 +161,35 @@ class SchedulingLoop:
 
     def _scheduling_cycle(self, attempt: Attempt, batch: Batch) -> None:
         """The scheduling cycle of an attempt, or the rest of it once extenders have answered."""
-        core = self._core
+        core, framework, pod = self._core, attempt.framework, attempt.pod
         start = core.stopwatch()
         # 1. The pod was popped. The result of an equal one may hold for it.
-        result = batch.next_result(attempt.framework, attempt.pod)
+        result = batch.next_result(framework, pod)
         if result is None:
-            if not self._may_go_on(attempt):
+            too_much = exceeded_limit(pod.shape)
+            if too_much:
+                failure = Failure(too_much, is_rejection=True)
+                self._failures.handle_scheduling_failure(attempt, failure)
+                return
+            extender_calls, asks = self._extender_calls, core.extenders.about_nodes(pod)
+            if asks and not extender_calls.take_turn(attempt):
                 return
             # 2. The snapshot takes over what has changed.
             batch.catch_up()
-            attempt.framework.calls.step("Snapshot")
+            framework.calls.step("Snapshot")
             # 3. Filter, with extenders where there are any. 4. Score, and pick a node.
-            if self._waits_for_extenders(attempt):
+            is_first = attempt.extender_calls is None or not attempt.extender_calls.begun
+            if asks and is_first and extender_calls.ask_about_nodes(attempt, tries_nominated=True):
                 return
             found = core.algorithm.schedule_pod(
-                attempt.framework,
-                attempt.pod,
-                core.snapshot,
-                core.queue.nominator,
-                advice=attempt.advice,
+                framework, pod, core.snapshot, core.queue.nominator, advice=attempt.advice
             )
             self._placing.note(attempt, found, start)
             if not isinstance(found, ScheduleResult):
                 # 5. PostFilter, where no node fits.
                 self._post_filter(attempt, found, batch)
                 return
-            batch.looked_at(attempt.framework, attempt.pod, found)
+            batch.looked_at(framework, pod, found)
             result = found
         else:
             self._placing.note(attempt, result, start)
@@ -194,22 +197,6 @@ class SchedulingLoop:
         self._placing.assume(attempt, result.suggested_host, result.state)
         # 7. Reserve and Permit, and on to the binding cycle.
         self._reserve_and_permit(attempt)
-
-    def _may_go_on(self, attempt: Attempt) -> bool:
-        """Whether the pod is within the limits, and need not wait for its turn to ask extenders."""
-        core, pod = self._core, attempt.pod
-        too_much = exceeded_limit(pod.shape)
-        if too_much:
-            failure = Failure(too_much, is_rejection=True)
-            self._failures.handle_scheduling_failure(attempt, failure)
-            return False
-        return not core.extenders.about_nodes(pod) or self._extender_calls.take_turn(attempt)
-
-    def _waits_for_extenders(self, attempt: Attempt) -> bool:
-        calls = attempt.extender_calls
-        return (calls is None or not calls.begun) and self._extender_calls.ask_about_nodes(
-            attempt, tries_nominated=True
-        )
 
     def _post_filter(
         self, attempt: Attempt, found: AttemptDiagnosis | Failure, batch: Batch

@@ -92,7 +92,7 @@ class FailureHandler:
         decided = was_seen or attempt.state not in UNDECIDED
         freed = self._roll_back(attempt, AttemptEvent.FAIL, failure.message) and decided
         if freed and not failure.is_rejection:
-            self._free(attempt, freed=freed)
+            self._free(attempt)
         if not failure.is_rejection:
             core.out.append(LogError(SCHEDULING_FAILED, attempt.pod.key, failure.message))
         # Equal pods share it; what this evaluation counted is for its own outcome.
@@ -100,7 +100,7 @@ class FailureHandler:
         shared = replace(failure, version=version, since=core.now, reasons={})
         self.requeue(attempt.queued, shared, is_nominated=attempt.is_nominated)
         if freed and failure.is_rejection:
-            self._free(attempt, freed=freed)
+            self._free(attempt)
         self.ended(attempt, "unschedulable" if failure.is_rejection else "error", failure)
 
     def abandon(self, attempt: Attempt, why: str) -> None:
@@ -109,7 +109,8 @@ class FailureHandler:
             self.tell_outcome(attempt.queued, "gone", attempt, Failure(why))
         freed = self._roll_back(attempt, AttemptEvent.ABANDON, why)
         self._core.queue.done(attempt.queued.pod_info.uid)
-        self._free(attempt, freed=freed)
+        if freed:
+            self._free(attempt)
 
     def guarded(self, attempt: Attempt, step: Callable[[], None]) -> None:
         """Run a step; an exception in it fails this attempt, and nothing else."""
@@ -138,7 +139,7 @@ class FailureHandler:
 
     def _unreserve(self, attempt: Attempt, pod: PodInfo) -> None:
         failures, writes = attempt.framework.run_unreserve_plugins(
-            attempt.state_of_plugins, pod, pod.node_name
+            attempt.cycle_state, pod, pod.node_name
         )
         for problem in failures:
             self._core.report("Unreserve failed", pod.key, problem)
@@ -146,20 +147,18 @@ class FailureHandler:
         for problem in self._core.states.unreserved(pod):
             self._core.report("Plugin failed", pod.key, problem)
 
-    def _free(self, attempt: Attempt, *, freed: bool) -> None:
+    def _free(self, attempt: Attempt) -> None:
         """Wake pods that may wait for what was freed.
 
         Differs: upstream wakes no pod for devices and volumes that were taken in memory only.
         """
-        if freed:
-            pod = attempt.pod
-            wake = self._core.queue.move_all_to_active_or_backoff_queue
-            wake(ASSIGNED_POD_DELETE, pod, None, but=pod.uid)
-            # No watch shows the end of what was not written.
-            if pod.needs & DEVICES:
-                wake(*DEVICES_FREED, but=pod.uid)
-            if pod.needs & VOLUMES:
-                wake(*VOLUMES_FREED, but=pod.uid)
+        pod, wake = attempt.pod, self._core.queue.move_all_to_active_or_backoff_queue
+        wake(ASSIGNED_POD_DELETE, pod, None, but=pod.uid)
+        # No watch shows the end of what was not written.
+        if pod.needs & DEVICES:
+            wake(*DEVICES_FREED, but=pod.uid)
+        if pod.needs & VOLUMES:
+            wake(*VOLUMES_FREED, but=pod.uid)
 
     def requeue(
         self, queued: QueuedPodInfo, failure: Failure, *, is_nominated: bool = False

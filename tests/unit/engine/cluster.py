@@ -374,7 +374,7 @@ class Cluster:
     def _problem(run: Callable[..., Any], attempt: Any, node: str) -> str:
         async def asked() -> str:
             try:
-                status = await run(attempt.state_of_plugins, attempt.pod, node)
+                status = await run(attempt.cycle_state, attempt.pod, node)
             except SchedulerError as problem:
                 return str(problem)
             except asyncio.CancelledError:

@@ -222,7 +222,7 @@ class EngineUnderTest:
         attempt = self.engine.attempts.get(instruction.attempt)
         assert attempt is not None
         running = attempt.framework.run_pre_bind_plugins(
-            attempt.state_of_plugins, attempt.pod, attempt.pod.node_name
+            attempt.cycle_state, attempt.pod, attempt.pod.node_name
         )
         try:
             status = asyncio.run(running)
@@ -240,9 +240,7 @@ class EngineUnderTest:
     def _bind_by_plugins(self, bind: Bind) -> Event:
         attempt = self.engine.attempts.get(bind.attempt)
         assert attempt is not None
-        running = attempt.framework.run_bind_plugins(
-            attempt.state_of_plugins, attempt.pod, bind.node
-        )
+        running = attempt.framework.run_bind_plugins(attempt.cycle_state, attempt.pod, bind.node)
         try:
             status = asyncio.run(running)
         except PluginError as problem:

@@ -116,12 +116,6 @@ def test_undecided_states_are_those_before_anybody_was_told() -> None:
     assert {S.POPPED, S.ASSUMED, S.RESERVED} == UNDECIDED
 
 
-def test_plugins_remember_nothing_before_a_node_was_found() -> None:
-    """Asking for it is a contradiction of our own."""
-    with pytest.raises(AttemptError, match="attempt 7 has no node yet"):
-        _ = attempt_in(S.POPPED).state_of_plugins
-
-
 def test_an_attempt_knows_its_pod() -> None:
     """As it was popped, and on its node as soon as it has one."""
     attempt = attempt_in(S.POPPED)
