@@ -74,13 +74,8 @@ class SchedulingAlgorithm:
     ) -> ScheduleResult | AttemptDiagnosis | Failure:
         """Choose the node for the pod, or return the reason for none.
 
-        Args:
-            framework: the profile.
-            pod: the pod.
-            snapshot: the cluster.
-            nominated: see `Framework.find_nodes_that_fit`.
-            within: the rows to which the choice is limited; None for all.
-            advice: the answers of extenders; None where they have not been asked.
+        The choice is among the rows `within`, and among those that extenders let pass if they have
+        been asked for `advice`.
 
         Raises:
             PluginError: a plugin failed.
@@ -112,11 +107,7 @@ class SchedulingAlgorithm:
     ) -> ScheduleResult | None:
         """Choose the node for one more pod like the one before, by the columns of their class.
 
-        Args:
-            framework: the profile.
-            found: the result of filtering for the first of them.
-            snapshot: the cluster; it need not contain the placements of the others yet.
-            within: see `schedule_pod`.
+        The filtering was for the first of them; the snapshot need not contain the others yet.
 
         Returns:
             None where no node fits any more.
@@ -138,12 +129,7 @@ class SchedulingAlgorithm:
     ) -> tuple[tuple[str, ...], bool]:
         """The nodes that extenders filter and prioritize; none where no node fits.
 
-        Args:
-            framework: the profile.
-            pod: the pod.
-            snapshot: the cluster.
-            nominated: see `Filtering.find_nodes_that_fit`.
-            tries_nominated: whether the nominated node is tried alone, if it fits.
+        With `tries_nominated` it is the nominated node alone, if it fits.
 
         Returns:
             Their names, and whether they are a sample: other nodes that fit are left out.
@@ -228,12 +214,7 @@ def nominated_row(found: Feasibility, pod: PodInfo, snapshot: Snapshot) -> NDArr
 
 
 def num_feasible_nodes_to_find(num_all_nodes: int, percentage: int) -> int:
-    """The number of feasible nodes at which sampling may stop.
-
-    Args:
-        num_all_nodes: nodes in the cluster.
-        percentage: percentageOfNodesToScore, 1 to 100.
-    """
+    """The number of feasible nodes at which sampling may stop."""
     if num_all_nodes < MIN_FEASIBLE_NODES_TO_FIND or percentage >= _ALL_NODES:
         return num_all_nodes
     return max(num_all_nodes * percentage // 100, MIN_FEASIBLE_NODES_TO_FIND)

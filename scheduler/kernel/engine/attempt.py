@@ -92,6 +92,19 @@ class Acquired(Enum):
 
 _S, _E = AttemptState, AttemptEvent
 
+ACQUIRED: Final[dict[AttemptState, tuple[Acquired, ...]]] = {
+    _S.POPPED: (),
+    _S.ASKING: (Acquired.WORK,),
+    _S.ASSUMED: (Acquired.ROOM,),
+    _S.RESERVED: (Acquired.RESERVATIONS, Acquired.ROOM),
+    _S.HELD: (Acquired.HOLD, Acquired.RESERVATIONS, Acquired.ROOM),
+    _S.PREBINDING: (Acquired.WORK, Acquired.RESERVATIONS, Acquired.ROOM),
+    _S.BINDING: (Acquired.WORK, Acquired.RESERVATIONS, Acquired.ROOM),
+    _S.UNSURE: (Acquired.RESERVATIONS, Acquired.ROOM),
+    _S.BOUND: (Acquired.RESERVATIONS, Acquired.ROOM),
+}
+"""The resources that FAIL and ABANDON give back, by the state they find, in this order."""
+
 TRANSITIONS: Final[dict[tuple[AttemptState, AttemptEvent], AttemptState]] = {
     (_S.POPPED, _E.FIT): _S.ASSUMED,
     (_S.POPPED, _E.ASK): _S.ASKING,
@@ -111,49 +124,12 @@ TRANSITIONS: Final[dict[tuple[AttemptState, AttemptEvent], AttemptState]] = {
     (_S.BINDING, _E.CONFIRM): _S.CONFIRMED,
     (_S.UNSURE, _E.CONFIRM): _S.CONFIRMED,
     (_S.BOUND, _E.CONFIRM): _S.CONFIRMED,
-    **{
-        (state, _E.FAIL): _S.FAILED
-        for state in (
-            _S.POPPED,
-            _S.ASKING,
-            _S.ASSUMED,
-            _S.RESERVED,
-            _S.HELD,
-            _S.PREBINDING,
-            _S.BINDING,
-            _S.UNSURE,
-        )
-    },
+    **{(state, _E.FAIL): _S.FAILED for state in ACQUIRED if state is not _S.BOUND},
     # The pod is gone, is being deleted, was bound by another client, or was never bound although
-    # the API server had accepted the binding.
-    **{
-        (state, _E.ABANDON): _S.GONE
-        for state in (
-            _S.POPPED,
-            _S.ASKING,
-            _S.RESERVED,
-            _S.HELD,
-            _S.PREBINDING,
-            _S.BINDING,
-            _S.UNSURE,
-            _S.BOUND,
-        )
-    },
+    # the API server had accepted the binding. ASSUMED becomes RESERVED in the same step.
+    **{(state, _E.ABANDON): _S.GONE for state in ACQUIRED if state is not _S.ASSUMED},
 }
 """Every pair that may happen. A missing pair is a programming error."""
-
-ACQUIRED: Final[dict[AttemptState, tuple[Acquired, ...]]] = {
-    _S.POPPED: (),
-    _S.ASKING: (Acquired.WORK,),
-    _S.ASSUMED: (Acquired.ROOM,),
-    _S.RESERVED: (Acquired.RESERVATIONS, Acquired.ROOM),
-    _S.HELD: (Acquired.HOLD, Acquired.RESERVATIONS, Acquired.ROOM),
-    _S.PREBINDING: (Acquired.WORK, Acquired.RESERVATIONS, Acquired.ROOM),
-    _S.BINDING: (Acquired.WORK, Acquired.RESERVATIONS, Acquired.ROOM),
-    _S.UNSURE: (Acquired.RESERVATIONS, Acquired.ROOM),
-    _S.BOUND: (Acquired.RESERVATIONS, Acquired.ROOM),
-}
-"""The resources that FAIL and ABANDON give back, by the state they find, in this order."""
 
 UNDECIDED: Final = frozenset({_S.POPPED, _S.ASSUMED, _S.RESERVED})
 """States before a decision: nothing outside the attempt knows the place. All but members of a
@@ -234,11 +210,6 @@ class Attempt(msgspec.Struct):
 
     def advance(self, event: AttemptEvent, now: float, detail: str) -> Entry:
         """Move to the next state.
-
-        Args:
-            event: the event.
-            now: its time, in seconds of the events' clock.
-            detail: the reason, or empty.
 
         Returns:
             The entry for the story: without a detail, it names the node if there is one.

@@ -142,13 +142,7 @@ class Lookahead:
     """
 
     def __init__(self, pod_class: PodClass, shape: PodShape, limit: int) -> None:
-        """Begin without answers.
-
-        Args:
-            pod_class: the class; its columns are up to date.
-            shape: the shape of the pods.
-            limit: number of pods that may follow.
-        """
+        """Begin without answers: the columns of the class are up to date."""
         self.pod_class = pod_class
         self._shape = shape
         self._limit = limit

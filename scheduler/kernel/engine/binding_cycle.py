@@ -4,6 +4,7 @@ Source: kubernetes pkg/scheduler/schedule_one.go (bindingCycle,
 handleBindingCycleError) v1.36.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from scheduler.kernel.engine.attempt import Attempt, AttemptEvent, AttemptState
@@ -14,7 +15,7 @@ from scheduler.kernel.engine.failure import nomination, rejected_by, scheduled
 from scheduler.kernel.engine.held import WaitingPod
 from scheduler.kernel.engine.instructions import Bind, ReadPod, RunPreBind, SetTimer
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
-from scheduler.kernel.framework.status import Code, unschedulable
+from scheduler.kernel.framework.status import Code, Status, unschedulable
 from scheduler.kernel.framework.types import Failure, PreBindWork
 
 CONFIRM_SECONDS: Final = 30.0
@@ -35,8 +36,23 @@ class BindingCycle:
         self._attempts = attempts
         self._failures = failures
 
-    def wait_on_permit(self, attempt: Attempt, timeouts: dict[str, float]) -> None:
-        """RESERVED to HELD, with a timeout in seconds for each plugin."""
+    def permitted(self, attempt: Attempt, status: Status, timeouts: Mapping[str, float]) -> None:
+        """Go on after Reserve and Permit: hold the pod, start its binding cycle, or fail it.
+
+        Args:
+            attempt: the attempt; RESERVED.
+            status: the result of both.
+            timeouts: seconds for each plugin that asked to wait.
+        """
+        if timeouts:
+            self._hold(attempt, timeouts)
+        elif status.is_success:
+            self.start(attempt)
+        else:
+            self._failures.handle_scheduling_failure(attempt, rejected_by(status))
+
+    def _hold(self, attempt: Attempt, timeouts: Mapping[str, float]) -> None:
+        """RESERVED to HELD."""
         core = self._core
         self._attempts.advance(attempt, AttemptEvent.WAIT)
         self._nominate(attempt)

@@ -32,12 +32,7 @@ class EndedPods:
     """Ends pods on a copy of the cluster, and lets them run there again."""
 
     def __init__(self, world: Snapshot, states: SharedStates | None) -> None:
-        """Start without ended pods.
-
-        Args:
-            world: the copy.
-            states: a fork of the shared states; None where they do not matter.
-        """
+        """Start without ended pods; the states are a fork, None where they do not matter."""
         self._world = world
         self._states = states
         self._devices = None if states is None else states.known(ClaimCatalog)

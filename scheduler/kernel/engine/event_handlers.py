@@ -54,16 +54,7 @@ class PodEventHandlers:
         binding: BindingCycle,
         executor: PreemptionExecutor,
     ) -> None:
-        """Keep the parts of the engine that pods change.
-
-        Args:
-            core: the engine's state.
-            attempts: the attempts under way.
-            failures: ends attempts whose pods need no node any more.
-            binding: receives bindings that the API server shows.
-            executor: receives pods that are gone, are being deleted or no longer wait, before the
-                event wakes any pod.
-        """
+        """Keep the parts of the engine that pods change; the executor hears before pods wake."""
         self._core = core
         self._attempts = attempts
         self._failures = failures

@@ -57,8 +57,6 @@ class BindFailed(_Event, frozen=True):
     """The pod of an attempt is not bound, for certain or not.
 
     Attributes:
-        attempt: the number of the attempt.
-        message: the reason, for people.
         is_certain: False when the request may have been carried out all the same.
     """
 
@@ -89,12 +87,7 @@ class PodRead(_Event, frozen=True):
 
 
 class ObjectRead(_Event, frozen=True):
-    """An object in the API server's answer to a write; the watch may still show the old one.
-
-    Attributes:
-        kind: the plural.
-        object: the object.
-    """
+    """An object in the API server's answer to a write; the watch may still show the old one."""
 
     kind: str
     object: Any
@@ -122,12 +115,7 @@ class Rejected(_Event, frozen=True):
 
 
 class Evicted(_Event, frozen=True):
-    """A victim is being deleted, or was gone already.
-
-    Attributes:
-        uid: the UID of the victim.
-        was_there: whether a pod with this UID was found.
-    """
+    """A victim is being deleted, or was gone already: then it `was_there` no more."""
 
     uid: str
     was_there: bool = True

@@ -92,10 +92,7 @@ def nomination(pod: PodInfo) -> PatchStatus | None:
 def status_patch(pod: PodInfo, failure: Failure, *, is_nominated: bool) -> PatchStatus | None:
     """The status patch for a failed attempt; None when the status has it all.
 
-    Args:
-        pod: the pod.
-        failure: the failure to write.
-        is_nominated: whether a nomination may be on its way that the status does not show yet.
+    A pod that `is_nominated` may have a nomination on its way that the status does not show yet.
     """
     nominated = failure.nominated_node_name
     if nominated == pod.pod.status.nominated_node_name and not is_nominated:
@@ -127,10 +124,7 @@ def group_condition(
 ) -> PatchGroupStatus | None:
     """The patch of a group's condition; None when nothing changes, or when it was scheduled once.
 
-    Args:
-        group: the group as the watch has it.
-        written: UID, status, reason and message that were written last; the watch may be behind.
-        wanted: status, reason and message to write.
+    The watch may be behind what was written last: UID, status, reason and message.
 
     Source: schedule_one_podgroup.go updatePodGroupCondition.
     """

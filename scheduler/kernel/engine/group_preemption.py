@@ -48,11 +48,7 @@ def find_victims(
 ) -> Steps[GroupVictims | None]:
     """Find the victims of a group that does not fit; None if the profile has members choose theirs.
 
-    Args:
-        core: the engine's state.
-        step: the step at hand.
-        group: the group.
-        members: the members in the order of their turns; some have a node.
+    Some members have a node.
 
     Raises:
         PluginError: a shared state cannot be forked.

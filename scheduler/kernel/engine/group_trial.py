@@ -88,7 +88,7 @@ class GroupTrial:
         """Copy the cluster.
 
         Args:
-            core: the engine's state.
+            core: the engine's state: the cluster is copied as it is now.
             attempts: the attempts of the members, in the order of their turns.
             step: the step at hand.
             advice: the answers of extenders about the nodes for a member, by UID.
@@ -168,11 +168,9 @@ class GroupTrial:
     def place(
         self, within: NDArray[np.intp] | None = None, *, all_of_them: bool = False
     ) -> Steps[GroupTrialResult]:
-        """Place the members one after the other, and take back their places.
+        """Place the members on rows `within` one after the other, and take back their places.
 
-        Args:
-            within: the rows to which the choice is limited; None for all.
-            all_of_them: go on after the first member that Permit allows.
+        It ends with the first member that Permit allows, unless `all_of_them` are wanted.
         """
         placed: list[_Placed] = []
         tried, failing = GroupTrialResult([], unschedulable(GROUP_FAILS)), None

@@ -24,10 +24,7 @@ class Bind(_Instruction, frozen=True):
 
     Attributes:
         attempt: the number of the attempt.
-        namespace: the namespace of the pod.
-        name: the name of the pod.
         uid: the UID of the pod; a successor of the same name must not be bound.
-        node: the name of the node.
         by_plugins: whether the profile's Bind plugins must run, because it has others than the one
             that writes exactly this binding.
         extender: the number of the extender that binds it instead; None if no extender does.
@@ -46,10 +43,8 @@ class Ask(_Instruction, frozen=True):
     """Ask an extender; answered by `Answered`. The attempt keeps the question itself.
 
     Attributes:
-        attempt: the number of the attempt.
         question: the number of the question.
         extender: the number of the extender.
-        verb: the verb of the question.
         count: number of nodes or candidates in the question.
     """
 
@@ -92,15 +87,7 @@ class PatchStatus(_Instruction, frozen=True):
 
 
 class PatchGroupStatus(_Instruction, frozen=True):
-    """Change a condition of a pod group's status.
-
-    Attributes:
-        api_version: the API that the group comes from.
-        namespace: the namespace of the group.
-        name: the name of the group.
-        uid: the UID of the group.
-        condition: the condition to write.
-    """
+    """Change a condition of a pod group's status, in the API that the group comes from."""
 
     api_version: str
     namespace: str
@@ -114,9 +101,6 @@ class Evict(_Instruction, frozen=True):
 
     Attributes:
         preemptor: UID of the pod or group that needs the room.
-        namespace: the namespace of the victim.
-        name: the name of the victim.
-        uid: the UID of the victim.
         condition: the reason; None when its status has the condition already.
     """
 

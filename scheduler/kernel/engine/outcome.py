@@ -111,15 +111,7 @@ def outcome_of(
     attempt: Attempt | None,
     failure: Failure | None,
 ) -> AttemptOutcome:
-    """Build the outcome of an attempt.
-
-    Args:
-        queued: the pod as it was popped.
-        result: see `AttemptOutcome`.
-        now: the time, in seconds of the events' clock.
-        attempt: None where an equal pod was rejected and nothing has happened since.
-        failure: the failure, if it failed.
-    """
+    """Build the outcome of an attempt; there was none where an equal pod's rejection held."""
     pod, ready = queued.pod_info, queued.initial_attempt_timestamp
     start = now if attempt is None else attempt.start
     choice = None if attempt is None else attempt.choice

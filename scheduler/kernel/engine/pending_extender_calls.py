@@ -105,9 +105,7 @@ class PendingExtenderCalls:
     def ask_about_nodes(self, attempt: Attempt, *, tries_nominated: bool) -> bool:
         """Ask about the nodes that fit; return whether an answer must be awaited.
 
-        Args:
-            attempt: the attempt; the questions are about its pod.
-            tries_nominated: whether the node it is nominated to is asked about alone, if it fits.
+        With `tries_nominated` about the node alone that the pod is nominated to, if it fits.
         """
         core = self._core
         asked = self._extenders.about_nodes(attempt.pod)

@@ -33,7 +33,6 @@ from scheduler.kernel.engine.failure import (
     UNSCHEDULABLE,
     group_condition,
     group_reference,
-    rejected_by,
 )
 from scheduler.kernel.engine.group_members import (
     WAITS_FOR_VICTIMS,
@@ -373,12 +372,9 @@ class PodGroupCycle:
         if member.waits_for - of_groups:
             status, waits = self._placing.permit(attempt)
             timeouts = {name: waits[name] for name in waits.keys() - of_groups}
-        if timeouts:
-            self._binding.wait_on_permit(attempt, timeouts)
-        elif status.is_success or status.code is Code.WAIT:
-            self._binding.start(attempt)
-        else:
-            self._failures.handle_scheduling_failure(attempt, rejected_by(status))
+        # The group's own plugins have nothing left to wait for.
+        status = SUCCESS if status.code is Code.WAIT else status
+        self._binding.permitted(attempt, status, timeouts)
 
     def _note(
         self, members: Sequence[Member], attempt: GroupAttempt, wanted: tuple[str, str, str]

@@ -131,12 +131,7 @@ class PodGroupPlacements:
     def choose(
         self, attempts: Sequence[Attempt], known: GroupMembers | None
     ) -> Steps[PlacementChoice]:
-        """Choose the placement for members that wait.
-
-        Args:
-            attempts: their attempts, in the order in which they are placed.
-            known: their group; None without one.
-        """
+        """Choose the placement for members that wait, in the order in which they are placed."""
         if known is None or not attempts[0].framework.tries_placements:
             return PlacementChoice()
         least = _least(known)
@@ -360,12 +355,7 @@ def _room_for(
     A row that is full of them stays full when more come. So the number is found by halving. Most
     rows can take `most`, so that is tried first.
 
-    Args:
-        pod_class: the class, as of the last `refresh`.
-        shape: the shape of the pods.
-        snapshot: the cluster.
-        rows: the rows; each takes at least one pod.
-        most: the largest number counted on a row; 1 or more.
+    Each of the rows takes at least one pod. No more than `most` are counted on a row, 1 or more.
 
     Returns:
         The number for each of `rows`; None where it cannot be foreseen.

@@ -76,15 +76,10 @@ class RoomKeeper:
     ) -> Steps[tuple[str, str, str]]:
         """Nominate the members of a group that does not fit, if room is to be kept for it.
 
-        Args:
-            step: the step at hand.
-            condition: the condition of the group: status, reason and message.
-            group: the object.
-            members: the members that were tried; those that fail have their failure, and may have
-                their place still.
+        Members that fail have their failure, and may have their place still.
 
         Returns:
-            The condition; its message names the room that is kept.
+            The condition (status, reason and message); its message names the room that is kept.
         """
         status, reason, message = condition
         if status == "True":

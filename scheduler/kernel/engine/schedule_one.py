@@ -15,7 +15,6 @@ from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.batch import MAX_BATCH, Batch
 from scheduler.kernel.engine.binding_cycle import BindingCycle
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.engine.failure import rejected_by
 from scheduler.kernel.engine.groups_asking import MAX_CALLS, NODES_CHANGE
 from scheduler.kernel.engine.placing import Placing
 from scheduler.kernel.engine.pod_group_cycle import PodGroupCycle
@@ -25,7 +24,6 @@ from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.engine.waking_groups import GroupWaking
 from scheduler.kernel.extender import Answer, ExtenderCalls
 from scheduler.kernel.framework.runtime import AttemptDiagnosis
-from scheduler.kernel.framework.status import Code
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 
 PLUGIN_METRICS_EVERY: Final = 10
@@ -82,8 +80,7 @@ class SchedulingLoop:
     def schedule(self, limit: int) -> None:
         """Let an attempt go on, of a group or to ask extenders, or schedule the next ready pods.
 
-        Args:
-            limit: the most equal pods to schedule; the first one that is not placed is the last.
+        At most `limit` equal pods are scheduled; the first one that is not placed is the last.
         """
         core = self._core
         self.decided, self.scheduled = "", 0
@@ -196,7 +193,7 @@ class SchedulingLoop:
         # 6. The pod counts as running there.
         self._placing.assume(attempt, result.suggested_host, result.state)
         # 7. Reserve and Permit, and on to the binding cycle.
-        self._reserve_and_permit(attempt)
+        self._binding.permitted(attempt, *self._placing.reserve(attempt))
 
     def _post_filter(
         self, attempt: Attempt, found: AttemptDiagnosis | Failure, batch: Batch
@@ -231,16 +228,6 @@ class SchedulingLoop:
             self.group_cycle.keep_room(attempt, failure)
             return None
         return failure
-
-    def _reserve_and_permit(self, attempt: Attempt) -> None:
-        """ASSUMED to RESERVED to HELD or beyond."""
-        status, timeouts = self._placing.reserve(attempt)
-        if status.code is Code.WAIT:
-            self._binding.wait_on_permit(attempt, timeouts)
-        elif status.is_success:
-            self._binding.start(attempt)
-        else:
-            self._failures.handle_scheduling_failure(attempt, rejected_by(status))
 
     # --- extenders ------------------------------------------------------------------------------
 

@@ -82,10 +82,7 @@ class FailureHandler:
         comes after it is back in the queue, and leaves it alone. Until then no plugin code runs
         that may raise: the pod would be lost.
 
-        Args:
-            attempt: the attempt.
-            failure: the reason.
-            was_seen: whether others may have been refused the place that is given back.
+        A place `was_seen` if others may have been refused it.
         """
         core = self._core
         self.rejections += failure.is_rejection

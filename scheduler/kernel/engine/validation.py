@@ -20,11 +20,7 @@ def validate_engine(
 ) -> None:
     """Check the invariants that hold between two events.
 
-    Args:
-        core: the engine's state.
-        attempts: the attempts under way.
-        executor: the evictions under way.
-        members: the members of the group under way, and of groups that ask extenders before.
+    The members are those of the group under way, and of groups that ask extenders before.
 
     Raises:
         SchedulerError: an invariant is broken; the message lists all that are.

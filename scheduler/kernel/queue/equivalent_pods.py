@@ -36,12 +36,7 @@ class EquivalenceKey(msgspec.Struct, frozen=True):
 
 
 def key_of(queued: QueuedPodInfo, *, shares: bool) -> EquivalenceKey:
-    """The group of a pod.
-
-    Args:
-        queued: the pod.
-        shares: whether its plugins judge equal pods alike, and it has no place of its own kept.
-    """
+    """The key of a pod; it `shares` if its plugins judge equal pods alike, and no node is kept."""
     return EquivalenceKey(
         queued.pod_info.kind,
         queued.unschedulable_plugins,

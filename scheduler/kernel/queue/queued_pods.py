@@ -62,15 +62,7 @@ class QueuedPods:
         settings: QueueSettings,
         metrics: QueueMetrics,
     ) -> None:
-        """Make an empty queue.
-
-        Args:
-            sort_key: the key of the QueueSort plugin, which all profiles share.
-            profiles: the profiles by scheduler name.
-            clock: only its monotonic time is read.
-            settings: the waiting times.
-            metrics: the counters of the queue.
-        """
+        """Make an empty queue; all profiles share the QueueSort plugin of the sort key."""
         self._clock = clock
         self._max_in_unschedulable = settings.max_in_unschedulable_seconds
         self._metrics = metrics
@@ -216,10 +208,7 @@ class QueuedPods:
     ) -> Failure | None:
         """An equal pod's rejection that holds for this pod too; None if the pod must be evaluated.
 
-        Args:
-            queued: the pod.
-            version: returns the version of all that plugins read; called only if an equal pod
-                was rejected.
+        `version` returns that of all that plugins read; it is called only if there is a rejection.
         """
         rejection = self._unschedulable.rejection(queued.pod_info.kind)
         if rejection is None or rejection.version != version():

@@ -78,12 +78,7 @@ class SchedulingQueue(QueuedPods):
     # --- what happens to waiting pods -------------------------------------------------------------
 
     def add(self, pod: PodInfo, label: str = UNSCHEDULED_POD_ADD.label) -> None:
-        """Take in a new pod without a node, one that `get` does not know.
-
-        Args:
-            pod: the pod.
-            label: the label of the event that brought it.
-        """
+        """Take in a new pod without a node, one that `get` does not know."""
         uid = pod.uid
         known = self._known.get(uid)
         if known is not None:
@@ -288,10 +283,8 @@ class SchedulingQueue(QueuedPods):
     def add_unschedulable_if_not_present(self, queued: QueuedPodInfo, failure: Failure) -> bool:
         """Put back a pod after a failed attempt, and end the attempt.
 
-        Args:
-            queued: the pod.
-            failure: the reason; without a rejecting plugin, the attempt met an error. Equal pods
-                share the failure of a pod that fits nowhere.
+        Without a rejecting plugin, the attempt met an error. Equal pods share the failure of a pod
+        that fits nowhere.
 
         Returns:
             False when the pod was deleted meanwhile, or is waiting already: it is not put back.
