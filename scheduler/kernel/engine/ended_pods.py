@@ -10,7 +10,7 @@ v1.36.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from msgspec.structs import replace
@@ -76,7 +76,7 @@ class EndedPods:
     def _change_claims(
         self, states: SharedStates, catalog: ClaimCatalog, pod: PodInfo, *, is_gone: bool
     ) -> None:
-        for claim in _claims_of(pod, catalog):
+        for claim in list(_claims_of(pod, catalog)):
             before = self._claims.setdefault(claim.key, claim)
             states.object_changed(CLAIM, claim, self._claim_now(before))
         for each in self._in_flight.get(pod.uid, ()):
@@ -107,14 +107,11 @@ class EndedPods:
             states.object_changed(VOLUME_ATTACHMENT, each, None)
 
 
-def _claims_of(pod: PodInfo, catalog: ClaimCatalog) -> Iterable[ResourceClaim]:
+def _claims_of(pod: PodInfo, catalog: ClaimCatalog) -> Iterator[ResourceClaim]:
     """The claims of a running pod, as far as they exist."""
-    found = list(_named(pod, catalog))
-    extended = catalog.claim_of_extended_resources(pod.uid)
-    return found if extended is None else [*found, extended]
-
-
-def _named(pod: PodInfo, catalog: ClaimCatalog) -> Iterator[ResourceClaim]:
     with suppress(ClaimProblem):
         for _, claim in claims_of(pod, catalog.claims):
             yield claim
+    extended = catalog.claim_of_extended_resources(pod.uid)
+    if extended is not None:
+        yield extended

@@ -174,7 +174,6 @@ class Engine:
             take_outcome=take_outcome,
             stopwatch=stopwatch,
             time=time,
-            wall=lambda: services.epoch + time.now,
             story=Story(),
             durations=RunDurations(),
             out=[],

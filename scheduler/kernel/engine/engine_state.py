@@ -80,7 +80,6 @@ class EngineState(msgspec.Struct):
         take_outcome: receives a row for each attempt that ends; None without a consumer.
         stopwatch: seconds of a running clock; for measuring only, nothing depends on it.
         time: the time of the event at hand.
-        wall: returns that time as seconds since 1970.
         story: the latest history of each pod.
         durations: the run times of the ended pods of each controller.
         out: the instructions of the event at hand.
@@ -104,7 +103,6 @@ class EngineState(msgspec.Struct):
     take_outcome: TakeOutcome | None
     stopwatch: Callable[[], float]
     time: EventTime
-    wall: Callable[[], float]
     story: Story
     durations: RunDurations
     out: list[Instruction]
@@ -116,6 +114,10 @@ class EngineState(msgspec.Struct):
     def now(self) -> float:
         """The time of the event at hand, in seconds."""
         return self.time.now
+
+    def wall(self) -> float:
+        """That time as seconds since 1970."""
+        return self.services.epoch + self.time.now
 
     def is_member(self, pod: PodInfo) -> bool:
         """Whether a pod is to be placed together with the others of its group."""

@@ -243,7 +243,7 @@ class NodeEventHandlers:
             core.cache.set_node(new)
             core.states.object_set(NODE_KIND, new)
             wake(core, NODE_ADD, None, new)
-        elif (old.spec, old.status) != (new.spec, new.status) or not _same_labels(old, new):
+        elif _read_of(old) != _read_of(new):
             core.cache.set_node(new)
             core.states.object_set(NODE_KIND, new)
             for event in node_scheduling_properties_change(old, new):
@@ -346,11 +346,9 @@ def wake(core: EngineState, event: ClusterEvent, old: object, new: object) -> No
     core.metrics.event_handling_duration[event.label].observe(core.stopwatch() - start)
 
 
-def _same_labels(old: Node, new: Node) -> bool:
-    return (
-        old.metadata.labels == new.metadata.labels
-        and old.metadata.annotations == new.metadata.annotations
-    )
+def _read_of(node: Node) -> tuple[object, ...]:
+    """All of a node that scheduling reads."""
+    return node.spec, node.status, node.metadata.labels, node.metadata.annotations
 
 
 def _is_older_of_same(meta: ObjectMeta, other: ObjectMeta) -> bool:

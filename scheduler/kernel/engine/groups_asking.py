@@ -177,15 +177,13 @@ class GroupsAsking:
         """Take over an extender's answer about a member."""
         member, _ = self._asking.get(attempt.id, (self._under_way, None))
         if member is not None and member.attempt is attempt:
-            guarded(self._core, member, lambda about: self._take(about, number, answer))
+            guarded(self._core, member, lambda _: self._take(number, answer))
             self._note(member)
 
-    def _take(self, member: Member, number: int, answer: Answer) -> None:
-        calls = member.attempt.extender_calls
-        if calls is not None:
-            # What has failed matters only if a node fits by the member's turn: see `Advice`.
-            with suppress(ExtenderError):
-                self._calls.take(member.attempt, calls, number, answer)
+    def _take(self, number: int, answer: Answer) -> None:
+        # What has failed matters only if a node fits by the member's turn: see `Advice`.
+        with suppress(ExtenderError):
+            self._calls.take(number, answer)
 
 
 def _waits(member: Member) -> bool:

@@ -42,8 +42,8 @@ class PendingExtenderCalls:
         """The other attempts by importance, as a heap; ended attempts stay until they come up."""
         self._waiting: set[int] = set()
         """The attempts in the line that have not ended."""
-        self._open: dict[int, Attempt] = {}
-        """Attempts by the number of each question that has no answer yet."""
+        self._open: dict[int, tuple[Attempt, ExtenderCalls]] = {}
+        """Attempts and their calls by the number of each question that has no answer yet."""
         self._last_question = 0
         self.on_end: Callable[[Attempt], None] = lambda _: None
 
@@ -156,30 +156,28 @@ class PendingExtenderCalls:
         self._last_question += 1
         number, count = self._last_question, len(question.nodes or question.candidates)
         calls.open[number] = question
-        self._open[number] = attempt
+        self._open[number] = attempt, calls
         ask = Ask(attempt.id, number, question.extender, question.verb, count)
         self._core.out.append(ask)
 
     def question(self, number: int) -> tuple[Question, PodInfo] | None:
         """The question for an extender, and its pod; None when no attempt waits for the answer."""
-        attempt = self._open.get(number)
-        if attempt is None or attempt.extender_calls is None:
-            return None
-        return attempt.extender_calls.open[number], attempt.pod
+        attempt, calls = self._open.get(number, (None, None))
+        return None if attempt is None or calls is None else (calls.open[number], attempt.pod)
 
     def asked_by(self, number: int) -> Attempt | None:
         """The attempt that waits for the answer to a question; None when it comes too late."""
-        return self._open.get(number)
+        return self._open.get(number, (None, None))[0]
 
     # --- answers --------------------------------------------------------------------------------
 
-    def take(self, attempt: Attempt, calls: ExtenderCalls, number: int, answer: Answer) -> bool:
+    def take(self, number: int, answer: Answer) -> bool:
         """Take over an answer; return whether no more answers must be awaited.
 
         Raises:
             ExtenderError: an extender that cannot be ignored has failed to filter.
         """
-        del self._open[number]
+        attempt, calls = self._open.pop(number)
         question = calls.open.pop(number)
         self._note(question.extender, answer)
         problem = calls.take(question, answer, self._pods_on)

@@ -44,12 +44,12 @@ from scheduler.kernel.engine.group_members import (
     waits_for_victims,
     wakers_of,
 )
-from scheduler.kernel.engine.group_placement import GroupPlacement
 from scheduler.kernel.engine.group_preemption import CHANGED, find_victims
 from scheduler.kernel.engine.group_step import GroupStep
 from scheduler.kernel.engine.group_trial import GROUP_FAILS, OTHER_FAILS
 from scheduler.kernel.engine.groups_asking import GroupsAsking
 from scheduler.kernel.engine.placing import Placing
+from scheduler.kernel.engine.placing_members import PlacingMembers
 from scheduler.kernel.engine.pod_group_placements import PlacementChoice, PodGroupPlacements
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor, Preemptor
 from scheduler.kernel.engine.room_keeper import RoomKeeper
@@ -105,7 +105,7 @@ class PodGroupCycle:
         self.asking = asking = GroupsAsking(core, attempts.extender_calls)
         self.step = GroupStep()
         self._placements = chosen = PodGroupPlacements(core, self.step)
-        self._placement = GroupPlacement(core, attempts, failures, placing, chosen, asking)
+        self._placing_members = PlacingMembers(core, attempts, failures, placing, chosen, asking)
 
     @property
     def has_turn(self) -> bool:
@@ -188,10 +188,10 @@ class PodGroupCycle:
         if not any(each.has_failed for each in members):
             choice = yield from self._placements.choose([each.attempt for each in members], known)
             if choice.failure is None:
-                choice = yield from self._placement.place(members, choice)
+                choice = yield from self._placing_members.place(members, choice)
         core.metrics.pod_groups.algorithm_duration.observe(core.stopwatch() - start)
         # 6. They go on, or all is given back.
-        members = self._placement.still_there(members)
+        members = self._placing_members.still_there(members)
         lacking = [each.failure.message for each in members if each.failure is not None]
         if not members:
             return

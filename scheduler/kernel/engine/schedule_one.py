@@ -131,12 +131,11 @@ class SchedulingLoop:
         attempt = self._extender_calls.asked_by(number)
         if attempt is None:
             return
-        calls = attempt.extender_calls
         if attempt.framework.is_member(attempt.pod):
             self.decided = attempt.pod.uid
             self.group_cycle.asking.answered(attempt, number, answer)
-        elif calls is not None:
-            self._measured(attempt, lambda: self._take(attempt, calls, number, answer))
+        else:
+            self._measured(attempt, lambda: self._take(attempt, number, answer))
 
     # --- one pod --------------------------------------------------------------------------------
 
@@ -239,8 +238,8 @@ class SchedulingLoop:
             self._scheduling_cycle(attempt, batch)
         return None
 
-    def _take(self, attempt: Attempt, calls: ExtenderCalls, number: int, answer: Answer) -> None:
-        if self._extender_calls.take(attempt, calls, number, answer):
+    def _take(self, attempt: Attempt, number: int, answer: Answer) -> None:
+        if self._extender_calls.take(number, answer):
             self._scheduling_cycle(attempt, Batch(self._core))
 
     # --- measuring ------------------------------------------------------------------------------

@@ -108,15 +108,15 @@ class SchedulingQueue(QueuedPods):
                 self._in_flight.record(self._hints.observe(event, old, new))
         elif (queued := self._known.get(uid)) is None:
             self.add(new, UNSCHEDULED_POD_UPDATE.label)
-        elif uid not in self._unschedulable:
-            queued.pod_info = new
-            self._moves.sort_anew(queued)
-            self.nominator.update_nominated_pod(old, new)
-            if old.kind is not new.kind:
-                self._waking.end_probe(uid)
         else:
             self.nominator.update_nominated_pod(old, new)
-            self._waking.update(queued, old, new)
+            if uid in self._unschedulable:
+                self._waking.update(queued, old, new)
+                return
+            queued.pod_info = new
+            self._moves.sort_anew(queued)
+            if old.kind is not new.kind:
+                self._waking.end_probe(uid)
 
     def delete(self, pod: PodInfo) -> None:
         """Forget a pod that is gone or has a node; if it is in flight, it will not come back."""

@@ -24,7 +24,7 @@ from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.framework.types import Failure
 
 
-class GroupPlacement:
+class PlacingMembers:
     """Places members one after the other; the work is counted to the step at hand."""
 
     def __init__(
