@@ -6,6 +6,7 @@ anew, and asking the PreEnqueue plugins about each, would be one long step.
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.queue.active import ActiveQueue
@@ -14,32 +15,12 @@ from scheduler.kernel.queue.hints import QueueingStrategy
 from scheduler.kernel.queue.unschedulable_pods import UnschedulablePods
 
 
-class _Source:
-    """Pods of one former queue, which nothing changes any more."""
+class _Source(NamedTuple):
+    """The pods that are left in a former queue, when they are tried, and the order they came in."""
 
-    def __init__(
-        self, pods: ActiveQueue | BackoffQueue | UnschedulablePods, strategy: QueueingStrategy
-    ) -> None:
-        self.strategy = strategy
-        self.left = len(pods)
-        self._pods = pods
-        self._order: Iterator[QueuedPodInfo] = iter(pods)
-        self._taken: set[str] = set()
-
-    def __contains__(self, uid: str) -> bool:
-        return uid in self._pods and uid not in self._taken
-
-    def take(self, uid: str) -> None:
-        self._taken.add(uid)
-        self.left -= 1
-
-    def take_next(self) -> QueuedPodInfo:
-        queued = next(each for each in self._order if each.pod_info.uid not in self._taken)
-        self.take(queued.pod_info.uid)
-        return queued
-
-    def __iter__(self) -> Iterator[QueuedPodInfo]:
-        return (each for each in self._pods if each.pod_info.uid not in self._taken)
+    pods: ActiveQueue | BackoffQueue | UnschedulablePods
+    strategy: QueueingStrategy
+    order: deque[QueuedPodInfo]
 
 
 class Readmission:
@@ -53,32 +34,31 @@ class Readmission:
         self.sources: deque[_Source] = deque()
 
     def __len__(self) -> int:
-        return sum(source.left for source in self.sources)
+        return sum(len(source.pods) for source in self.sources)
 
     def __iter__(self) -> Iterator[QueuedPodInfo]:
-        return (queued for source in self.sources for queued in source)
+        return (queued for source in self.sources for queued in source.pods)
 
     def add(
         self, active: ActiveQueue, backoff: BackoffQueue, unschedulable: UnschedulablePods
     ) -> None:
-        """Take over all pods of these queues. Cost: none for the pods."""
+        """Take over all pods of these queues. Cost: O(pods), some 300 ns each."""
         for pods, strategy in (
             (active, QueueingStrategy.IMMEDIATELY),
             (backoff, QueueingStrategy.AFTER_BACKOFF),
             (unschedulable, QueueingStrategy.AFTER_BACKOFF),
         ):
             if len(pods):
-                self.sources.append(_Source(pods, strategy))
+                self.sources.append(_Source(pods, strategy, deque(pods)))
 
     def __contains__(self, uid: str) -> bool:
-        return any(uid in source for source in self.sources)
+        return any(uid in source.pods for source in self.sources)
 
     def take(self, uid: str) -> QueueingStrategy | None:
         """Take out the pod with this UID, if it is here; return when it is to be tried."""
         for source in self.sources:
-            if uid in source:
-                source.take(uid)
-                if not source.left:
+            if source.pods.remove(uid) is not None:
+                if not len(source.pods):
                     self.sources.remove(source)
                 return source.strategy
         return None
@@ -88,8 +68,7 @@ class Readmission:
         for _ in range(most):
             if not self.sources:
                 return
-            source = self.sources[0]
-            queued = source.take_next()
-            if not source.left:
-                self.sources.popleft()
-            yield queued, source.strategy
+            pods, strategy, order = self.sources[0]
+            queued = next(each for each in iter(order.popleft, None) if each.pod_info.uid in pods)
+            self.take(queued.pod_info.uid)
+            yield queued, strategy

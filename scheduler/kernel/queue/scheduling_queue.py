@@ -48,7 +48,7 @@ class SchedulingQueue(QueuedPods):
         A rejected pod is tried again after back-off: the plugin that rejected it may be gone. The
         PreEnqueue plugins run for every pod. Pods of profiles that are gone are forgotten.
 
-        Cost: O(profiles); the pods follow some at a time, and none is popped before all have.
+        The pods follow some at a time, and none is popped before all have.
         """
         self._readmission.add(self._active, self._backoff, self._unschedulable)
         self._begin(sort_key, profiles, backoff)
