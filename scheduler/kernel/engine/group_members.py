@@ -3,8 +3,8 @@
 Source: kubernetes pkg/scheduler/schedule_one_podgroup.go v1.36.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -26,6 +26,10 @@ SEVERAL_PROFILES: Final = (
 )
 _NOWHERE: Final = (AttemptState.POPPED, AttemptState.ASKING)
 ASKED_TO_WAIT: Final = "one or more plugins asked to wait and no plugin rejected pod"
+
+
+Conclusion: TypeAlias = tuple[str, str]
+"""Reason and message of a group's condition; its status is True where the reason is SCHEDULED."""
 
 
 class Member(msgspec.Struct):
@@ -152,11 +156,9 @@ def of_several_profiles(pods: Sequence[PodInfo]) -> Failure | None:
     return None if other is None else Failure(SEVERAL_PROFILES.format(other, name))
 
 
-def refused(
-    members: Sequence[Member], failure: Failure
-) -> tuple[tuple[str, str, str], Iterable[Member]]:
-    """Fail all members for one reason; see `PodGroupCycle._conclude` for the result."""
+def refused(members: Sequence[Member], failure: Failure) -> Conclusion:
+    """Fail all members for one reason."""
     for each in members:
         each.failure = failure
         each.preemption = None
-    return ("False", reason_of(failure), failure.message), reversed(members)
+    return reason_of(failure), failure.message

@@ -36,6 +36,7 @@ from scheduler.kernel.engine.failure import (
 )
 from scheduler.kernel.engine.group_members import (
     WAITS_FOR_VICTIMS,
+    Conclusion,
     Member,
     let_down,
     of_several_profiles,
@@ -197,11 +198,14 @@ class PodGroupCycle:
             return
         # The group may be another by now, or none.
         known = self._known(members[0].attempt.pod)
-        condition, in_order, found = yield from self._ended(members, choice, known)
+        (reason, message), found = yield from self._ended(members, choice, known)
+        is_scheduled = reason == SCHEDULED
         is_outdated = found is CHANGED or (choice.holds and choice.is_renewed)
+        # The place taken last is given back first.
+        in_order = members if is_scheduled else reversed(members)
         yield from self._settle(in_order, again=is_outdated)
         core.metrics.pod_groups.attempt_ended(
-            _result(found, *condition[1:]), profile.scheduler_name, core.stopwatch() - start
+            _result(found, reason, message), profile.scheduler_name, core.stopwatch() - start
         )
         if known is not None:
             attempt = GroupAttempt(
@@ -209,12 +213,12 @@ class PodGroupCycle:
                 len(members) - len(lacking),
                 running,
                 next(iter(lacking), ""),
-                condition[0] == "True",
+                is_scheduled,
                 choice.name,
                 choice.count,
                 () if found is None else tuple(victim.key for victim in found.victims),
             )
-            self._note(members, attempt, condition)
+            self._note(members, attempt, ("True" if is_scheduled else "False", reason, message))
 
     def _known(self, pod: PodInfo) -> GroupMembers | None:
         """The group of a member as it is now; None without one."""
@@ -235,7 +239,7 @@ class PodGroupCycle:
 
     def _ended(
         self, members: Sequence[Member], choice: PlacementChoice, known: GroupMembers | None
-    ) -> Steps[tuple[tuple[str, str, str], Iterable[Member], GroupVictims | None]]:
+    ) -> Steps[tuple[Conclusion, GroupVictims | None]]:
         """Search for victims, and conclude the attempt or make room for the whole group."""
         group = None if known is None else known.group
         if choice.failure is not None and not choice.failure.is_rejection:
@@ -244,14 +248,14 @@ class PodGroupCycle:
         if group is not None:
             found = yield from self._victims_of(members, group)
         if found is None or group is None:
-            condition, in_order = self._conclude(members, choice)
+            conclusion = self._conclude(members, choice)
         else:
-            condition, in_order = self._make_room(members, choice, group, found)
+            conclusion = self._make_room(members, choice, group, found)
         if choice.failure is not None or group is None or found is CHANGED:
-            return condition, in_order, found
+            return conclusion, found
         if not (found and found.status.is_success):
-            condition = yield from self._room_keeper.ended(self.step, condition, group, members)
-        return condition, in_order, found
+            conclusion = yield from self._room_keeper.ended(self.step, conclusion, group, members)
+        return conclusion, found
 
     def _victims_of(self, members: Sequence[Member], group: PodGroup) -> Steps[GroupVictims | None]:
         """Find the victims of the whole group; None where it fits, or a member had an error."""
@@ -271,8 +275,8 @@ class PodGroupCycle:
         choice: PlacementChoice,
         group: PodGroup,
         found: GroupVictims,
-    ) -> tuple[tuple[str, str, str], Iterable[Member]]:
-        """Evict the victims of a group that does not fit; see `_conclude` for the result."""
+    ) -> Conclusion:
+        """Evict the victims of a group that does not fit."""
         status, why = found.status, choice.verdict(GROUP_FAILS)
         # Where all victims are gone, the group fails as it did: in the only placement there is.
         message = f"{why}, {why if status.message == GROUP_FAILS else status.message}"
@@ -295,17 +299,10 @@ class PodGroupCycle:
             profile, uids = pods[0].spec.scheduler_name, tuple(pod.uid for pod in pods)
             preemptor = Preemptor(group_reference(group), profile, uids)
             self._preemption_executor.evict(preemptor, found.victims)
-        return ("False", UNSCHEDULABLE, why if status.is_success else message), reversed(members)
+        return UNSCHEDULABLE, why if status.is_success else message
 
-    def _conclude(
-        self, members: Sequence[Member], choice: PlacementChoice
-    ) -> tuple[tuple[str, str, str], Iterable[Member]]:
-        """Decide the result of the group and of each member, without carrying it out.
-
-        Returns:
-            The condition of the group; the members, in the order in which they are settled. The
-            place taken last is given back first.
-        """
+    def _conclude(self, members: Sequence[Member], choice: PlacementChoice) -> Conclusion:
+        """Decide the result of the group and of each member, without carrying it out."""
         if choice.failure is not None:
             return refused(members, choice.failure)
         failed = next((each for each in members if each.has_failed), None)
@@ -315,19 +312,18 @@ class PodGroupCycle:
                 each.preemption = None
                 if each is not failed:
                     each.failure = others
-            return ("False", SCHEDULER_ERROR, others.message), reversed(members)
+            return SCHEDULER_ERROR, others.message
         placed = [each for each in members if each.failure is None]
         is_whole = any(each.permit.is_success for each in placed)
         if is_whole and all(each.preemption is None for each in placed):
-            return ("True", SCHEDULED, ""), members
+            return SCHEDULED, ""
         if choice.rows is not None:
             self._wake_by_others(members)
         wakers = frozenset[str]().union(*map(wakers_of, members))
         for each in placed:
             each.failure = waits_for_victims(each, wakers) if is_whole else let_down(each, wakers)
             each.preemption = each.preemption if is_whole else None
-        message = WAITS_FOR_VICTIMS if is_whole else choice.verdict(GROUP_FAILS)
-        return ("False", UNSCHEDULABLE, message), reversed(members)
+        return UNSCHEDULABLE, WAITS_FOR_VICTIMS if is_whole else choice.verdict(GROUP_FAILS)
 
     def _wake_by_others(self, members: Sequence[Member]) -> None:
         """Have members that fail in one placement woken by events that may help in any other."""

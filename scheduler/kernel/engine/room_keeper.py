@@ -17,8 +17,8 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.engine.attempt import Attempt
 from scheduler.kernel.engine.engine_state import EngineState
-from scheduler.kernel.engine.failure import UNSCHEDULABLE
-from scheduler.kernel.engine.group_members import WAITS_FOR_VICTIMS, Member
+from scheduler.kernel.engine.failure import SCHEDULED, UNSCHEDULABLE
+from scheduler.kernel.engine.group_members import WAITS_FOR_VICTIMS, Conclusion, Member
 from scheduler.kernel.engine.group_preemption import on_copy
 from scheduler.kernel.engine.group_step import GroupStep
 from scheduler.kernel.engine.group_trial import GroupTrial
@@ -70,24 +70,22 @@ class RoomKeeper:
     def ended(
         self,
         step: GroupStep,
-        condition: tuple[str, str, str],
+        conclusion: Conclusion,
         group: PodGroup,
         members: Sequence[Member],
-    ) -> Steps[tuple[str, str, str]]:
+    ) -> Steps[Conclusion]:
         """Nominate the members of a group that does not fit, if room is to be kept for it.
 
-        Members that fail have their failure, and may have their place still.
-
-        Returns:
-            The condition (status, reason and message); its message names the room that is kept.
+        Members that fail have their failure, and may have their place still. The message of the
+        conclusion that is returned names the room that is kept.
         """
-        status, reason, message = condition
-        if status == "True":
+        reason, message = conclusion
+        if reason == SCHEDULED:
             self._started(group, members)
         elif reason == UNSCHEDULABLE and message != WAITS_FOR_VICTIMS:
             kept = yield from self.keep(step, group, members)
             message = f"{message}, {kept}" if kept else message
-        return status, reason, message
+        return reason, message
 
     def searches_for(self, attempt: Attempt) -> bool:
         """Whether room is, or is to be, kept for a single pod with volumes or devices."""
