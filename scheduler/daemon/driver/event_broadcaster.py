@@ -28,6 +28,8 @@ FEW_EVENTS: Final = 4
 """Most events under way while few wait: they take a busy server's time from binds."""
 MAX_TRIES: Final = 12
 """Source: client-go tools/events/event_broadcaster.go (maxTriesPerEvent) v0.36."""
+FEW_TRIES: Final = 3
+"""Most tries while more than half of the events that may be owed are: binds wait for the room."""
 SWEEP_SECONDS: Final = 60.0
 DROPPED: Final = ("queue_full", "refused", "unreachable")
 """Reasons why an event is lost: too many wait, the API server refused it, or did not answer."""
@@ -178,7 +180,8 @@ class EventBroadcaster:
     def _try_later(self, occurrence: Occurrence, problem: ApiError) -> None:
         """Send the event again after a while; it stays owed, and delays no other request."""
         tries = self._tries[occurrence] = self._tries.get(occurrence, 1) + 1
-        if tries > MAX_TRIES:
+        limit = self._settings.max_owed
+        if tries > (FEW_TRIES if limit and 2 * self.owed > limit else MAX_TRIES):
             del self._tries[occurrence]
             self._drop("unreachable", str(problem))
             return

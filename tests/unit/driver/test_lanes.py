@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from scheduler.daemon.client.errors import (
     ApiError,
+    UnavailableError,
 )
 from scheduler.daemon.driver.event_broadcaster import FEW_EVENTS
 from scheduler.daemon.driver.lanes import CONCURRENCY, FOR_BINDS, MAX_OWED, PATCH, Lane
@@ -116,6 +117,24 @@ def test_no_more_events_are_owed_than_allowed_while_none_gets_through() -> None:
     assert len(world.answers) == len(world.writes.names("event")) == 3 * MAX_OWED
     assert world.most_owed == MAX_OWED
     assert world.dropped == []
+
+
+def test_binds_go_on_where_no_event_is_taken_for_long() -> None:
+    """As when the etcd of events is full: events are given up sooner while binds wait for room."""
+
+    async def story(world: World) -> None:
+        world.tells = True
+        full = UnavailableError("POST", status=500)
+        world.writes.fail("event", *[full] * (100 * MAX_OWED))
+        for number in range(2 * MAX_OWED):
+            world.outbox.bind(bind(f"p{number}", number))
+        await asyncio.sleep(9.0)
+        assert world.dropped == []
+        await asyncio.sleep(51.0)
+        assert len(world.writes.names("bind")) == 2 * MAX_OWED
+
+    world = play(story)
+    assert set(world.dropped) == {"unreachable"}
 
 
 def test_the_more_events_are_owed_the_more_are_under_way() -> None:
