@@ -8,7 +8,7 @@ import click
 from yarl import URL
 
 from e2e.support.api import Credentials
-from e2e.support.wire import Wire
+from e2e.support.tcp_relay import TcpRelay
 
 
 @click.command()
@@ -19,7 +19,7 @@ def main(kubeconfig: Path, port: int, milliseconds: float) -> None:
     """Relay what comes to the API server of a kubeconfig, until ended."""
     server_port = URL(asyncio.run(Credentials.load(kubeconfig)).server).port
     assert server_port is not None
-    with Wire(server_port, port, lag_seconds=milliseconds / 2000):
+    with TcpRelay(server_port, port, lag_seconds=milliseconds / 2000):
         signal.pause()
 
 

@@ -1,10 +1,10 @@
-"""Which cluster the tests run against, the daemon under test, and what a failure shows.
+"""Provides the cluster, the daemon under test, and the diagnostics of failed tests.
 
-The cluster is that of the harness named by `--harness`: `kubeconfig` (the cluster of KUBECONFIG),
-`kind` (docker and kind), `own` (a control plane built from Go modules), `nodes` (that one and real
-nodes, `python -m e2e.nodes`), or `ecosystem` (that one and job controllers of others). Without a
-name it is the first of the first three that is there.
-With a named one every test is wanted: one that is skipped has failed.
+``--harness`` selects the cluster: ``kubeconfig`` (the cluster of KUBECONFIG), ``kind`` (docker and
+kind), ``own`` (a control plane built from Go modules), ``nodes`` (``own`` with real nodes, run by
+`python -m e2e.nodes`), or ``ecosystem`` (``own`` with third-party job controllers). The default is
+the first available of ``kubeconfig``, ``kind`` and ``own``. If ``--harness`` is given, a skipped
+test counts as failed.
 """
 
 import os
@@ -29,51 +29,53 @@ from e2e.support.varied_pods import PRIORITIES
 
 StartStowage = Callable[..., Program]
 
-ASKED_ELSEWHERE = pytest.StashKey[list[AuditEvent]]()
-"""In the session's configuration: what daemons asked of clusters that are gone by the end."""
+EARLIER_AUDIT_EVENTS = pytest.StashKey[list[AuditEvent]]()
+"""Stash key of the session's config: audit events of clusters that were stopped before the end."""
 
 HARNESSES = ("kubeconfig", "kind", "own", "nodes", "ecosystem")
 
-_APART = {name: Path(__file__).parent / name for name in ("nodes", "ecosystem")}
-"""Tests with a harness of their own: real nodes, and controllers that take minutes to build."""
+_HARNESS_FOLDERS = {name: Path(__file__).parent / name for name in ("nodes", "ecosystem")}
+"""Test folders that require their own harness."""
 
-_IN_A_BROWSER = "test_console.py"
+_BROWSER_TESTS = "test_console.py"
 
 REPORTERS = pytest.StashKey[list[Callable[[], str]]]()
-"""What a failed test's report shows besides."""
+"""Stash key of a test item: functions whose text is added to the report of a failure."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Lets CI say what it runs against."""
-    parser.addoption("--harness", choices=HARNESSES, help="where tests run; none may be skipped")
+    """Adds ``--harness``."""
+    parser.addoption(
+        "--harness", choices=HARNESSES, help="cluster to test against; skipped tests fail"
+    )
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """Says where tests run."""
+    """Prints the selected harness."""
     named = config.getoption("--harness")
-    return f"harness: {_harness(config)} ({'as told' if named else 'the first that is there'})"
+    return f"harness: {_harness(config)} ({'--harness' if named else 'first available'})"
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Keeps tests with a harness of their own and all others apart.
+    """Collects only the tests of the selected harness.
 
-    `BROWSER=none` says that this machine can have no Chromium; what needs it is left out.
+    `BROWSER=none` excludes the tests that need Chromium.
     """
-    if collection_path.name == _IN_A_BROWSER and os.environ.get("BROWSER") == "none":
+    if collection_path.name == _BROWSER_TESTS and os.environ.get("BROWSER") == "none":
         return True
     if config.getoption("--harness") is None or collection_path.is_dir():
         return None
-    return True if _home(collection_path) != _asked(config) else None
+    return True if _required_harness(collection_path) != _selected_folder_harness(config) else None
 
 
-def _home(path: Path) -> str:
-    """The harness of its own that a file needs, or nothing."""
-    return next((name for name, each in _APART.items() if path.is_relative_to(each)), "")
+def _required_harness(path: Path) -> str:
+    """Returns the harness that a file requires; empty if any cluster will do."""
+    return next((name for name, each in _HARNESS_FOLDERS.items() if path.is_relative_to(each)), "")
 
 
-def _asked(config: pytest.Config) -> str:
+def _selected_folder_harness(config: pytest.Config) -> str:
     named = str(config.getoption("--harness"))
-    return named if named in _APART else ""
+    return named if named in _HARNESS_FOLDERS else ""
 
 
 def _harness(config: pytest.Config) -> str:
@@ -89,7 +91,7 @@ def _harness(config: pytest.Config) -> str:
 def shared_cluster(
     tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
 ) -> Iterator[Cluster]:
-    """One cluster for the whole run; tests ask for ``cluster``."""
+    """The cluster of the session; tests use ``cluster``."""
     directory, harness = tmp_path_factory.mktemp("cluster"), _harness(pytestconfig)
     with ExitStack() as stack:
         if harness == "kubeconfig":
@@ -105,17 +107,17 @@ def shared_cluster(
 
 
 @contextmanager
-def control_plane_of_file(
+def module_control_plane(
     options: Options, tmp_path_factory: pytest.TempPathFactory, config: pytest.Config
 ) -> Iterator[Cluster]:
-    """A control plane for one file; what was asked of it counts for the rights that are used."""
+    """A control plane for one test module; its audit events count in test_rights.py."""
     directory = tmp_path_factory.mktemp("own")
     with (
         ControlPlane(options) as own,
         Cluster("own control plane", own.kubeconfig, directory, control_plane=own) as cluster,
     ):
         yield cluster
-        config.stash.setdefault(ASKED_ELSEWHERE, []).extend(cluster.audit_events())
+        config.stash.setdefault(EARLIER_AUDIT_EVENTS, []).extend(cluster.audit_events())
 
 
 @pytest.fixture(scope="module")
@@ -124,15 +126,15 @@ def cluster_with_controllers(
     tmp_path_factory: pytest.TempPathFactory,
     pytestconfig: pytest.Config,
 ) -> Iterator[Cluster]:
-    """A control plane for one file, with the controllers that the file names as CONTROLLERS."""
+    """A control plane for one test module with the controllers in the module's CONTROLLERS."""
     options = Options(controller_manager=True, controllers=",".join(request.module.CONTROLLERS))
-    with control_plane_of_file(options, tmp_path_factory, pytestconfig) as cluster:
+    with module_control_plane(options, tmp_path_factory, pytestconfig) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def cluster(shared_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """A cluster without nodes and pods of other tests."""
+    """The session's cluster, without nodes and pods of earlier tests."""
     request.node.stash.setdefault(REPORTERS, []).append(shared_cluster.report)
     yield shared_cluster
     shared_cluster.reset()
@@ -140,7 +142,7 @@ def cluster(shared_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator
 
 @pytest.fixture
 def devices(cluster: Cluster) -> Iterator[Devices]:
-    """Slices and a class that go with the test."""
+    """Creates ResourceSlices and a DeviceClass; deletes them after the test."""
     made = Devices(cluster)
     yield made
     made.remove()
@@ -148,15 +150,15 @@ def devices(cluster: Cluster) -> Iterator[Devices]:
 
 @pytest.fixture
 def own_cluster(cluster: Cluster) -> ControlPlane:
-    """The control plane behind ``cluster``, for tests of what only we can start or read there."""
+    """The control plane of ``cluster``, for tests that restart programs or read their files."""
     if cluster.control_plane is None:
-        pytest.skip(f"{cluster.description} is not run by the harness")
+        pytest.skip(f"the harness does not run {cluster.description}")
     return cluster.control_plane
 
 
 @pytest.fixture
 def namespace(cluster: Cluster) -> str:
-    """A namespace of this test's own."""
+    """A new namespace for the test."""
     name = f"e2e-{uuid.uuid4().hex[:8]}"
     cluster.create_namespace(name)
     return name
@@ -166,9 +168,9 @@ def namespace(cluster: Cluster) -> str:
 def run_stowage(
     cluster: Cluster, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[StartStowage]:
-    """Starts instances of the daemon that end with the test; takes what ``start_stowage`` does.
+    """Starts instances of the daemon and stops them after the test; arguments as ``start_stowage``.
 
-    They have the rights the manifests grant, unless a kubeconfig says otherwise.
+    The default kubeconfig has the RBAC rules of the manifests.
     """
     started: list[Program] = []
 
@@ -187,24 +189,24 @@ def run_stowage(
 
 @pytest.fixture
 def stowage(run_stowage: StartStowage) -> Program:
-    """The daemon, running with its defaults against ``cluster``."""
+    """A running daemon with default options on ``cluster``."""
     return run_stowage()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the test of what the whole run asked for at its end."""
+    """Runs test_rights.py last, since it checks the requests of all tests."""
     items.sort(key=lambda item: item.path.name == "test_rights.py")
     for item in items:
-        home = _home(item.path)
-        if home and not item.config.getoption("--harness"):
-            item.add_marker(pytest.mark.skip(reason=f"asked for: make e2e HARNESS={home}"))
+        harness = _required_harness(item.path)
+        if harness and not item.config.getoption("--harness"):
+            item.add_marker(pytest.mark.skip(reason=f"run `make e2e HARNESS={harness}`"))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds what the cluster and the programs say to the report of a failed test."""
+    """Adds the reports of cluster and programs to the report of a failed test."""
     report = yield
     if report.skipped and item.config.getoption("--harness"):
         report.outcome = "failed"
@@ -212,14 +214,14 @@ def pytest_runtest_makereport(
         for reporter in item.stash.get(REPORTERS, []):
             try:
                 report.sections.append(("cluster", reporter()))
-            except Exception as error:  # noqa: BLE001 -- the test's own failure matters more
-                report.sections.append(("cluster", f"could not be asked: {error!r}"))
+            except Exception as error:  # noqa: BLE001 -- a broken report must not hide the test's failure
+                report.sections.append(("cluster", f"report failed: {error!r}"))
     return report
 
 
 @pytest.fixture
 def storage(cluster: Cluster) -> Iterator[Storage]:
-    """Storage objects that go with the test."""
+    """Creates storage objects; deletes them after the test."""
     made = Storage(cluster)
     yield made
     made.remove()
@@ -227,6 +229,6 @@ def storage(cluster: Cluster) -> Iterator[Storage]:
 
 @pytest.fixture
 def priority_classes(cluster: Cluster) -> Iterator[None]:
-    """The priorities pods name; they belong to no namespace and must be removed again."""
+    """Creates the priority classes of ``varied_pods``; deletes them after the test."""
     with cluster.priority_classes(PRIORITIES):
         yield

@@ -101,8 +101,8 @@ def on_its_way(
         cluster.create_pods([make_device_pod("first", namespace, claim="first")])
         devices.claim(namespace, "first")
         wait_for(hold.arrived.is_set, "the allocation to be on its way", SECONDS)
-        yield Held(cluster, namespace, devices, hold.let_go.set)
-        hold.let_go.set()
+        yield Held(cluster, namespace, devices, hold.released.set)
+        hold.released.set()
     assert watch.doubles == []
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.support.debian import NotHereError, libraries, library_folders, program
+from e2e.support.debian import ProgramNotFoundError, libraries, library_folders, program
 from e2e.support.go_programs import CHECKOUT
 from tests.support.pages import shown
 
@@ -36,7 +36,7 @@ def test_a_shell_completes(shell: str, tmp_path: Path) -> None:
     """After the line of the page for it, `stowage ver` becomes `stowage version`."""
     try:
         path = program(shell, *PACKAGES[shell])
-    except NotHereError as problem:
+    except ProgramNotFoundError as problem:
         pytest.skip(str(problem))
     [line] = [s.command for s in shown(PAGE) if f"_STOWAGE_COMPLETE={shell}_source" in s.command]
     modules = " ".join(map(str, (m for f in library_folders() for m in f.glob("zsh/*"))))

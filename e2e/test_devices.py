@@ -185,7 +185,7 @@ def test_a_device_that_goes_while_it_is_reserved(
         cluster.create_pods(
             [make_device_pod(f"then-{i}", namespace, template="one") for i in range(2)]
         )
-        held.let_go.set()
+        held.released.set()
 
         cluster.wait_until_bound(namespace, but=1)
         waits = cluster.unbound(namespace, "stowage")
@@ -231,7 +231,7 @@ def test_the_scheduler_is_killed_between_two_writes(
         pods = [make_device_pod(f"p-{i}", namespace, template="one") for i in range(1, 3)]
         cluster.create_pods(pods)
         cluster.wait_until_bound(namespace, timeout_seconds=SECONDS)
-        held.let_go.set()
+        held.released.set()
         check(cluster, devices, namespace)
         check_nothing_is_left(cluster, devices, namespace)
 
@@ -270,7 +270,7 @@ def test_the_scheduler_is_killed_with_a_claim_of_its_own(
         first.kill()
         run_stowage(name="second")
         cluster.wait_until_bound(namespace, timeout_seconds=SECONDS)
-        held.let_go.set()
+        held.released.set()
 
         [claim] = devices.claims(namespace)
         bound = cluster.pod(namespace, "p")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from e2e.conftest import ASKED_ELSEWHERE
+from e2e.conftest import EARLIER_AUDIT_EVENTS
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane, Options
 from e2e.support.go_programs import CHECKOUT, CONTROL_PLANE, HELM, BuildError, build
@@ -175,7 +175,7 @@ def test_the_first_hour(hour: Hour, request: pytest.FixtureRequest) -> None:
     broken_and_mended(hour)
     upgrade(hour)
     # Rights go before the pods do: what they ask for then is refused.
-    request.config.stash.setdefault(ASKED_ELSEWHERE, []).extend(hour.cluster.audit_events())
+    request.config.stash.setdefault(EARLIER_AUDIT_EVENTS, []).extend(hour.cluster.audit_events())
     remove(hour)
 
 

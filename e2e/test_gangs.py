@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from e2e.conftest import StartStowage, control_plane_of_file
+from e2e.conftest import StartStowage, module_control_plane
 from e2e.support.cluster import Cluster
 from e2e.support.devices import Devices, readers_of
 from e2e.support.objects import make_node, make_nodes, make_pod
@@ -39,7 +39,7 @@ def shared_cluster(
 ) -> Iterator[Cluster]:
     """An API server of 1.36 that knows pod groups, and the controllers that look after them."""
     options = replace(OPTIONS, controllers=f"{OPTIONS.controllers},resourceclaim-controller")
-    with control_plane_of_file(options, tmp_path_factory, pytestconfig) as cluster:
+    with module_control_plane(options, tmp_path_factory, pytestconfig) as cluster:
         yield cluster
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.conftest import StartStowage, control_plane_of_file
+from e2e.conftest import StartStowage, module_control_plane
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import Options
 from e2e.support.objects import Json, make_nodes
@@ -26,7 +26,7 @@ def shared_cluster(
     """An API server of 1.36 with the gate on."""
     options = Options(api_server_arguments=(GATES, f"--runtime-config={API}=true"))
     with (
-        control_plane_of_file(options, tmp_path_factory, pytestconfig) as cluster,
+        module_control_plane(options, tmp_path_factory, pytestconfig) as cluster,
         cluster.priority_classes(CLASSES),
     ):
         yield cluster

@@ -10,7 +10,15 @@ from fnmatch import fnmatch
 from e2e.conftest import StartStowage
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane
-from e2e.support.scraping import BOUND_PODS, Family, do_work, families, fetch, make_room, total
+from e2e.support.scraping import (
+    BOUND_PODS,
+    Family,
+    create_workload_nodes,
+    families,
+    fetch,
+    run_workload,
+    total,
+)
 from scheduler.config.feature_gates import DEFAULTS
 
 NOT_HERE = {
@@ -62,9 +70,9 @@ def test_every_metric_is_kube_schedulers(
     real = own_cluster.start_kube_scheduler({"leaderElection": {"leaderElect": True}})
     ours = run_stowage(leader_elect=True, arguments=["--serve-without-authorization"])
     try:
-        make_room(cluster)
-        do_work(cluster, "real-work", "default-scheduler")
-        do_work(cluster, "our-work", "stowage")
+        create_workload_nodes(cluster)
+        run_workload(cluster, "real-work", "default-scheduler")
+        run_workload(cluster, "our-work", "stowage")
         their_text, our_text = fetch(f"{real.url}/metrics"), fetch(f"{ours.url}/metrics")
     finally:
         own_cluster.stop_program(real)

@@ -15,7 +15,7 @@ import yaml
 from e2e.support.cluster import Cluster
 from e2e.support.go_programs import CHECKOUT
 from e2e.support.rights import scheduler_kubeconfig
-from e2e.support.scraping import Family, do_work, families, fetch, make_room
+from e2e.support.scraping import Family, create_workload_nodes, families, fetch, run_workload
 from e2e.support.stowage import start_stowage
 
 MONITORING = CHECKOUT / "deploy" / "monitoring"
@@ -60,8 +60,8 @@ def scrape(shared_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) ->
         arguments=["--serve-without-authorization"],
     )
     with program:
-        make_room(shared_cluster)
-        do_work(shared_cluster, "monitored", "stowage")
+        create_workload_nodes(shared_cluster)
+        run_workload(shared_cluster, "monitored", "stowage")
         yield fetch(f"{program.url}/metrics")
     shared_cluster.reset()
 

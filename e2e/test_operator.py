@@ -21,7 +21,7 @@ from e2e.support.api import ApiRefusedError, Call
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane, Options
 from e2e.support.go_programs import CHECKOUT
-from e2e.support.kubelets import start_kubelets
+from e2e.support.kwok import start_kwok
 from e2e.support.objects import Json, make_node, make_pod
 from e2e.support.probing import status_of
 from e2e.support.processes import Program, free_port
@@ -72,7 +72,7 @@ def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster
     directory = tmp_path_factory.mktemp("operator")
     with (
         ControlPlane(options) as own,
-        start_kubelets(own, directory),
+        start_kwok(own, directory),
         Cluster("own control plane", own.kubeconfig, directory, control_plane=own) as cluster,
     ):
         kubectl(cluster, "apply", "-k", "deploy/operator")

@@ -21,7 +21,7 @@ from e2e.support.go_programs import CHECKOUT, CONTROL_PLANE, HELM, BuildError, b
 from e2e.support.objects import make_node, make_nodes, make_pod
 from e2e.support.processes import Program
 from e2e.support.rights import scheduler_kubeconfig
-from e2e.support.shell import CommandError, EndlessError, Shell
+from e2e.support.shell import CommandError, CommandTimeoutError, Shell
 from e2e.support.stowage import start_stowage
 from e2e.support.terminal import Terminal
 from tests.support.environment import PIP, Environment
@@ -181,7 +181,7 @@ class Reader:
     def _run(self, command: str, given: str, status: int) -> str:
         try:
             return self.shell.run(command, stdin=given, status=status)
-        except EndlessError:
+        except CommandTimeoutError:
             if not command.startswith("kubectl delete"):
                 raise
         # It waits for the control plane's own controllers, which may retry only after a minute.

@@ -14,7 +14,7 @@ from e2e.support.controlplane import ControlPlane
 from e2e.support.go_programs import CHECKOUT
 from e2e.support.objects import make_node, make_pod
 from e2e.support.placements import bindings_by_pod
-from e2e.support.plugins import announce
+from e2e.support.plugins import install_package
 from e2e.support.processes import Program
 from e2e.support.rights import scheduler_kubeconfig
 from e2e.support.waiting import wait_for
@@ -35,7 +35,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Daemons that start from here on have the plugin."""
     plugins = tmp_path / "plugins"
     plugins.mkdir()
-    announce(CHECKOUT / "examples" / "plugins" / "together", plugins)
+    install_package(CHECKOUT / "examples" / "plugins" / "together", plugins)
     monkeypatch.setenv("PYTHONPATH", str(plugins))
 
 

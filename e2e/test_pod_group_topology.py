@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.conftest import control_plane_of_file
+from e2e.conftest import module_control_plane
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import Options
 from e2e.support.objects import Json, make_node
@@ -37,7 +37,7 @@ def cluster_of_racks(
     options = Options(
         api_server_arguments=(f"--feature-gates={GATES}", f"--runtime-config={API}=true")
     )
-    with control_plane_of_file(options, tmp_path_factory, pytestconfig) as cluster:
+    with module_control_plane(options, tmp_path_factory, pytestconfig) as cluster:
         cluster.create_nodes([in_rack("a0", "a"), in_rack("b0", "b"), in_rack("b1", "b")])
         yield cluster
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.conftest import control_plane_of_file
+from e2e.conftest import module_control_plane
 from e2e.support.api import ApiRefusedError
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import Options
@@ -59,7 +59,7 @@ def cluster_with_groups(
 ) -> Iterator[Cluster]:
     """An API server of 1.36 that knows pod groups, and one node of four CPUs."""
     options = Options(api_server_arguments=ARGUMENTS)
-    with control_plane_of_file(options, tmp_path_factory, pytestconfig) as cluster:
+    with module_control_plane(options, tmp_path_factory, pytestconfig) as cluster:
         cluster.create_nodes([make_node("n")])
         yield cluster
 
@@ -272,7 +272,7 @@ def test_a_label_makes_a_pod_a_member(cluster_with_groups: Cluster, tmp_path: Pa
     """With the policy of docs/groups.md, for controllers that drop the field."""
     cluster = cluster_with_groups
     create_group(cluster, "labelled", 2)
-    cluster.create_of_files(CHECKOUT / "examples" / "groups" / "label.yaml")
+    cluster.create_from_files(CHECKOUT / "examples" / "groups" / "label.yaml")
     pods = [make_pod(f"member-{i}", namespace="labelled") for i in range(2)]
     for pod in pods:
         pod["metadata"]["labels"] = {"pod-group": "train"}

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.conftest import ASKED_ELSEWHERE
+from e2e.conftest import EARLIER_AUDIT_EVENTS
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane, Options
-from e2e.support.kubelets import start_kubelets
+from e2e.support.kwok import start_kwok
 from e2e.support.objects import Json, make_node, make_pod
 from e2e.support.processes import Program
 from e2e.support.waiting import wait_for
@@ -38,11 +38,11 @@ def shared_cluster(
     directory = tmp_path_factory.mktemp("kubelets")
     with (
         ControlPlane(options) as own,
-        start_kubelets(own, directory),
+        start_kwok(own, directory),
         Cluster("own control plane", own.kubeconfig, directory, control_plane=own) as cluster,
     ):
         yield cluster
-        pytestconfig.stash.setdefault(ASKED_ELSEWHERE, []).extend(cluster.audit_events())
+        pytestconfig.stash.setdefault(EARLIER_AUDIT_EVENTS, []).extend(cluster.audit_events())
 
 
 class Owners(Room):

@@ -15,12 +15,12 @@ import yaml
 
 from e2e.support.certificates import Authority
 from e2e.support.cluster import Cluster
-from e2e.support.debian import NotHereError, libraries, program
+from e2e.support.debian import ProgramNotFoundError, libraries, program
 from e2e.support.objects import Json
 from e2e.support.probing import status_of
 from e2e.support.processes import Program, free_port
 from e2e.support.rights import scheduler_kubeconfig
-from e2e.support.scraping import do_work, fetch, make_room
+from e2e.support.scraping import create_workload_nodes, fetch, run_workload
 from e2e.support.stowage import start_stowage
 from e2e.support.waiting import wait_for
 from e2e.test_monitoring import MONITORING, alerts, panels
@@ -33,7 +33,7 @@ RANGE = "20s"
 def tool(name: str) -> str:
     try:
         return str(program(name, "prometheus"))
-    except NotHereError as problem:
+    except ProgramNotFoundError as problem:
         pytest.skip(str(problem))
 
 
@@ -158,8 +158,8 @@ def watch(shared_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> 
         ) as prometheus,
     ):
         prometheus.wait_ready(lambda: status_of(f"{url}/-/ready") == 200)
-        make_room(shared_cluster)
-        do_work(shared_cluster, NAMESPACE, "stowage")
+        create_workload_nodes(shared_cluster)
+        run_workload(shared_cluster, NAMESPACE, "stowage")
         yield Watch(daemon, url)
     shared_cluster.reset()
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from e2e.conftest import ASKED_ELSEWHERE
+from e2e.conftest import EARLIER_AUDIT_EVENTS
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane
 from e2e.support.rights import granted, has_deployed_rights, refused, unused, used
@@ -24,7 +24,7 @@ def test_the_whole_run_kept_to_the_deployed_rights(
     cluster: Cluster, own_cluster: ControlPlane, request: pytest.FixtureRequest
 ) -> None:
     """No request was forbidden and, when every file ran, no granted verb was unused."""
-    elsewhere = request.config.stash.get(ASKED_ELSEWHERE, [])
+    elsewhere = request.config.stash.get(EARLIER_AUDIT_EVENTS, [])
     seen = [e for e in (*cluster.audit_events(), *elsewhere) if has_deployed_rights(e)]
     if not seen:
         pytest.skip("no daemon ran before")

@@ -317,7 +317,7 @@ def test_the_scheduler_is_stopped_between_two_writes(
             if how == AGAIN:
                 run_stowage(name="second", **leading(namespace))
             cluster.wait_until_bound(namespace, timeout_seconds=90)
-        held.let_go.set()
+        held.released.set()
         if how == FROZEN:
             wait_for(lambda: proxy.count(method, path, "Hold"), "the late request to be answered")
 

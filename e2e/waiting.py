@@ -1,10 +1,10 @@
-"""``python -m e2e.waiting``: how long pods wait after events that no queueing hint takes.
+"""``python -m e2e.waiting``: measures how long pods wait after changes without a queueing hint.
 
-Stowage and kube-scheduler have the same pods in one cluster, a real API server. Five equal pods of
-each are rejected, the cluster changes so that they fit, and nothing else happens. Then one more
-equal pod comes. What is printed is when each was bound, in seconds since the change; it takes about
-six minutes. The exit status is 1 if a pod of Stowage was bound more than five seconds later than
-kube-scheduler's, or not at all.
+Stowage and kube-scheduler schedule identical pods in one cluster. Five pods of each are rejected,
+then a change makes them schedulable and no other event follows. One more pod is created a second
+later. The command prints when each pod was bound, in seconds since the change, and takes about six
+minutes. It exits with 1 if a pod of Stowage was bound more than five seconds later than
+kube-scheduler's, or never.
 """
 
 import sys
@@ -19,22 +19,22 @@ from e2e.support.cluster import Cluster
 from e2e.support.controlplane import ControlPlane
 from e2e.support.rights import scheduler_kubeconfig
 from e2e.support.stowage import start_stowage
-from e2e.support.unheard import EQUAL_PODS, WAYS, Trial, settle
+from e2e.support.unhinted_changes import EQUAL_PODS, UNHINTED_CHANGES, Trial, settle
 
 OURS: Final = "stowage"
 THEIRS: Final = "default-scheduler"
 ALLOWED_SECONDS: Final = 5.0
 NEW: Final = EQUAL_PODS
-"""The number of the pod that comes after the change."""
+"""Number of the pod created after the change."""
 
 Times = dict[tuple[str, str, int], float]
-"""By way, scheduler and number of the pod."""
+"""Seconds by change, scheduler and number of the pod."""
 
 
 @click.command()
 @click.option("--seconds", default=345, show_default=True, help="How long to wait at most.")
 def main(seconds: int) -> None:
-    """Time how long pods wait after events that no queueing hint takes."""
+    """Time how long pods wait after changes that no queueing hint covers."""
     with (
         tempfile.TemporaryDirectory() as directory,
         ControlPlane() as own,
@@ -43,28 +43,31 @@ def main(seconds: int) -> None:
         own.start_kube_scheduler()
         stowage = start_stowage(scheduler_kubeconfig(cluster), Path(directory))
         try:
-            found = measure(cluster, seconds)
+            times = measure(cluster, seconds)
         finally:
             stowage.stop()
-    sys.exit(not _tell(found))
+    sys.exit(not _report(times))
 
 
 def measure(cluster: Cluster, seconds: int) -> Times:
-    """Try all ways at once."""
-    trials = {name: Trial(cluster, way, name, (OURS, THEIRS)) for name, way in WAYS.items()}
+    """Runs all changes at the same time, and returns the binding times."""
+    trials = {
+        name: Trial(cluster, change, name, (OURS, THEIRS))
+        for name, change in UNHINTED_CHANGES.items()
+    }
     for trial in trials.values():
         trial.prepare()
     settle()
     start = {}
     for name, trial in trials.items():
-        trial.change()
+        trial.apply()
         start[name] = time.monotonic()
     time.sleep(1.0)
     for trial in trials.values():
         trial.add(NEW)
     times: Times = {}
-    wanted = len(WAYS) * 2 * (EQUAL_PODS + 1)
-    while len(times) < wanted and time.monotonic() < min(start.values()) + seconds:
+    expected = len(UNHINTED_CHANGES) * 2 * (EQUAL_PODS + 1)
+    while len(times) < expected and time.monotonic() < min(start.values()) + seconds:
         for name, trial in trials.items():
             for scheduler in (OURS, THEIRS):
                 for number in trial.bound(scheduler):
@@ -73,18 +76,18 @@ def measure(cluster: Cluster, seconds: int) -> Times:
     return times
 
 
-def _tell(times: Times) -> bool:
-    is_right = True
-    for name, way in WAYS.items():
-        print(f"{way.what}:")
-        for what, numbers in (("five", range(EQUAL_PODS)), ("the sixth", (NEW,))):
+def _report(times: Times) -> bool:
+    is_within_limit = True
+    for name, change in UNHINTED_CHANGES.items():
+        print(f"{change.description}:")
+        for label, numbers in (("first five", range(EQUAL_PODS)), ("sixth", (NEW,))):
             ours, theirs = (
                 max(times.get((name, scheduler, number), float("inf")) for number in numbers)
                 for scheduler in (OURS, THEIRS)
             )
-            print(f"  {what}: stowage {ours:.1f} s, kube-scheduler {theirs:.1f} s")
-            is_right &= ours != float("inf") and ours <= theirs + ALLOWED_SECONDS
-    return is_right
+            print(f"  {label}: stowage {ours:.1f} s, kube-scheduler {theirs:.1f} s")
+            is_within_limit &= ours != float("inf") and ours <= theirs + ALLOWED_SECONDS
+    return is_within_limit
 
 
 if __name__ == "__main__":

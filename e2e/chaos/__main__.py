@@ -1,4 +1,4 @@
-"""``python -m e2e.chaos``: faults on purpose, for minutes, and a table of what came of them."""
+"""``python -m e2e.chaos``: injects faults for some minutes and prints a table of the results."""
 
 import sys
 from pathlib import Path
@@ -40,7 +40,7 @@ def main(
     show: bool,
     page: bool,
 ) -> None:
-    """Run two replicas under load while things go wrong; ends with 1 if a promise was broken."""
+    """Run two replicas under load and inject faults; exits with 1 if an invariant was violated."""
     faults = _chosen(only)
     if show:
         for fault in faults:

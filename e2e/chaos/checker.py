@@ -1,9 +1,8 @@
-"""What must have held all the time, read from the API server and its audit log, nothing else.
+"""Checks invariants with nothing but the API server's audit log and its lists.
 
-The log is played back: pods and nodes as they came and went, what was promised where, who held the
-lease. A backup that was put back takes the played state back too. An event takes room from when it
-was answered and gives room back from when it was asked for, so what is close together is never
-held against anybody.
+The checker replays the log: pods and nodes, bindings, and holders of the lease. When a backup was
+restored, the replayed state is restored too. An event reserves capacity from its response on and
+frees capacity from its request on, so concurrent events are never counted as violations.
 """
 
 from collections import Counter, deque
@@ -24,18 +23,18 @@ from e2e.support.objects import Json
 from scheduler.api.quantity import ceil, milli_value, parse
 
 _NEWS_SECONDS: Final = 3.0
-"""After so long a scheduler must know of what another one did."""
+"""Time after which a scheduler must know of another scheduler's bindings."""
 
 _WRITES: Final = ("create", "update", "patch", "delete")
 _DECIDED: Final = ("pods", "persistentvolumes", "resourceclaims")
-"""What only the holder of the lease may change."""
+"""Resources that only the holder of the lease may change."""
 
 _HOSTNAME: Final = "kubernetes.io/hostname"
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A time, in seconds of wall time, during which something was wrong on purpose."""
+    """A period of injected faults, in seconds of wall time."""
 
     fault: str
     begin: float
@@ -44,7 +43,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Rewind:
-    """A backup was made, and put back later."""
+    """A backup's time, and the time of its restore."""
 
     saved: float
     restored: float
@@ -52,7 +51,7 @@ class Rewind:
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """Which pods, and claims with devices, the API server showed when it was asked."""
+    """UIDs of pods and allocated claims that the API server listed at one time."""
 
     at: float
     uids: frozenset[str]
@@ -60,7 +59,7 @@ class Census:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A promise that was not kept."""
+    """A violated invariant."""
 
     at: float
     promise: str
@@ -82,32 +81,32 @@ class _Pod:
 
 @dataclass(slots=True)
 class _World:
-    """What the API server held at some moment."""
+    """The API server's state at one time of the replay."""
 
     pods: dict[str, _Pod] = field(default_factory=dict)
-    """By UID."""
+    """Pods by UID."""
     uids: dict[str, str] = field(default_factory=dict)
-    """By name."""
+    """UIDs of pods by name."""
     room: dict[str, dict[str, int]] = field(default_factory=dict)
-    """What nodes have, by name."""
+    """Allocatable resources of nodes by name."""
     volumes: dict[str, str] = field(default_factory=dict)
-    """UIDs of volumes, to those of their claims."""
+    """UID of a volume to UID of its claim."""
     devices: Holders = field(default_factory=Holders)
     evicted: dict[str, float] = field(default_factory=dict)
-    """UIDs of victims, and when."""
+    """UID of a preemption victim to the time of the request."""
     holder: str = ""
-    """Who wrote the lease last."""
+    """User that last renewed the lease."""
     taken_at: float = 0.0
 
 
 class Checker:
-    """Plays the log back.
+    """Replays the audit log.
 
     Attributes:
-        violations: what did not hold.
-        bindings: how many bindings were accepted, by who asked.
-        evictions: how many victims were asked to leave.
-        repeated: evictions that were asked for again because nobody could know the first answer.
+        violations: the violated invariants.
+        bindings: number of accepted bindings by user.
+        evictions: number of accepted evictions of victims.
+        repeated: evictions requested again because the first response was lost.
     """
 
     def __init__(
@@ -119,18 +118,18 @@ class Checker:
         censuses: Sequence[Census] = (),
         lost: Mapping[str, float] | None = None,
     ) -> None:
-        """Make a checker that has seen nothing.
+        """Creates a checker with an empty state.
 
         Args:
-            users: as whom the replicas ask.
-            windows: when something was wrong.
-            rewinds: when the API server was set back.
-            censuses: what there was at some moments: a server that is killed does not write down
-                what it did last.
-            lost: by UID, when pods left of whose leaving nothing is written.
+            users: user names of the replicas.
+            windows: periods of injected faults.
+            rewinds: restored backups.
+            censuses: lists of the API server, since a killed server may not log its last requests.
+            lost: by UID, when pods were deleted by requests that the log lacks.
         """
         self.lost: dict[str, float] = {}
-        """Pods that had left by a census although nothing says so, and since when at the most."""
+        """Pods that a census lacks although the log has no deletion, and the earliest possible
+        time."""
         self.violations: list[Violation] = []
         self.bindings: Counter[str] = Counter()
         self.evictions = 0
@@ -148,7 +147,7 @@ class Checker:
         self._world = _World()
 
     def check(self, events: Iterable[AuditEvent]) -> None:
-        """Takes in all requests that were answered, in any order."""
+        """Replays completed requests, given in any order."""
         timed = sorted(((_effective(event), event) for event in events), key=lambda each: each[0])
         for at, event in timed:
             while self._moments and self._moments[0][0] < at:
@@ -156,7 +155,7 @@ class Checker:
             if event.code < 300:
                 self._take(at, event)
             elif event.code == 404 and event.verb == "delete" and event.resource == "pods":
-                # Carried out by a server that was killed before it could write that down.
+                # A killed API server executed the request but did not log it.
                 self._forget(event.object_ref.name)
 
     def _save(self, index: int) -> None:
@@ -177,7 +176,7 @@ class Checker:
     def _take(self, at: float, event: AuditEvent) -> None:
         is_ours = event.user.username in self._users
         if is_ours:
-            self._hold_against_lease(at, event)
+            self._check_leader(at, event)
         resource, verb = event.resource, event.verb
         if resource == "leases" and event.object_ref.name == LEASE:
             self._take_lease(at, event)
@@ -204,8 +203,8 @@ class Checker:
             if writer != self._world.holder:
                 self._world.holder, self._world.taken_at = writer, at
 
-    def _hold_against_lease(self, at: float, event: AuditEvent) -> None:
-        """Bindings, states and evictions are for who holds the lease; events are for everybody."""
+    def _check_leader(self, at: float, event: AuditEvent) -> None:
+        """Checks that only the leader sends bindings, pod statuses and evictions."""
         is_write = event.verb in _WRITES
         is_about_pods = event.object_ref.resource in _DECIDED
         if not (is_write and is_about_pods) or event.user.username == self._world.holder:
@@ -242,7 +241,7 @@ class Checker:
     def _take_claim(self, at: float, event: AuditEvent) -> None:
         claim = _decoded(event.response_object)
         if event.verb == "delete":
-            # The answer is a status that names the claim, or the claim, if something keeps it.
+            # The response is a Status, or the claim if finalizers keep it.
             if not claim.get("metadata", {}).get("finalizers"):
                 meta = claim.get("details") or claim["metadata"]
                 self._world.devices.take_back(meta.get("uid", ""))
@@ -302,10 +301,10 @@ class Checker:
             self._violated(at, "no pod bound twice", what)
         pod.node, pod.bound_at, pod.bound_by = node, at, event.user.username
         if event.user.username in self._users:
-            self._hold_against_others(at, pod)
+            self._check_capacity(at, pod)
 
-    def _hold_against_others(self, at: float, pod: _Pod) -> None:
-        """What we promise must be there, beside everything we know of."""
+    def _check_capacity(self, at: float, pod: _Pod) -> None:
+        """Checks that a binding's requests fit beside all pods that the scheduler must know of."""
         room = self._world.room.get(pod.node)
         if room is None:
             return
@@ -337,7 +336,7 @@ def checked(
     rewinds: Sequence[Rewind],
     censuses: Sequence[Census],
 ) -> Checker:
-    """Plays the log back twice: first to find out what a killed server did not write down."""
+    """Replays the log twice; the first pass finds the requests that a killed server did not log."""
     first = Checker(users, windows, rewinds, censuses=censuses)
     first.check(events)
     checker = Checker(users, windows, rewinds, lost=first.lost)
@@ -432,4 +431,4 @@ AUDIT_RULES: Final = (
         "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}],
     },
 )
-"""What the API server has to write down in full."""
+"""Audit policy rules for requests whose bodies the checker reads."""

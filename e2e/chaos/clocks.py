@@ -1,9 +1,8 @@
-"""The daemon on a clock whose time of day can be moved.
+"""Runs the daemon with a shifted time of day.
 
-``python -m e2e.chaos.clocks FILE run ...``: FILE holds by how many seconds. The product has no
-switch to pretend another time, and needs none: it reads the time in one place, which is exchanged
-here before anything else is imported. What measures durations goes on evenly, as it does when
-somebody sets a machine's clock.
+``python -m e2e.chaos.clocks FILE run ...`` reads the offset in seconds from FILE. The daemon reads
+the time in one place, which this module replaces before anything else is imported; the product
+needs no switch for it. The monotonic clock is not shifted, as when the system clock is set.
 """
 
 import os
@@ -21,10 +20,10 @@ _SECONDS = Struct("<d")
 
 
 class MovedClock(scheduler.clock.SystemClock):
-    """The machine's clock, but for the time of day."""
+    """The system clock with an offset to the time of day."""
 
     descriptor: int
-    """Of the file, opened once: a daemon without file descriptors still knows the time."""
+    """Descriptor of the offset file, opened once, since some faults leave no free descriptors."""
 
     @override
     def wall(self) -> datetime:
@@ -33,7 +32,7 @@ class MovedClock(scheduler.clock.SystemClock):
 
 
 def move(offset_file: Path, seconds: float) -> None:
-    """Sets the clocks that follow the file, in one write."""
+    """Sets the offset in one write."""
     descriptor = os.open(offset_file, os.O_WRONLY | os.O_CREAT)
     os.pwrite(descriptor, _SECONDS.pack(seconds), 0)
     os.close(descriptor)

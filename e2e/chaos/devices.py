@@ -1,9 +1,9 @@
-"""Devices of the load: what drivers publish, and what pods ask for.
+"""Devices and claims of the load.
 
-Claims are of four kinds: one of a pod's own, by its name; one that the controller of claims makes
-from a template; one that the scheduler makes for an extended resource; and a few that pods share.
-The controller manager takes back what no pod uses, and deletes what was made for a pod.
-Pools are renewed all the time, with the same devices, so that any claim can be had at any time.
+There are four kinds of claims: named in the pod, created from a template, created by the scheduler
+for an extended resource, and shared by several pods. The controller manager deallocates unused
+claims and deletes claims whose pod is gone. Pools are republished continuously with the same
+devices, so that every claim can always be allocated at some time.
 """
 
 import datetime as dt
@@ -17,19 +17,20 @@ from e2e.support.devices import CLASS, CONTROLLERS as OF_CLAIMS, DRIVER, RESOURC
 from e2e.support.objects import Json
 
 KINDS: Final = ("claim-by-name", "claim-from-template", "extended", "claim-shared")
-"""Pods that have devices, by their label."""
+"""Values of the kind label for pods with devices."""
 BY_NAME, FROM_TEMPLATE, EXTENDED, SHARED = KINDS
 MOST: Final = 10
-"""Pods with devices of their own: on some node the largest claim always finds what it wants."""
+"""Limit of pods with devices of their own, so that some node always has room for the largest
+claim."""
 CONTROLLERS: Final = tuple(each for each in OF_CLAIMS if "node" not in each)
-"""Those whose work the load does not do itself: of nodes it takes care."""
+"""Controllers of the control plane, without the node controllers, which the load replaces."""
 _SHARED: Final = ("shared-a", "shared-b")
 _EACH: Final = 4
 _NUMA: Final = "numa.example.org/node"
 _SLICES: Final = f"{RESOURCE}/resourceslices"
 _EXTENDED: Final = "example.com/accelerator"
 _CLAIM_SECONDS: Final = 5.0
-"""The pod of a claim comes right after it; a claim that is older and has none is not wanted."""
+"""A claim is created just before its pod; an older claim without a pod is deleted."""
 
 
 class Devices:
@@ -44,7 +45,7 @@ class Devices:
         self.claims = f"{self._namespace}/resourceclaims"
 
     async def prepare(self) -> None:
-        """Publishes the devices, and makes classes, templates and the claims that pods share."""
+        """Publishes the devices; creates classes, templates and shared claims."""
         classes = [gpu_class(), gpu_class() | {"metadata": {"name": "by-resource"}}]
         classes[1]["spec"] |= {"extendedResourceName": _EXTENDED}
         await self._api.create_all(f"{RESOURCE}/deviceclasses", classes)
@@ -58,7 +59,7 @@ class Devices:
             await self._make_claim(name, _one())
 
     async def give(self, kind: str, pod: Json) -> None:
-        """Makes one of the kinds of a pod that has none yet."""
+        """Sets the claims of a new pod according to its kind."""
         name = pod["metadata"]["name"]
         if kind == BY_NAME:
             await self._make_claim(name, self._draw.choice(list(_WANTED.values()))())
@@ -67,21 +68,21 @@ class Devices:
             self._claim(pod, resourceClaimTemplateName=self._draw.choice(list(_WANTED)))
         elif kind == SHARED:
             self._claim(pod, resourceClaimName=self._draw.choice(_SHARED))
-            # All of them must find room on the node of the first.
+            # All pods of a shared claim must fit on one node.
             del pod["spec"]["containers"][0]["resources"]
         else:
             count = self._draw.choice(("1", "1", "2"))
             pod["spec"]["containers"][0]["resources"]["limits"] = {_EXTENDED: count}
 
     async def renew(self) -> None:
-        """Publishes one pool anew, or for the first time where the server was set back."""
+        """Republishes one pool, or creates it again after a restored backup."""
         node = self._draw.choice(self._nodes)
         self._generations[node] += 1
         path = f"{_SLICES}/{node}"
         await self._api.patch(path, {"spec": self._slice(node)["spec"]})
 
     async def remove_unused(self, pods: Iterable[Json]) -> None:
-        """Deletes the claims by name whose pods are gone."""
+        """Deletes the named claims whose pods are gone."""
         used = {name for pod in pods for name in claim_names(pod)}
         for claim in await self._api.list_items(self.claims):
             meta = claim["metadata"]
@@ -89,8 +90,8 @@ class Devices:
             if not is_made and meta["name"] not in used and age(claim) > _CLAIM_SECONDS:
                 await self._api.delete(f"{self.claims}/{meta['name']}")
 
-    async def left(self, pods: Iterable[Json]) -> list[str]:
-        """Names the claims that have devices, or were made, for none of these pods."""
+    async def unused_claims(self, pods: Iterable[Json]) -> list[str]:
+        """Returns the claims that are allocated to, or were created for, none of these pods."""
         used = {name for pod in pods for name in claim_names(pod)}
         return [
             claim["metadata"]["name"]
@@ -117,7 +118,7 @@ class Devices:
 
 
 def claim_names(pod: Json) -> Iterator[str]:
-    """Names the claims of a pod; one that is still to be made has no name yet, which is ``""``."""
+    """Yields the names of a pod's claims; an empty string for a claim not created yet."""
     status = pod.get("status", {})
     made = {each["name"]: each for each in status.get("resourceClaimStatuses", ())}
     for entry in pod["spec"].get("resourceClaims", ()):
@@ -128,12 +129,12 @@ def claim_names(pod: Json) -> Iterator[str]:
 
 
 def lacks_claim(pod: Json) -> bool:
-    """Tells whether the controller of claims has not made the claim yet that a pod waits for."""
+    """Reports whether a pod waits for a claim that the controller has not created."""
     return "resourceClaims" in pod["spec"] and "" in claim_names(pod)
 
 
 def age(made: Json) -> float:
-    """Seconds since an object was made."""
+    """Returns an object's age in seconds."""
     created = dt.datetime.fromisoformat(made["metadata"]["creationTimestamp"])
     return (dt.datetime.now(dt.UTC) - created).total_seconds()
 
@@ -158,4 +159,4 @@ def _either() -> Json:
 _WANTED: Final[Mapping[str, Callable[[], Json]]] = MappingProxyType(
     {"one": _one, "pair": _pair, "either": _either}
 )
-"""What a claim may want; templates have these names."""
+"""Request of each claim template, by name."""

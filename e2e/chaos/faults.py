@@ -1,4 +1,4 @@
-"""The catalogue: what can be made to go wrong, and how it is put right again."""
+"""The catalogue of faults: how each is injected and ended."""
 
 import os
 import shutil
@@ -15,47 +15,47 @@ from e2e.chaos.replicas import LEASE_SECONDS
 from e2e.chaos.world import World
 from e2e.support import faults as requests
 from e2e.support.processes import Program
-from e2e.support.wire import Mode
+from e2e.support.tcp_relay import Mode
 
 _SHARE = 0.5
-"""Of requests that a fault about requests meets."""
+"""Share of requests that request faults affect."""
 _LAG_SECONDS = 4.0
 _MEBIBYTE = 1 << 20
 FILLER = "filler"
-"""What fills a small disk."""
+"""Name of the file that fills a small disk."""
 
 
 class Fault(ABC):
-    """Something that goes wrong for a while.
+    """A temporary fault.
 
     Attributes:
-        name: what it is called in the table.
-        seconds: how long it lasts.
-        combines: whether it may come together with another.
-        silences: whether replicas ask in vain, all or part of them; they must not ask more then.
-        is_ours: whether only Stowage can be put through it.
+        name: name in the results table.
+        seconds: duration.
+        can_combine: whether it may be injected together with another fault.
+        blocks_requests: whether requests of replicas fail; their retry rate is then checked.
+        is_stowage_only: whether it applies to Stowage only, not to kube-scheduler.
     """
 
     name: ClassVar[str]
     seconds: ClassVar[float] = 4.0
-    combines: ClassVar[bool] = True
-    silences: ClassVar[bool] = False
-    is_ours: ClassVar[bool] = False
+    can_combine: ClassVar[bool] = True
+    blocks_requests: ClassVar[bool] = False
+    is_stowage_only: ClassVar[bool] = False
 
     @abstractmethod
     def begin(self, world: World) -> None:
-        """Lets it go wrong."""
+        """Injects the fault."""
 
     @abstractmethod
     def end(self, world: World) -> None:
-        """Puts it right; when this returns, the fault is over."""
+        """Ends the fault; on return it is over."""
 
 
 class ApiServerKilled(Fault):
     name = "API server killed and restarted"
     seconds = 3.0
-    combines = False
-    silences = True
+    can_combine = False
+    blocks_requests = True
 
     @override
     def begin(self, world: World) -> None:
@@ -68,8 +68,8 @@ class ApiServerKilled(Fault):
 
 class ApiServerFrozen(Fault):
     name = "API server frozen"
-    combines = False
-    silences = True
+    can_combine = False
+    blocks_requests = True
 
     @override
     def begin(self, world: World) -> None:
@@ -81,11 +81,11 @@ class ApiServerFrozen(Fault):
 
 
 class Compacted(Fault):
-    """Versions that the replicas know are gone when they come back."""
+    """etcd is compacted, so replicas reconnect with resource versions that are gone."""
 
     name = "versions compacted while cut off (410)"
-    combines = False
-    silences = True
+    can_combine = False
+    blocks_requests = True
 
     @override
     def begin(self, world: World) -> None:
@@ -102,10 +102,10 @@ class Compacted(Fault):
 
 
 class EtcdRestored(Fault):
-    """What happened since the backup has never happened; versions count up again from there."""
+    """etcd is restored from a backup: objects and resource versions go back."""
 
     name = "etcd restored from an older backup"
-    combines = False
+    can_combine = False
 
     @override
     def begin(self, world: World) -> None:
@@ -114,59 +114,59 @@ class EtcdRestored(Fault):
 
     @override
     def end(self, world: World) -> None:
-        # Replicas write again before whoever started the server knows that it is there.
+        # Replicas may write before ``restore`` returns.
         restored = world.control_plane.restore(self._backup)
         world.rewinds.append(Rewind(self._saved, restored))
 
 
-class OnTheWire(Fault):
-    """Bytes of both replicas go wrong."""
+class TcpFault(Fault):
+    """The TCP connections of both replicas fail."""
 
-    silences = True
+    blocks_requests = True
     mode: ClassVar[Mode]
 
     @override
     def begin(self, world: World) -> None:
         for replica in world.replicas:
-            replica.wire.spoil(self.mode)
+            replica.relay.disturb(self.mode)
 
     @override
     def end(self, world: World) -> None:
         for replica in world.replicas:
-            replica.wire.restore()
+            replica.relay.restore()
 
 
-class CutMidLine(OnTheWire):
+class CutMidLine(TcpFault):
     name = "connections cut mid-line"
-    mode = Mode.CUT_MID_LINE
+    mode = Mode.TRUNCATE
 
 
-class HalfOpen(OnTheWire):
+class HalfOpen(TcpFault):
     name = "half-open connections"
-    mode = Mode.SWALLOW
+    mode = Mode.DISCARD
 
 
-class Trickle(OnTheWire):
+class Trickle(TcpFault):
     name = "one byte a second"
-    mode = Mode.TRICKLE
+    mode = Mode.THROTTLE
 
 
-class NoHandshake(OnTheWire):
+class NoHandshake(TcpFault):
     name = "TLS handshakes fail"
-    mode = Mode.NOISE
+    mode = Mode.NOT_TLS
 
 
 class Refusing(Fault):
-    """A share of all requests is not answered as it should be."""
+    """Some requests fail."""
 
-    silences = True
+    blocks_requests = True
     answer: requests.Fault
     path: ClassVar[str] = ""
 
     @override
     def begin(self, world: World) -> None:
         for replica in world.replicas:
-            # Open watches are to meet it too.
+            # Open watches are affected too.
             replica.proxy.add(
                 self.answer, path=self.path, only_if=lambda _: world.draw.random() < _SHARE
             )
@@ -217,11 +217,11 @@ class LostAnswer(Refusing):
 
 
 class StaleReads(Refusing):
-    """Lists and watches show the cluster as it was some time ago; writes take effect at once."""
+    """Lists and watches return an older state; writes take effect at once."""
 
     name = f"stale reads ({_LAG_SECONDS:g} s behind)"
     seconds = 8.0
-    silences = False
+    blocks_requests = False
     answer: requests.Fault = requests.Lag(_LAG_SECONDS)
     path = "watch=true"
 
@@ -268,13 +268,13 @@ class LeaderKilled(Fault):
 
     @override
     def end(self, world: World) -> None:
-        """It is started again by whoever looks after it."""
+        """The supervisor restarts it."""
 
 
 class LeaderFrozen(Fault):
     name = "leader frozen for longer than its lease"
     seconds = LEASE_SECONDS + 3
-    combines = False
+    can_combine = False
 
     @override
     def begin(self, world: World) -> None:
@@ -289,11 +289,11 @@ class LeaderFrozen(Fault):
 
 
 class OneCutOff(Fault):
-    """The leader loses the network for longer than its lease, then who leads by then does."""
+    """The leader loses the network for longer than its lease; then the next leader does."""
 
     name = "replicas cut off, one at a time"
     seconds = LEASE_SECONDS + 3
-    combines = False
+    can_combine = False
 
     @override
     def begin(self, world: World) -> None:
@@ -310,11 +310,11 @@ class OneCutOff(Fault):
 
 
 class AnotherScheduler(Fault):
-    """Another one places some of the pods, on the same nodes."""
+    """Another scheduler binds pods to the same nodes."""
 
     name = "another scheduler on the same nodes"
     seconds = 10.0
-    combines = False
+    can_combine = False
 
     @override
     def begin(self, world: World) -> None:
@@ -329,13 +329,13 @@ class AnotherScheduler(Fault):
 
 
 class ClocksStep(Fault):
-    """The time of day is wrong by an hour, on each replica the other way, and then is right again.
+    """The replicas' clocks jump by an hour in opposite directions, and back.
 
-    Nobody may lead for longer or shorter because of it, or hold a token for expired.
+    Leadership must not become longer or shorter, and valid tokens must not count as expired.
     """
 
     name = "clocks step by an hour"
-    is_ours = True
+    is_stowage_only = True
     seconds = LEASE_SECONDS + 2
 
     @override
@@ -351,7 +351,7 @@ class ClocksStep(Fault):
 
 
 class CredentialsRotated(Fault):
-    """The token in the file is another one, and the old one is not valid any more."""
+    """The token file gets a new token, and the old token is revoked."""
 
     name = "credentials rotated"
 
@@ -366,10 +366,10 @@ class CredentialsRotated(Fault):
 
 
 class DiskFull(Fault):
-    """There is no room left where the leader records."""
+    """The disk of the leader's recording is full."""
 
     name = "disk full"
-    is_ours = True
+    is_stowage_only = True
 
     @override
     def begin(self, world: World) -> None:
@@ -382,7 +382,7 @@ class DiskFull(Fault):
 
 
 class NoFiles(Fault):
-    """The leader may open no file and no connection, and loses those it has."""
+    """The leader loses its connections and can open no files or connections."""
 
     name = "file descriptors used up"
 
@@ -392,7 +392,7 @@ class NoFiles(Fault):
         self._pid = leader.pid
         self._leader = leader
         leader.limit_files(leader.open_files() // 2)
-        leader.wire.drop()
+        leader.relay.drop()
 
     @override
     def end(self, world: World) -> None:
@@ -401,7 +401,7 @@ class NoFiles(Fault):
 
 
 class LittleMemory(Fault):
-    """The leader may use a MiB more than it does, and has a burst of pods to deal with."""
+    """The leader may allocate 1 MiB more, and receives a burst of pods."""
 
     name = "memory limit near"
 
@@ -410,7 +410,7 @@ class LittleMemory(Fault):
         self._leader = world.leader()
         self._pid = self._leader.pid
         self._leader.limit_memory(_MEBIBYTE)
-        self._leader.wire.drop()
+        self._leader.relay.drop()
 
     @override
     def end(self, world: World) -> None:
@@ -419,7 +419,7 @@ class LittleMemory(Fault):
 
 
 def fill(path: Path) -> None:
-    """Writes until there is no room left on the device."""
+    """Writes until the device is full."""
     with path.open("wb", buffering=0) as filler:
         try:
             while True:
@@ -429,7 +429,7 @@ def fill(path: Path) -> None:
 
 
 def mount_small(path: Path, mebibytes: int) -> bool:
-    """Mounts a small file system in memory; answers whether that is allowed here."""
+    """Mounts a small tmpfs; returns False if that is not permitted."""
     path.mkdir(parents=True, exist_ok=True)
     if os.geteuid() != 0:
         return False
@@ -438,7 +438,7 @@ def mount_small(path: Path, mebibytes: int) -> bool:
 
 
 def unmount(path: Path, *, keeps: bool) -> None:
-    """Takes a small file system away; what was recorded on it stays in its place, if wanted."""
+    """Unmounts the tmpfs; ``keeps`` preserves its files in the mount point."""
     kept = path.with_name(f"{path.name}-kept")
     if keeps:
         shutil.copytree(path, kept, ignore=shutil.ignore_patterns(FILLER))

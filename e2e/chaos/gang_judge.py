@@ -1,8 +1,8 @@
-"""Whether gangs ran whole: read from the API server's audit log, nothing else.
+"""Checks with the API server's audit log that gangs are bound whole.
 
-A gang runs with as many members as its PodGroup says, or not at all. Bindings are single requests,
-so for a moment some members have a node and others do not: what counts is that the rest follows.
-A gang of which a member left, or that a backup took apart, is below its size by others' doing.
+A gang is bound with at least as many members as its PodGroup requires, or not at all. Bindings are
+separate requests, so a gang may be bound partly for a moment; the rest must follow. A gang that
+lost a member, or that a restored backup split, is not counted as a violation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,18 +18,18 @@ from e2e.support.audit import AuditEvent
 
 PROMISE: Final = "no gang below its minCount by our doing"
 _SECONDS: Final = 15.0
-"""After so long without a fault the rest of a gang must be bound."""
+"""Time, without a fault, within which the rest of a gang must be bound."""
 _NEWS_SECONDS: Final = 3.0
-"""After so long a scheduler must know of a member that left."""
+"""Time after which a scheduler must know of a deleted member."""
 
 
 @dataclass(frozen=True, slots=True)
 class GangVerdict:
-    """What came of the gangs.
+    """Results of the gangs.
 
     Attributes:
-        violations: gangs of which some members were bound without the others.
-        whole: how many gangs had at some moment as many members bound as they need.
+        violations: gangs of which only some members were bound.
+        whole: number of gangs that reached their required number of bound members.
     """
 
     violations: Sequence[Violation]
@@ -45,30 +45,30 @@ class _Member:
 
 @dataclass(slots=True)
 class _Gang:
-    """One gang over time; moments are in seconds of wall time."""
+    """History of one gang; times are in seconds of wall time."""
 
     least: int
     left: list[float] = field(default_factory=list)
     whole: list[float] = field(default_factory=list)
-    """When a binding was answered after which enough members were bound."""
+    """Times of bindings after which enough members were bound."""
     short: list[tuple[float, str, int]] = field(default_factory=list)
-    """When we bound a member, its name, and how many were bound then: too few."""
+    """Time, member and number of bound members of each binding that left too few members bound."""
     lonely: list[tuple[float, str, int]] = field(default_factory=list)
-    """The same, and how many members there were then: too few to run."""
+    """The same with the number of existing members, where too few members existed."""
 
 
 class _Replay:
-    """Plays the log back, and takes down what became of every gang."""
+    """Replays the log and records the history of every gang."""
 
     def __init__(self, users: Sequence[str], unlogged: Mapping[str, str]) -> None:
         self.gangs: dict[str, _Gang] = {}
         self.members: dict[str, _Member] = {}
-        """By UID: those that are there."""
+        """Existing members by UID."""
         self._users = frozenset(users)
         self._unlogged = dict(unlogged)
 
     def take(self, event: AuditEvent) -> None:
-        """Takes in the next answered request."""
+        """Replays the next completed request."""
         name, is_done = event.object_ref.name, event.code < 300
         if event.resource == "podgroups" and event.verb == "create" and is_done:
             self._found(_decoded(event.response_object))
@@ -81,13 +81,13 @@ class _Replay:
             self._bind(event)
 
     def leave(self, uid: str, at: float) -> None:
-        """Takes in that a member has left."""
+        """Records the deletion of a member."""
         member = self.members.pop(uid, None)
         if member is not None and member.gang in self.gangs:
             self.gangs[member.gang].left.append(at)
 
     def set_back(self, members: dict[str, _Member], at: float) -> None:
-        """Takes in that all is as it was when a backup was made."""
+        """Restores the state of a backup."""
         for gang in self.gangs.values():
             gang.left.append(at)
         self.members = members
@@ -110,7 +110,7 @@ class _Replay:
         known = {each.name: key for key, each in self.members.items()}
         member = self.members.get(uid or known.get(name, ""))
         if member is None and uid in self._unlogged:
-            # Made by a server that was killed before it could write that down.
+            # A killed API server created the pod but did not log it.
             member = self.members[uid] = _Member(self._unlogged.pop(uid), name)
         gang = self.gangs.get(member.gang) if member is not None else None
         if member is None or gang is None:
@@ -134,14 +134,14 @@ def judge_gangs(
     rewinds: Sequence[Rewind] = (),
     lost: Mapping[str, float] | None = None,
 ) -> GangVerdict:
-    """Judges all gangs of a run.
+    """Checks all gangs of a run.
 
     Args:
-        events: all requests that were answered, in any order.
-        users: as whom the replicas ask.
-        windows: when something was wrong.
-        rewinds: when the API server was set back.
-        lost: by UID, when pods left of whose leaving nothing is written.
+        events: completed requests in any order.
+        users: user names of the replicas.
+        windows: periods of injected faults.
+        rewinds: restored backups.
+        lost: by UID, when pods were deleted by requests that the log lacks.
     """
     replay = _Replay(users, _unlogged(events))
     moments: list[tuple[float, int, Any]] = [(_seconds(e.stage_timestamp), 1, e) for e in events]
@@ -168,7 +168,7 @@ def judge_gangs(
 
 
 def _unlogged(events: Sequence[AuditEvent]) -> dict[str, str]:
-    """Members that were bound although nothing says that they were made, with their gangs."""
+    """Returns bound members whose creation is not in the log, with their gangs."""
     gangs = {e.object_ref.name for e in events if e.resource == "podgroups" and e.verb == "create"}
     made = {
         _decoded(event.response_object)["metadata"]["uid"]
@@ -188,7 +188,7 @@ def _unlogged(events: Sequence[AuditEvent]) -> dict[str, str]:
 
 
 def _broken(gang: _Gang, windows: Sequence[Window], end: float) -> list[tuple[float, str]]:
-    """What a gang has against us, at most one thing of each kind."""
+    """Returns the violations of a gang, at most one of each kind."""
     for at, name, there in gang.lonely:
         if not _excused(gang, at - _NEWS_SECONDS, at):
             return [(at, f"{name} bound with {there} members there, {gang.least} are needed")]
@@ -205,7 +205,7 @@ def _excused(gang: _Gang, begin: float, end: float) -> bool:
 
 
 def _deadline(at: float, windows: Sequence[Window]) -> float:
-    """When all must be well: so long after the end of what was wrong then or came next."""
+    """Returns the deadline of an event: some seconds after the last overlapping fault."""
     soon = at + _SECONDS
     return max((w.end + _SECONDS for w in windows if w.begin < soon and w.end > at), default=soon)
 

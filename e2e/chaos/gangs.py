@@ -1,10 +1,10 @@
-"""Gangs of the load: PodGroups of the API and their members, as a job's controller makes them.
+"""PodGroups and their members in the load, created as a job controller would.
 
-It also is that controller: a missing member is made again, and a gang that has run for a while ends
-whole. What is there says what is to be done, so that a cluster that is set back goes on.
+Missing members are created again, and a gang that has run for a while ends as a whole. The next
+action depends only on the cluster's state, so the load continues after a restored backup.
 
-Gangs are `wide` (any node takes a member, and one may be missing), `tight` (three of them want the
-room of one) or `never` (one member fits nowhere, so none may run).
+Gangs are `wide` (any node fits a member, and one member may be missing), `tight` (three gangs
+compete for the room of one) or `never` (one member fits nowhere, so no member may run).
 """
 
 from collections.abc import Collection, Sequence
@@ -16,30 +16,30 @@ from e2e.support.objects import Json, make_node, make_pod
 from e2e.support.pod_groups import API
 
 GANG: Final = "chaos.stowage.dev/gang"
-"""Label of members, with the name of their group."""
+"""Label of members with the name of their group."""
 _MEMBERS: Final = 4
 _LEAST: Final = {"wide": 3, "tight": 4, "never": 4}
 _MOST: Final = {"wide": 3, "tight": 3, "never": 1}
-"""Gangs of a kind at a time."""
+"""Maximum number of gangs of each kind at a time."""
 _ROOM: Final = {"chaos.stowage.dev/room": "tight"}
 _NODES: Final = 2
 _PLACES: Final = 3
-"""Members of tight gangs that a node of theirs takes: both together take one gang and a half."""
+"""Members that fit on a node of tight gangs: two nodes hold one and a half gangs."""
 _TICKS: Final = 4
-"""For so long a whole gang runs."""
+"""Ticks that a complete gang runs."""
 
 
 class Gangs:
     """The gangs of one namespace."""
 
     def __init__(self, api: Api, draw: Random, namespace: str, may_wait: str) -> None:
-        """Make none yet.
+        """Creates an empty set of gangs.
 
         Args:
-            api: where they are made.
-            draw: the source of chance.
-            namespace: where they are.
-            may_wait: a label for pods that need not be bound in the end.
+            api: client of the cluster.
+            draw: random number generator.
+            namespace: namespace of the gangs.
+            may_wait: label of pods that may stay unbound.
         """
         self._api = api
         self._may_wait = may_wait
@@ -49,10 +49,10 @@ class Gangs:
         self._groups = f"/apis/{API}/namespaces/{namespace}/podgroups"
         self._serial = 0
         self._ran: dict[str, int] = {}
-        """For how many ticks a gang has been whole."""
+        """Number of ticks that each gang has been complete."""
 
     async def prepare(self) -> None:
-        """Makes the nodes on which there is room for one tight gang."""
+        """Creates the nodes that fit one tight gang."""
         taints = [{"key": "dedicated", "value": "gangs", "effect": "NoSchedule"}]
         room = {"cpu": str(_PLACES)}
         await self._api.create_all(
@@ -64,7 +64,7 @@ class Gangs:
         )
 
     async def tick(self, pods: Sequence[Json]) -> None:
-        """Ends what has run for long, makes what is missing, and now and then a new gang."""
+        """Ends old gangs, creates missing members, and sometimes a new gang."""
         members: dict[str, list[Json]] = {}
         for pod in pods:
             if gang := pod["metadata"]["labels"].get(GANG):
@@ -81,7 +81,7 @@ class Gangs:
                 await self._begin(kind)
 
     async def _begin(self, kind: str) -> None:
-        """Makes a group, or some of its members first; the rest comes with the next tick."""
+        """Creates a group, or some of its members first; the next tick creates the rest."""
         self._serial += 1
         gang = f"{kind}-{self._serial:05}"
         if self._draw.random() < 0.5:

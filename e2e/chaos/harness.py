@@ -1,4 +1,4 @@
-"""Lets things go wrong one after the other, waits until all is well, and judges."""
+"""Injects faults one after another, waits for recovery after each, and checks the invariants."""
 
 import re
 import statistics
@@ -20,35 +20,36 @@ from e2e.chaos.replicas import Kind, Replica
 from e2e.chaos.world import Size, World
 from e2e.support.audit import read_audit_log
 from e2e.support.objects import Json
-from e2e.support.waiting import WaitedTooLongError, wait_for
+from e2e.support.waiting import WaitTimeoutError, wait_for
 from scheduler.daemon.driver.lanes import CONCURRENCY
 
 RECOVERY_SECONDS: Final = 15.0
 IN_TIME: Final = "every pod bound within 15 s after the last fault"
 _PATIENCE_SECONDS: Final = 90.0
-"""When a pod that is not bound by then counts as lost."""
+"""Time after which an unbound pod counts as lost."""
 _CLAIMS_SECONDS: Final = 90.0
-"""The garbage collector may look at everything anew before it deletes what has no owner."""
+"""The garbage collector may resync before it deletes objects without an owner."""
 _POLL_SECONDS: Final = 0.1
 _COMBINED_SHARE: Final = 0.25
 _REQUESTS_PER_SECOND: Final = 200
-"""Connections, and requests without an answer of the server's, of a replica in any second in which
-it asks in vain: where connections break, each of a hundred requests needs one of its own."""
+"""Limit of connections and unanswered requests of a replica per second while requests fail. Each
+of about a hundred requests may need a connection of its own."""
 _MEMORY_FACTOR: Final = 1.5
 _FILES_MORE: Final = CONCURRENCY + 8
-"""A replica that leads by now may have a connection for each request at a time."""
+"""Allowed increase in open files: a new leader may have a connection for each concurrent
+request."""
 _TASKS_MORE: Final = 10
 _RECORDINGS_MEBIBYTES: Final = 16
 
 _COMPARED: Final = "Cache comparer finished"
 _MISMATCH: Final = "Cache mismatch"
 _REBUILT: Final = "Snapshot rebuilt"
-"""What a daemon says that found sums in its snapshot that are not those of its cache."""
+"""Log message of a daemon that corrected a mismatch between snapshot and cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a replica uses: bytes of memory, open files, tasks of its loop."""
+    """Resource usage of a replica: bytes of memory, open files, asyncio tasks."""
 
     memory: int
     files: int
@@ -62,7 +63,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """One fault, or two at once, and what came of it."""
+    """One fault, or two concurrent faults, and the recovery."""
 
     faults: tuple[str, ...]
     recovery_seconds: float
@@ -71,7 +72,7 @@ class Injection:
 
 @dataclass
 class Report:
-    """What a run has shown."""
+    """Results of a run."""
 
     kind: Kind
     seed: int
@@ -82,12 +83,12 @@ class Report:
     evictions: int = 0
     repeated_evictions: int = 0
     whole_gangs: int = 0
-    """Gangs of which enough members were bound at some moment."""
+    """Gangs that reached their required number of bound members."""
     restarts: int = 0
     most_requests: int = 0
-    """In one second, connections included, by one replica that asked in vain."""
+    """Maximum requests and connections of one replica in one second while requests failed."""
     resources: list[str] = field(default_factory=list)
-    """What the replicas used when all was over."""
+    """Resource usage of the replicas at the end."""
     recordings: list[Replayed] = field(default_factory=list)
 
     @property
@@ -95,7 +96,7 @@ class Report:
         return sum(each.lost for each in self.injections)
 
     def rows(self) -> Iterator[tuple[str, int, float, float, int]]:
-        """Fault, how often, recovery p50 and max in seconds, pods lost; combinations last."""
+        """Yields fault, count, recovery p50 and maximum in seconds, and lost pods."""
         by_name: dict[str, list[Injection]] = {}
         for each in self.injections:
             name = each.faults[0] if len(each.faults) == 1 else "two of these at once"
@@ -120,7 +121,7 @@ class Harness:
         size: Size | None = None,
         directory: Path | None = None,
     ) -> None:
-        self._faults = [each for each in faults if kind is Kind.STOWAGE or not each.is_ours]
+        self._faults = [each for each in faults if kind is Kind.STOWAGE or not each.is_stowage_only]
         self._kind = kind
         self._seed = seed
         self._windows: list[Window] = []
@@ -129,14 +130,14 @@ class Harness:
         self.report = Report(kind, seed)
 
     def run(self, minutes: float | None = None, *, combine: bool = True) -> Report:
-        """Injects faults for so long, or each of them once; then checks what must have held."""
+        """Injects faults for this time, or each fault once; then checks the invariants."""
         with World(self._kind, self._seed, self._size, self._directory) as world:
-            mounted = self._give_disks(world)
+            mounted = self._mount_disks(world)
             try:
                 try:
                     self._play(world, minutes, combine=combine)
-                except WaitedTooLongError as problem:
-                    # What was decided until then can be decided again all the same.
+                except WaitTimeoutError as problem:
+                    # Decisions up to this point can still be replayed.
                     self._violated("what has to come comes", str(problem))
                 self._replay(world)
             finally:
@@ -146,8 +147,8 @@ class Harness:
                     unmount(replica.recordings, keeps=self._directory is not None)
         return self.report
 
-    def _give_disks(self, world: World) -> list[Replica]:
-        """Small disks to record on, where one is to be filled and that can be had."""
+    def _mount_disks(self, world: World) -> list[Replica]:
+        """Mounts small disks for recordings, if a fault fills disks and mounting is permitted."""
         if DiskFull not in self._faults:
             return []
         mounted = [
@@ -156,14 +157,14 @@ class Harness:
             if mount_small(replica.recordings, _RECORDINGS_MEBIBYTES)
         ]
         if not mounted:
-            print("no small disk can be mounted here: a full one is left out", flush=True)
+            print("no small disk can be mounted here: the full disk is skipped", flush=True)
             self._faults.remove(DiskFull)
         return mounted
 
     def _play(self, world: World, minutes: float | None, *, combine: bool) -> None:
         world.start()
         self._settle(world)
-        before = {replica.name: _use_of(replica) for replica in world.replicas}
+        before = {replica.name: _usage_of(replica) for replica in world.replicas}
         begun = time.monotonic()
         for chosen in self._choices(world, minutes, begun, combine=combine):
             self._inject(world, chosen)
@@ -172,20 +173,25 @@ class Harness:
         self._judge(world, before)
 
     def _settle(self, world: World) -> None:
-        """Until there are as many pods as there are to be, for memory to be compared with."""
+        """Waits until the load has its full number of pods, as the baseline for memory."""
         world.pause(min(10.0, self._size.population / self._size.pods_per_second / 4))
         wait_for(lambda: not world.waiting(), "the first pods to be bound", 60, 0.5)
 
     def _choices(
         self, world: World, minutes: float | None, begun: float, *, combine: bool
     ) -> Iterator[tuple[type[Fault], ...]]:
-        """Each once in a drawn order, and again while there is time; now and then two at once."""
+        """Yields each fault once in random order, then more, sometimes two at once."""
         while True:
             for fault in world.draw.sample(self._faults, len(self._faults)):
                 if minutes is not None and time.monotonic() - begun > minutes * 60:
                     return
-                others = [each for each in self._faults if each.combines and each is not fault]
-                if combine and fault.combines and others and world.draw.random() < _COMBINED_SHARE:
+                others = [each for each in self._faults if each.can_combine and each is not fault]
+                if (
+                    combine
+                    and fault.can_combine
+                    and others
+                    and world.draw.random() < _COMBINED_SHARE
+                ):
                     yield fault, world.draw.choice(others)
                 yield (fault,)
             if minutes is None:
@@ -199,8 +205,8 @@ class Harness:
         for fault in faults:
             fault.begin(world)
         world.pause(max(fault.seconds for fault in faults))
-        if any(fault.silences for fault in faults):
-            world.silences.append((begun, time.monotonic()))
+        if any(fault.blocks_requests for fault in faults):
+            world.failing_periods.append((begun, time.monotonic()))
         for fault in reversed(faults):
             fault.end(world)
         self._windows.append(Window(name, begin, time.time()))
@@ -215,7 +221,7 @@ class Harness:
             self._violated(IN_TIME, what)
 
     def _await_recovery(self, world: World) -> tuple[float, int]:
-        """Seconds until everything that waited is bound or gone, and how many never were."""
+        """Waits for recovery; returns the seconds, and the number of lost pods."""
         begun = time.monotonic()
         wanted = {world.run(world.load.probe())}
         wanted |= {pod["metadata"]["uid"] for pod in world.waiting()}
@@ -228,7 +234,7 @@ class Harness:
 
         try:
             wait_for(has_recovered, "pods to be bound", _PATIENCE_SECONDS, _POLL_SECONDS)
-        except WaitedTooLongError:
+        except WaitTimeoutError:
             lost = [pod for pod in world.waiting() if pod["metadata"]["uid"] in wanted]
             print(*map(_why, lost), sep="\n", flush=True)
             return _PATIENCE_SECONDS, len(lost)
@@ -240,10 +246,10 @@ class Harness:
         report = self.report
         try:
             wait_for(lambda: not world.waiting(), "all pods to be bound", RECOVERY_SECONDS)
-        except WaitedTooLongError:
+        except WaitTimeoutError:
             self._violated(IN_TIME, "; ".join(map(_why, world.waiting()[:5])))
         world.pause(2)
-        self._judge_claims(world)
+        self._check_claims(world)
         for replica in world.replicas:
             self._judge_use(replica, before[replica.name])
             self._judge_log(replica)
@@ -265,8 +271,8 @@ class Harness:
         for problem, count in world.load.problems.most_common(5):
             print(f"the load met, {count} times: {problem}", flush=True)
 
-    def _judge_claims(self, world: World) -> None:
-        """Pods have what they claimed, and nothing is kept for pods that are gone."""
+    def _check_claims(self, world: World) -> None:
+        """Checks that pods have the devices they claimed, and that no claims are left over."""
         for name in world.unserved():
             self._violated("every pod on a node has its devices", name)
         self._await_claims(world, "with their pods")
@@ -276,16 +282,16 @@ class Harness:
     def _await_claims(self, world: World, when: str) -> None:
         def are_gone() -> bool:
             world.run(world.load.devices.remove_unused(world.run(world.load.pods())))
-            return not world.left_claims()
+            return not world.unused_claims()
 
         try:
             wait_for(are_gone, "claims without pods to go", _CLAIMS_SECONDS, 0.5)
-        except WaitedTooLongError:
-            what = f"{when}: {', '.join(world.left_claims())}"
+        except WaitTimeoutError:
+            what = f"{when}: {', '.join(world.unused_claims())}"
             self._violated("no claim is left behind", what)
 
     def _judge_use(self, replica: Replica, before: Use) -> None:
-        after = _use_of(replica)
+        after = _usage_of(replica)
         self.report.resources.append(f"{replica.name}: {before} before, {after} after")
         has_grown = (
             after.memory > before.memory * _MEMORY_FACTOR
@@ -300,7 +306,7 @@ class Harness:
         assert replica.program is not None, "every replica was started"
         with replica.program.log.open(errors="replace") as log:
             for line in log:
-                # A change for which there was no memory is put right in this way.
+                # The daemon corrects a change that it could not apply for lack of memory.
                 if _REBUILT in line and "MemoryError" not in line:
                     what = f"{replica.name}: {line[:300]}"
                     self._violated("cache, snapshot and API agree", what)
@@ -308,7 +314,7 @@ class Harness:
                     self._violated("no log holds a token", replica.name)
 
     def _compare(self, world: World, replica: Replica) -> None:
-        """Cache, queue and snapshot against what the API server says, by the daemon's own word."""
+        """Compares the daemon's cache, queue and snapshot with the API server."""
         program = replica.program
         assert program is not None, "every replica was started"
         wait_for(program.is_running, f"{replica.name} to run")
@@ -333,7 +339,7 @@ class Harness:
             self._violated("cache, snapshot and API agree", what)
 
     def _replay(self, world: World) -> None:
-        """Everything that the replicas have decided is decided again."""
+        """Replays all decisions of the replicas."""
         for replica in world.replicas:
             replica.close()
         self.report.recordings = replay_all([replica.recordings for replica in world.replicas])
@@ -344,8 +350,8 @@ class Harness:
     def _judge_requests(self, world: World) -> None:
         for replica in world.replicas:
             in_vain = (each.at for each in replica.proxy.records if each.fault or not each.status)
-            times = [*replica.wire.accepted, *in_vain]
-            for begin, end in world.silences:
+            times = [*replica.relay.accepted, *in_vain]
+            for begin, end in world.failing_periods:
                 by_second = Counter(int(at - begin) for at in times if begin < at < end)
                 most = max(by_second.values(), default=0)
                 self.report.most_requests = max(self.report.most_requests, most)
@@ -357,8 +363,8 @@ class Harness:
         self.report.violations.append(Violation(time.time(), promise, what))
 
 
-def _use_of(replica: Replica) -> Use:
-    """What a replica uses; one that was just started is waited for."""
+def _usage_of(replica: Replica) -> Use:
+    """Returns the resource usage of a replica; waits for one that was just started."""
     tasks = 0
     if replica.kind is Kind.STOWAGE:
         tasks = wait_for(replica.tasks, f"{replica.name} to tell how many tasks it has", 60)
@@ -366,7 +372,7 @@ def _use_of(replica: Replica) -> Use:
 
 
 def _why(pod: Json) -> str:
-    """A pod that waits, and why, as far as anybody told."""
+    """Returns a waiting pod and the reason in its PodScheduled condition."""
     conditions = pod.get("status", {}).get("conditions", ())
     told = [each.get("message", "") for each in conditions if each["type"] == "PodScheduled"]
     labels = pod["metadata"]["labels"]
@@ -374,7 +380,7 @@ def _why(pod: Json) -> str:
 
 
 def _counted_nodes(said: str) -> int | None:
-    """How many nodes a dump of the cache shows that are not only ghosts; None without a dump."""
+    """Returns the number of nodes in a cache dump, without placeholders for deleted nodes."""
     if "Dump of cached NodeInfo" not in said:
         return None
     return len(re.findall(r'"ghost": false', said))

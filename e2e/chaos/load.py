@@ -1,14 +1,15 @@
-"""Steady change: pods and nodes come and go, claims and preemptors among them.
+"""Load: pods and nodes are created and deleted continuously, with claims and preemption.
 
-It also is the kubelets (pods being deleted go), the pod collector (pods of nodes that are gone go)
-and the volume controller (a volume that was promised to a claim is bound to it) of the cluster.
-Claims of devices are looked after by the real controllers.
-Each second it looks at what is there and mends it, so it minds no fault, not even a cluster that
-is set back. From a seed, every pod can run at any time, but for those labelled ``MAY_WAIT``.
+It replaces the kubelets (terminating pods are deleted), the pod garbage collector (pods of deleted
+nodes are deleted) and the volume controller (a volume assigned to a claim is bound). Controllers of
+kube-controller-manager handle the claims of devices. Each second it compares the cluster with its
+target and corrects differences, so it survives every fault, including a restored backup. All
+decisions derive from a seed. Every pod can be scheduled at some time, except those labelled
+``MAY_WAIT``.
 
-Some pods belong to groups of four that the plugin `together` holds in Permit until all have a node,
-some to gangs of the API, some name the profile of a team, some claim devices, and
-PodDisruptionBudgets cover most of them.
+Some pods belong to groups of four that the plugin `together` holds in Permit until all have a node.
+Others belong to PodGroups, use a team's profile, or claim devices. PodDisruptionBudgets cover most
+of them.
 """
 
 import asyncio
@@ -36,7 +37,7 @@ NAMESPACE: Final = "chaos"
 MAY_WAIT: Final = "chaos.stowage.dev/may-wait"
 FOREIGN: Final = "default-scheduler"
 TEAM: Final = "team-a"
-"""The profile of a team: it packs where the other one spreads."""
+"""A team's profile, which packs pods; the other profile spreads them."""
 GROUP: Final = "acme.com/group"
 GROUP_SIZE: Final = "acme.com/group-size"
 
@@ -55,7 +56,8 @@ _STABLE_NODES: Final = 16
 _FLUX_NODES: Final = 4
 _TIGHT_NODES: Final = 2
 _MOST_OF_A_KIND: Final = 6
-"""Pods of one anti-affinity group, or on one host port: fewer than there are stable nodes."""
+"""Maximum number of pods with one anti-affinity or host port; less than the number of stable
+nodes."""
 _LOW_PODS: Final = 4
 _HIGH_PODS: Final = 2
 _NEVER_FIT: Final = 3
@@ -66,15 +68,15 @@ _TEAM_SHARE: Final = 0.2
 _MOST_WAITING: Final = 120
 _TICK_SECONDS: Final = 1.0
 _CLAIM_SECONDS: Final = 5.0
-"""After so long a claim that no pod has is nobody's."""
+"""Age at which a claim without a pod is deleted."""
 
 
 class Load:
-    """One namespace of pods that come and go.
+    """The pods of one namespace, which are created and deleted continuously.
 
     Attributes:
-        foreign_share: of pods that another scheduler is to place.
-        problems: answers that nobody expected, by what they say.
+        foreign_share: share of pods for another scheduler.
+        problems: unexpected responses, by message.
     """
 
     def __init__(self, api: Api, seed: int, *, pods_per_second: int, population: int) -> None:
@@ -92,7 +94,7 @@ class Load:
         self.problems: Counter[str] = Counter()
 
     async def prepare(self) -> None:
-        """Makes nodes, classes, volumes and the first pods."""
+        """Creates nodes, classes, volumes and the first pods."""
         await self._api.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
         for name, value in (("chaos-low", 10), ("chaos-high", 1000)):
             await self._api.post(_CLASSES, {"metadata": {"name": name}, "value": value})
@@ -108,7 +110,7 @@ class Load:
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Ends the change; what is there stays."""
+        """Stops the changes; the objects stay."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -117,7 +119,7 @@ class Load:
         return await self._api.list_items(PODS)
 
     async def recreate_pods(self, count: int) -> None:
-        """Deletes some pods and creates others under their names at once."""
+        """Deletes some pods and creates others with the same names at once."""
         pods = await self.pods()
         for pod in self._draw.sample(pods, min(count, len(pods))):
             labels = pod["metadata"]["labels"]
@@ -132,19 +134,19 @@ class Load:
             await self._try(self._api.post(PODS, again))
 
     async def recreate_nodes(self, count: int) -> None:
-        """Deletes some nodes and creates others under their names at once."""
+        """Deletes some nodes and creates others with the same names at once."""
         for index in self._draw.sample(range(_STABLE_NODES), count):
             await self._try(self._api.delete(f"{_NODES}/stable-{index:02}"))
             await self._try(self._api.post(_NODES, _node(index)))
 
     async def end_pods_with_devices(self) -> None:
-        """Deletes all of them; what they had must be free then."""
+        """Deletes all pods with devices, so that their devices become free."""
         for pod in await self.pods():
             if pod["metadata"]["labels"]["kind"] in WITH_DEVICES:
                 await self._delete(f"{PODS}/{pod['metadata']['name']}")
 
     async def probe(self) -> str:
-        """Creates a pod that any node takes, and answers its UID."""
+        """Creates a pod that fits on any node; returns its UID."""
         made = await self._api.post(PODS, self._plain(self._name("probe")))
         return str(made["metadata"]["uid"])
 
@@ -178,7 +180,7 @@ class Load:
             await asyncio.gather(*tasks)
 
     def _leave(self, pods: list[Json], nodes: set[str]) -> Iterator[Coroutine[Any, Any, object]]:
-        """The oldest pods that run, those that are asked to end, those whose node is gone."""
+        """Deletes the oldest running pods, terminating pods, and pods of deleted nodes."""
         pods = sorted(pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
         runs = [pod for pod in pods if pod["spec"].get("nodeName")]
         surplus = len(pods) - self._population
@@ -211,7 +213,7 @@ class Load:
             yield self._api.post(PODS, pod)
 
     def _groups(self, pods: list[Json]) -> Iterator[Coroutine[Any, Any, object]]:
-        """Missing members of groups that wait, as a Job controller makes them, and new groups."""
+        """Creates missing members of waiting groups, as a Job controller does, and new groups."""
         members: dict[str, list[Json]] = {}
         for pod in pods:
             if group := pod["metadata"]["labels"].get(GROUP):
@@ -228,7 +230,7 @@ class Load:
                 yield self._api.post(PODS, self._member(group, number))
 
     async def _allow_disruptions(self) -> None:
-        """What the disruption controller does: the number of pods that may go changes."""
+        """Updates ``disruptionsAllowed``, as the disruption controller does."""
         for budget in await self._api.list_items(_BUDGETS):
             counts = {"disruptionsAllowed": self._draw.randrange(3), "expectedPods": 3}
             status = {**counts, "currentHealthy": 3, "desiredHealthy": 1}
@@ -236,7 +238,7 @@ class Load:
             await self._api.patch(path, {"status": status})
 
     def _change_nodes(self, names: set[str]) -> Iterator[Coroutine[Any, Any, object]]:
-        """Nodes in flux come and go; a stable one changes a label."""
+        """Creates and deletes unstable nodes; changes a label of a stable node."""
         name = f"flux-{self._draw.randrange(_FLUX_NODES)}"
         if self._ticks % 4 == 0:
             if name in names:
@@ -249,11 +251,11 @@ class Load:
             yield self._api.patch(f"{_NODES}/{stable}", {"metadata": labels})
 
     async def _bind_volumes(self, pods: list[Json]) -> None:
-        """What the volume controller does once the scheduler has promised a volume to a claim."""
+        """Binds volumes that the scheduler assigned to claims, as the volume controller does."""
         used = {pod["metadata"]["labels"].get("claim") for pod in pods}
         claims = {each["metadata"]["uid"]: each for each in await self._api.list_items(_CLAIMS)}
         for claim in claims.values():
-            # The pod of a claim comes right after it.
+            # A claim's pod is created right after the claim.
             if claim["metadata"]["name"] not in used and age(claim) > _CLAIM_SECONDS:
                 await self._delete(f"{_CLAIMS}/{claim['metadata']['name']}")
         volumes = await self._api.list_items(_VOLUMES)
@@ -349,7 +351,7 @@ class Load:
         return pod
 
     def _tight(self, kind: str, priority: str) -> Json:
-        """A pod of the few nodes on which there is room for none but by preemption."""
+        """Builds a pod for the few nodes on which it fits only by preemption."""
         labels = {"kind": kind, "app": kind}
         if kind == "low":
             labels[MAY_WAIT] = ""
@@ -361,7 +363,7 @@ class Load:
             priorityClassName=priority,
             nodeSelector=_TIGHT,
             tolerations=[{"operator": "Exists", "key": "dedicated"}],
-            # Victims stay for a while, and could be evicted again.
+            # Victims stay Terminating for a while and could be evicted again.
             terminationGracePeriodSeconds=30,
         )
 
@@ -391,7 +393,7 @@ class Load:
         await self._try(work)
 
     async def _try(self, work: Coroutine[Any, Any, object]) -> None:
-        """What does not work is tried again when it is next looked at."""
+        """Runs one action; the next tick retries it on failure."""
         try:
             await work
         except (aiohttp.ClientError, TimeoutError, OSError) as problem:

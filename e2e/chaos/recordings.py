@@ -1,7 +1,7 @@
-"""What the replicas have recorded, told to fresh engines in processes of their own.
+"""Replays the recordings of the replicas in new processes.
 
-Every daemon records from its start, whatever happens to it. Whoever was killed leaves a file that
-may end in the middle of a block; up to there it must be answered as it was.
+Every daemon records from its start. A killed daemon leaves a file that may end inside a block; the
+replay must match up to that point.
 """
 
 import re
@@ -23,13 +23,13 @@ _TIMEOUT_SECONDS: Final = 1800
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What came of one recording.
+    """Result of one replay.
 
     Attributes:
-        name: of the recording.
-        events: how many were answered as they had been.
-        is_cut_off: whether the file ends in the middle of something.
-        problem: what `stowage replay` said, when it did not say "identical".
+        name: name of the recording.
+        events: number of events replayed identically.
+        is_cut_off: whether the file ends inside a block.
+        problem: output of `stowage replay` if the replay was not identical.
     """
 
     name: str
@@ -48,9 +48,9 @@ def replay_all(directories: Sequence[Path]) -> list[Replayed]:
 
 
 def _recordings(directory: Path) -> Iterator[tuple[str, list[Path]]]:
-    """Name and files of each; what was killed before it had written anything has recorded nothing.
+    """Yields name and files of each recording; skips daemons killed before their first write.
 
-    What a crash has kept of the last minutes is in the recording as well.
+    A recording includes the file with its last minutes that a crash leaves.
     """
     parts: dict[str, list[Path]] = {}
     for path in sorted(directory.glob(f"stowage-*{_SUFFIX}")):

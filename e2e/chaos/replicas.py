@@ -1,8 +1,9 @@
-"""Two replicas of the scheduler, each behind a network of its own that can be made to fail.
+"""Two replicas of a scheduler, each with its own faulty network path to the API server.
 
-A replica speaks TLS to a wire (bytes go wrong there), the wire leads to a proxy (requests go wrong
-there), and the proxy to the API server. It shows a token from a file, as a pod does, so that the
-audit log knows who asked. Whoever ends is started again, as a kubelet would.
+A replica connects with TLS to a TCP relay, which injects network faults. The relay connects to a
+proxy, which injects request faults, and the proxy to the API server. The replica authenticates with
+a token from a file, as a pod does, so that the audit log has its user name. A supervisor restarts
+ended replicas, as a kubelet would.
 """
 
 import resource
@@ -25,27 +26,27 @@ from e2e.support.proxy import FaultProxy
 from e2e.support.rights import rules
 from e2e.support.scraping import fetch, total
 from e2e.support.stowage import start_stowage
+from e2e.support.tcp_relay import TcpRelay
 from e2e.support.waiting import wait_for
-from e2e.support.wire import Wire
 
 ACCOUNTS = "chaos-accounts"
-"""Namespace of the replicas' service accounts and of their lease."""
+"""Namespace of the replicas' service accounts and lease."""
 LEASE = "chaos"
 LEASE_SECONDS = 8.0
-"""Half of the default, so that a lease that must run out leaves time to bind within 15 s."""
+"""Half of the default, so that pods can be bound within 15 s even if a lease must expire."""
 _RENEW_SECONDS = 6.0
 _RETRY_SECONDS = 1.0
 _TOKEN_SECONDS = 6 * 3600
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _PAUSE_SECONDS = 1.0
-"""Before a replica that ended is started again."""
+"""Delay before an ended replica is restarted."""
 
 _HOLDING = {
     "schedulerName": "stowage",
     "plugins": {"multiPoint": {"enabled": [{"name": "Together"}]}},
     "pluginConfig": [{"name": "Together", "args": {"patienceSeconds": 5}}],
 }
-"""The profile of most pods, with the plugin that holds groups in Permit."""
+"""Profile of most pods, with the plugin that holds groups in Permit."""
 _TEAM = {
     "schedulerName": TEAM,
     "plugins": {"score": {"enabled": [{"name": "ImageLocality", "weight": 3}]}},
@@ -64,7 +65,7 @@ _TEAM = {
 
 
 class Kind(StrEnum):
-    """Which scheduler is put through it."""
+    """The scheduler under test."""
 
     STOWAGE = "stowage"
     KUBE_SCHEDULER = "kube-scheduler"
@@ -72,13 +73,13 @@ class Kind(StrEnum):
 
 @dataclass
 class Replica:
-    """One replica and its way to the API server.
+    """One replica and its path to the API server.
 
     Attributes:
-        name: also that of its service account.
-        user: whom the audit log names.
-        restarts: how often it ended and was started again.
-        tokens: all that it was ever given.
+        name: name of the replica and of its service account.
+        user: user name in the audit log.
+        restarts: number of restarts.
+        tokens: all issued tokens.
     """
 
     name: str
@@ -95,7 +96,7 @@ class Replica:
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def open(self) -> None:
-        """Makes its account, its token and its way to the API server."""
+        """Creates service account, token, proxy and relay."""
         self.directory.mkdir(parents=True, exist_ok=True)
         self.user = f"system:serviceaccount:{ACCOUNTS}:{self.name}"
         account = {"metadata": {"name": self.name}}
@@ -110,10 +111,10 @@ class Replica:
         tls.load_cert_chain(own.directory / "serving.crt", own.directory / "serving.key")
         self.proxy = self._stack.enter_context(FaultProxy(server, tls=tls))
         port = int(self.proxy.url.rpartition(":")[2])
-        self.wire = self._stack.enter_context(Wire(port))
+        self.relay = self._stack.enter_context(TcpRelay(port))
         self.kubeconfig = write_kubeconfig(
             self.directory / "kubeconfig",
-            f"https://127.0.0.1:{self.wire.port}",
+            f"https://127.0.0.1:{self.relay.port}",
             authority=own.ca,
             token_file=self.token_file,
         )
@@ -125,7 +126,7 @@ class Replica:
 
     @property
     def recordings(self) -> Path:
-        """Where it records."""
+        """Folder of its recordings."""
         return self.directory / "recordings"
 
     def start(self) -> None:
@@ -164,7 +165,7 @@ class Replica:
             )
 
     def supervise(self) -> None:
-        """Starts it again some time after it ended."""
+        """Restarts it after a delay if it has ended."""
         if self.program is None or self.program.is_running():
             return
         now = time.monotonic()
@@ -194,7 +195,7 @@ class Replica:
     # --- what it uses -----------------------------------------------------------------------------
 
     def open_files(self) -> int:
-        """Counts its file descriptors; 0 when it has ended."""
+        """Returns the number of open file descriptors; 0 if it has ended."""
         try:
             return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
         except FileNotFoundError:
@@ -204,7 +205,7 @@ class Replica:
         return self._size("VmRSS:")
 
     def tasks(self) -> int:
-        """Counts the tasks of Stowage's loop; 0 while it does not answer."""
+        """Returns the number of asyncio tasks; 0 while it does not respond."""
         assert self.program is not None, "the replica was not started"
         try:
             return int(total(fetch(f"{self.program.url}/metrics"), "stowage_tasks"))
@@ -212,7 +213,7 @@ class Replica:
             return 0
 
     def set_clock(self, seconds: float) -> None:
-        """Sets its time of day so much ahead of the machine's."""
+        """Sets its clock this many seconds ahead of the system clock."""
         move(self._offset_file, seconds)
 
     def limit_files(self, count: int) -> None:
@@ -220,7 +221,7 @@ class Replica:
         resource.prlimit(self.pid, resource.RLIMIT_NOFILE, (min(count, hard), hard))
 
     def limit_memory(self, spare_bytes: int | None) -> None:
-        """Lets it have so much address space more than it has now; None as much as it wants."""
+        """Limits its address space to this many more bytes; None removes the limit."""
         _, hard = resource.prlimit(self.pid, resource.RLIMIT_AS)
         soft = hard if spare_bytes is None else self._size("VmSize:") + spare_bytes
         resource.prlimit(self.pid, resource.RLIMIT_AS, (soft, hard))
@@ -235,7 +236,7 @@ class Replica:
     # --- its credentials --------------------------------------------------------------------------
 
     def renew_token(self) -> str:
-        """Puts a new token into its file; answers what the old one hangs on."""
+        """Writes a new token into its file; returns the Secret that the old token is bound to."""
         old, self._secrets = self._secret, self._secrets + 1
         self._secret = f"{self.name}-{self._secrets}"
         path = f"/api/v1/namespaces/{ACCOUNTS}/secrets"
@@ -246,7 +247,7 @@ class Replica:
         answer = self._post(
             f"/api/v1/namespaces/{ACCOUNTS}/serviceaccounts/{self.name}/token", request
         )
-        # As a kubelet does it: never half a token.
+        # Replace the file atomically, as a kubelet does.
         fresh = self.token_file.with_suffix(".new")
         self.tokens.append(answer["status"]["token"])
         fresh.write_text(self.tokens[-1])
@@ -254,7 +255,7 @@ class Replica:
         return old
 
     def revoke(self, secret: str) -> None:
-        """What hangs on the secret is no token any more."""
+        """Revokes the tokens that are bound to a Secret."""
         path = f"/api/v1/namespaces/{ACCOUNTS}/secrets/{secret}"
         self.cluster.run(self.cluster.api.delete(path))
 
@@ -263,7 +264,7 @@ class Replica:
 
 
 def grant_rights(cluster: Cluster) -> None:
-    """Gives the replicas' accounts what the manifests grant, under the lease's own name."""
+    """Grants the replicas' accounts the rules of the manifests, with the name of their lease."""
     cluster.create_namespace(ACCOUNTS)
     own = [{k: rule[k] for k in rule if k != "resourceNames"} for rule in rules()]
     cluster.run(
@@ -271,7 +272,7 @@ def grant_rights(cluster: Cluster) -> None:
     )
     group = "rbac.authorization.k8s.io"
     accounts = {"kind": "Group", "apiGroup": group, "name": f"system:serviceaccounts:{ACCOUNTS}"}
-    # kube-scheduler asks for what its own role allows.
+    # kube-scheduler needs the permissions of its own roles.
     for role in ("chaos", "system:kube-scheduler", "system:volume-scheduler"):
         binding = {
             "metadata": {"name": f"chaos-{role.replace(':', '-')}"},

@@ -1,4 +1,4 @@
-"""What faults happen to: a control plane, two replicas of a scheduler, and the load on them."""
+"""The environment of a run: a control plane, two replicas of a scheduler, and the load."""
 
 import os
 import time
@@ -20,7 +20,7 @@ from e2e.support.controlplane import ControlPlane, Options
 from e2e.support.devices import devices_of, readers_of
 from e2e.support.go_programs import CHECKOUT
 from e2e.support.objects import Json
-from e2e.support.plugins import announce
+from e2e.support.plugins import install_package
 from e2e.support.pod_groups import API_SERVER_ARGUMENTS
 from e2e.support.waiting import wait_for
 
@@ -33,14 +33,14 @@ _NOT_ADMITTING = (
     "StorageObjectInUseProtection",
     "PodGroupProtection",
 )
-"""Nobody would take back what these add, or make what they wait for."""
+"""Admission plugins that need controllers which do not run here."""
 _RECENT = 400
-"""Requests of a replica among which its last renewal of the lease is."""
+"""Number of recent requests in which the last renewal of the lease is searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much goes on."""
+    """Size of the load."""
 
     pods_per_second: int = 8
     population: int = 200
@@ -48,14 +48,14 @@ class Size:
 
 @dataclass
 class World:
-    """Use it as a context manager.
+    """The environment of a run; use it as a context manager.
 
     Attributes:
-        kept: where everything is put and left; else a temporary folder.
-        rewinds: backups that were put back.
-        censuses: which pods there were at some moments.
-        silences: when replicas asked in vain, on the monotonic clock.
-        draw: the one source of chance; faults take theirs from it.
+        kept: folder for all files; None for a temporary folder.
+        rewinds: restored backups.
+        censuses: pods and claims that the API server listed at some times.
+        failing_periods: periods of failing requests, on the monotonic clock.
+        draw: random number generator of the run and its faults.
     """
 
     kind: Kind
@@ -65,7 +65,7 @@ class World:
     replicas: list[Replica] = field(default_factory=list)
     rewinds: list[Rewind] = field(default_factory=list)
     censuses: list[Census] = field(default_factory=list)
-    silences: list[tuple[float, float]] = field(default_factory=list)
+    failing_periods: list[tuple[float, float]] = field(default_factory=list)
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
@@ -119,10 +119,10 @@ class World:
             self.replicas.append(replica)
 
     def _install_plugin(self) -> None:
-        """The plugin `together`, for every process of Stowage that this one starts."""
+        """Installs the plugin `together` for every Stowage process that this process starts."""
         folder = self.directory / "plugins"
         folder.mkdir()
-        announce(CHECKOUT / "examples" / "plugins" / "together", folder)
+        install_package(CHECKOUT / "examples" / "plugins" / "together", folder)
         before = os.environ.get("PYTHONPATH")
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(folder), before)))
 
@@ -145,7 +145,7 @@ class World:
         return self.cluster.run(work)
 
     def pause(self, seconds: float) -> None:
-        """Lets time pass, while who has ended is started again."""
+        """Sleeps, and restarts ended replicas meanwhile."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             self.supervise()
@@ -156,7 +156,7 @@ class World:
             replica.supervise()
 
     def leader(self) -> Replica:
-        """The replica that holds the lease and runs."""
+        """Returns the running replica that holds the lease."""
         found = wait_for(self._supervised_leader, "a replica to lead", 60, 0.2)
         assert found is not None, "it was waited for"
         return found
@@ -166,7 +166,7 @@ class World:
         return self._leader_or_none()
 
     def _leader_or_none(self) -> Replica | None:
-        """Who has renewed the lease last, and not long ago; each has a proxy of its own."""
+        """Returns the replica that last renewed the lease, if recently."""
         renewals = [
             (each.at, replica.name, replica)
             for replica in self.replicas
@@ -184,7 +184,7 @@ class World:
     # --- what is there ----------------------------------------------------------------------------
 
     def waiting(self) -> list[Json]:
-        """The pods that could run, whose claims are made, and have no node."""
+        """Returns unbound pods that can run and whose claims exist."""
         return [
             pod
             for scheduler in ("stowage", TEAM)
@@ -193,14 +193,14 @@ class World:
         ]
 
     def count(self) -> None:
-        """Takes down which pods there are, and which claims have devices."""
+        """Records the current pods and the allocated claims."""
         at = time.time()
         claims = [each for each in self._listed(self.load.devices.claims) if devices_of(each)]
         there = [*self._listed(PODS), *claims]
         self.censuses.append(Census(at, frozenset(each["metadata"]["uid"] for each in there)))
 
     def unserved(self) -> list[str]:
-        """The pods on nodes whose claim has no devices, or is not theirs."""
+        """Returns bound pods whose claim has no devices or belongs to another pod."""
         pods = self._listed(PODS)
         claims = {each["metadata"]["name"]: each for each in self._listed(self.load.devices.claims)}
         return [
@@ -210,19 +210,19 @@ class World:
             and not all(_serves(claims.get(name), pod) for name in claim_names(pod))
         ]
 
-    def left_claims(self) -> list[str]:
-        """The claims that no pod has."""
-        return self.run(self.load.devices.left(self._listed(PODS)))
+    def unused_claims(self) -> list[str]:
+        """Returns the claims that no pod uses."""
+        return self.run(self.load.devices.unused_claims(self._listed(PODS)))
 
     def wait_for_foreign(self) -> None:
-        """Waits until the other scheduler has placed what is its to place."""
+        """Waits until the other scheduler has bound its pods."""
         wait_for(lambda: not self._unbound(FOREIGN), "the other scheduler's pods", 60, 0.5)
 
     def _unbound(self, scheduler: str) -> list[Json]:
         return self._listed(f"{PODS}?fieldSelector={_UNBOUND}{scheduler}")
 
     def _listed(self, path: str) -> list[Json]:
-        """Reads objects, as soon as there is a server that answers."""
+        """Lists objects; retries until an API server responds."""
 
         def ask() -> list[list[Json]]:
             try:

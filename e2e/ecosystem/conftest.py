@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.conftest import StartStowage, control_plane_of_file
+from e2e.conftest import StartStowage, module_control_plane
 from e2e.support.cluster import Cluster
 from e2e.support.controlplane import Options
 from e2e.support.go_programs import CHECKOUT
@@ -34,7 +34,7 @@ def shared_cluster(
         api_server_arguments=API_SERVER_ARGUMENTS,
         controller_manager_arguments=("--feature-gates=GenericWorkload=true",),
     )
-    with control_plane_of_file(options, tmp_path_factory, pytestconfig) as cluster:
+    with module_control_plane(options, tmp_path_factory, pytestconfig) as cluster:
         cluster.create_namespace(NAMESPACE)
         yield cluster
 

@@ -22,7 +22,7 @@ def test_a_jobset_runs_as_a_gang_and_is_started_again_whole(
     cluster.create_nodes([make_node(name, allocatable={"cpu": "2"}) for name in ("a", "b")])
     cluster.create_pods([make_pod("in-the-way", namespace="other", requests={"cpu": "1"})])
     cluster.wait_until_bound("other", timeout_seconds=SECONDS)
-    cluster.create_of_files(EXAMPLES / "label.yaml", EXAMPLES / "jobset.yaml")
+    cluster.create_from_files(EXAMPLES / "label.yaml", EXAMPLES / "jobset.yaml")
 
     first = _members(cluster, attempt=0)
     wait_for_condition(cluster, NAMESPACE, "train", "False", SECONDS)

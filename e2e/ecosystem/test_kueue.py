@@ -20,7 +20,7 @@ def test_of_two_gangs_with_quota_for_one_the_second_runs_after_the_first(
 ) -> None:
     """The manifests of docs/groups.md. There is room for both: only the quota keeps one back."""
     _start(cluster, start_controller)
-    cluster.create_of_files(EXAMPLES / "kueue.yaml")
+    cluster.create_from_files(EXAMPLES / "kueue.yaml")
 
     running, waiting = _in_order(cluster)
     members = pods_with(cluster, JOB, running)
@@ -40,7 +40,7 @@ def test_a_gang_of_plain_pods_behind_kueues_gate(
 ) -> None:
     """Its members wait gated until the quota is free, and then are placed together."""
     _start(cluster, start_controller)
-    cluster.create_of_files(EXAMPLES / "kueue.yaml")
+    cluster.create_from_files(EXAMPLES / "kueue.yaml")
     running, waiting = _in_order(cluster)
     cluster.run(cluster.api.delete(f"{_path(waiting)}?propagationPolicy=Background"))
     make_gang(cluster, NAMESPACE, "plain", 2)

@@ -68,7 +68,7 @@ def _prepare() -> list[Path]:
         build(CONTROL_PLANE)
         build(NODE)
         return build_all()
-    except (machine.CannotError, BuildError, CommandError) as error:
+    except (machine.UnsupportedMachineError, BuildError, CommandError) as error:
         sys.exit(f"error: {error}")
 
 
@@ -79,9 +79,9 @@ def _inside(command: Sequence[str]) -> None:
     archives = _prepare()
     machine.remove_leftovers()
     try:
-        with machine.left_as_it_was():
+        with machine.check_for_leftovers():
             status = _in_namespaces(archives, command)
-    except machine.ChangedError as error:
+    except machine.LeftoversError as error:
         sys.exit(f"error: {error}")
     sys.exit(status)
 

@@ -218,7 +218,7 @@ class Lab:
 
         Raises:
             CommandError: kubectl failed for another reason.
-            WaitedTooLongError: the kubelet did not come.
+            WaitTimeoutError: the kubelet did not come.
         """
 
         def read() -> tuple[str] | None:

@@ -58,11 +58,11 @@ SETTINGS = (
 _NAME = "stowage-nodes"
 
 
-class CannotError(RuntimeError):
+class UnsupportedMachineError(RuntimeError):
     """This machine cannot have real nodes; the message says why and what would help."""
 
 
-class ChangedError(RuntimeError):
+class LeftoversError(RuntimeError):
     """Something of real nodes stayed behind; the message says what."""
 
 
@@ -70,26 +70,32 @@ def prepare() -> None:
     """Makes sure that the machine can have real nodes; puts the programs they need on the PATH.
 
     Raises:
-        CannotError: it cannot.
+        UnsupportedMachineError: it cannot.
     """
     if os.geteuid() != 0:
-        raise CannotError("real nodes need root: namespaces, mounts and cgroups are made for them")
+        raise UnsupportedMachineError(
+            "real nodes need root: namespaces, mounts and cgroups are made for them"
+        )
     if not shutil.which("unshare") or not shutil.which("nsenter"):
-        raise CannotError("real nodes need unshare and nsenter, which util-linux has")
+        raise UnsupportedMachineError("real nodes need unshare and nsenter, which util-linux has")
     try:
         run(["unshare", "--mount", "--net", "--pid", "--uts", "--fork", "--mount-proc", "true"])
     except CommandError as error:
-        raise CannotError(f"namespaces cannot be made here: {error}") from error
+        raise UnsupportedMachineError(f"namespaces cannot be made here: {error}") from error
     if not has_unified_cgroups():
         missing = [name for name in CONTROLLERS if not (CGROUPS / name / "cgroup.procs").exists()]
         if missing:
-            raise CannotError(f"these cgroup hierarchies are not mounted: {', '.join(missing)}")
+            raise UnsupportedMachineError(
+                f"these cgroup hierarchies are not mounted: {', '.join(missing)}"
+            )
         if not os.access(CGROUPS / "memory" / "cgroup.procs", os.W_OK):
-            raise CannotError("cgroups cannot be made here: /sys/fs/cgroup is read-only")
+            raise UnsupportedMachineError(
+                "cgroups cannot be made here: /sys/fs/cgroup is read-only"
+            )
     try:
         os.environ.update(debian.environment({**PROGRAMS, "ptp": NETWORK_PLUGINS}))
-    except debian.NotHereError as error:
-        raise CannotError(f"real nodes need {', '.join(PROGRAMS)}: {error}") from error
+    except debian.ProgramNotFoundError as error:
+        raise UnsupportedMachineError(f"real nodes need {', '.join(PROGRAMS)}: {error}") from error
 
 
 def has_unified_cgroups() -> bool:
@@ -156,11 +162,11 @@ def prefix() -> str:
 
 
 @contextmanager
-def left_as_it_was() -> Iterator[None]:
+def check_for_leftovers() -> Iterator[None]:
     """Holds the machine after what is done against the machine before.
 
     Raises:
-        ChangedError: a setting, rule, mount or cgroup is another one.
+        LeftoversError: a setting, rule, mount or cgroup is another one.
     """
     before = _seen()
     yield
@@ -171,7 +177,7 @@ def left_as_it_was() -> Iterator[None]:
         if before[key] != after[key]
     ]
     if changed:
-        raise ChangedError("real nodes changed this machine:\n" + "\n".join(changed))
+        raise LeftoversError("real nodes changed this machine:\n" + "\n".join(changed))
 
 
 def _seen() -> dict[str, str]:

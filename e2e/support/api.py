@@ -1,8 +1,8 @@
-"""A small asynchronous client for tests and benchmarks: bytes over one aiohttp session.
+"""Provides a small asynchronous API client for tests and benchmarks.
 
-Credentials come from a kubeconfig through the kubernetes package, so any cluster kubectl reaches
-will do. Independent of the daemon's own client: what checks must not share code with what is
-checked.
+Credentials come from a kubeconfig, loaded by the kubernetes package, so the client reaches any
+cluster that kubectl reaches. It shares no code with the daemon's own client, so a bug there cannot
+hide itself.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from kubernetes.aio.config import load_kube_config
 from e2e.support.objects import Json
 
 CONCURRENCY = 32
-"""Requests in flight during bulk work: more only queues in an API server of two cores."""
+"""Maximum requests in flight during bulk operations; more would only queue in the API server."""
 
 _TOO_MANY_REQUESTS = 429
 
@@ -36,17 +36,17 @@ class ApiRefusedError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Where an API server is and what to show it."""
+    """Address of an API server, and credentials for it."""
 
     server: str
     context: ssl.SSLContext | None
     headers: Mapping[str, str] = field(default_factory=dict)
     authority: bytes | None = None
-    """The certificate, as PEM, that signed the server's."""
+    """CA certificate of the server, in PEM."""
 
     @classmethod
     async def load(cls, kubeconfig: Path) -> "Credentials":
-        """Reads them from the current context of ``kubeconfig``."""
+        """Reads the credentials from the current context of ``kubeconfig``."""
         loaded = Configuration()
         await load_kube_config(  # type: ignore[no-untyped-call]
             config_file=str(kubeconfig), client_configuration=loaded
@@ -86,7 +86,7 @@ class Api:
     @classmethod
     @asynccontextmanager
     async def connect(cls, kubeconfig: Path) -> "AsyncIterator[Api]":
-        """Opens a session with what ``kubeconfig`` says and closes it at the end."""
+        """Opens a session with the credentials of ``kubeconfig``, and closes it on exit."""
         credentials = await Credentials.load(kubeconfig)
         connector = aiohttp.TCPConnector(limit=0, ssl=credentials.context or True)
         async with aiohttp.ClientSession(
@@ -115,7 +115,7 @@ class Api:
         return await self.call(Call("DELETE", path))
 
     async def call(self, call: Call) -> Json:
-        """Sends one request and returns the decoded answer.
+        """Sends one request and returns the decoded response.
 
         Raises:
             ApiRefusedError: the status is 400 or above.
@@ -124,10 +124,10 @@ class Api:
         return answer
 
     async def call_all(self, calls: Iterable[Call], concurrency: int = CONCURRENCY) -> None:
-        """Sends many requests, ``concurrency`` at a time, waiting out 429 as the server asks.
+        """Sends many requests, ``concurrency`` at a time, and honours Retry-After on 429.
 
         Raises:
-            ApiRefusedError: the first refusal; no further requests are begun.
+            ApiRefusedError: a request failed; no further requests are started.
         """
         waiting = iter(calls)
 
@@ -145,7 +145,7 @@ class Api:
         await self.call_all((Call("POST", path, each) for each in objects), concurrency)
 
     async def list_items(self, path: str) -> list[Json]:
-        """Returns the objects of a collection, at the newest version, in pages."""
+        """Returns all objects of a collection at the newest resource version, page by page."""
         items: list[Json] = []
         separator = "&" if "?" in path else "?"
         token = ""
@@ -157,7 +157,7 @@ class Api:
                 return items
 
     async def watch(self, path: str, resource_version: str) -> AsyncIterator[tuple[str, Json]]:
-        """Yields (type, object) of each event after ``resource_version`` until the server ends."""
+        """Yields (type, object) of each event after ``resource_version`` until the watch ends."""
         separator = "&" if "?" in path else "?"
         query = f"{path}{separator}watch=true&resourceVersion={resource_version}"
         async with self._session.get(query) as response:

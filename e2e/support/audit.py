@@ -1,4 +1,4 @@
-"""Reads the API server's audit log: who asked what, and what came of it."""
+"""Reads the API server's audit log."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +24,7 @@ class ResponseStatus(msgspec.Struct, frozen=True):
 
 
 class AuditEvent(msgspec.Struct, frozen=True, rename="camel"):
-    """One request the API server has answered; times are RFC 3339 with microseconds."""
+    """One completed request in the audit log; timestamps are RFC 3339 with microseconds."""
 
     stage: str
     verb: str
@@ -35,9 +35,9 @@ class AuditEvent(msgspec.Struct, frozen=True, rename="camel"):
     object_ref: ObjectReference = ObjectReference()
     response_status: ResponseStatus = ResponseStatus()
     request_object: msgspec.Raw = msgspec.Raw(b"null")
-    """What was sent, where the policy's level has it."""
+    """Request body, if the audit level is Request or RequestResponse."""
     response_object: msgspec.Raw = msgspec.Raw(b"null")
-    """What was answered, where the policy's level has it."""
+    """Response body, if the audit level is RequestResponse."""
 
     @property
     def code(self) -> int:
@@ -45,11 +45,11 @@ class AuditEvent(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def resource(self) -> str:
-        """The resource as RBAC writes it, with its subresource."""
+        """Resource and subresource in RBAC notation, such as ``pods/binding``."""
         return "/".join(filter(None, (self.object_ref.resource, self.object_ref.subresource)))
 
     def is_binding(self) -> bool:
-        """Tells whether it asked to bind a pod."""
+        """Reports whether the request creates a pod binding."""
         return (
             self.verb == "create"
             and self.object_ref.resource == "pods"
@@ -58,16 +58,16 @@ class AuditEvent(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def read_audit_log(path: Path) -> Iterator[AuditEvent]:
-    """Yields the answered requests in ``path``, in the order in which they were answered.
+    """Yields the completed requests in ``path``, in the order of their responses.
 
-    The API server turns the log over by size; older parts lie beside it with a time in their name.
+    The API server rotates the log by size; rotated files carry a timestamp in their name.
     """
     decoder = msgspec.json.Decoder(AuditEvent)
     parts = sorted(path.parent.glob(f"{path.stem}-*{path.suffix}"))
     for part in [*parts, path]:
         with part.open("rb") as lines:
             for line in lines:
-                # The last line may still be on its way to the file.
+                # The last line may be incomplete while the API server writes it.
                 if line.endswith(b"\n"):
                     event = decoder.decode(line)
                     if event.stage == "ResponseComplete":

@@ -1,4 +1,4 @@
-"""The keys and certificates a throw-away cluster needs, made in memory on the spot."""
+"""Creates the keys and certificates of a test cluster in memory."""
 
 import datetime as dt
 import ipaddress
@@ -22,7 +22,7 @@ class KeyPair:
 
 
 class Authority:
-    """A certificate authority that lives as long as the cluster it is made for."""
+    """A certificate authority for one test cluster."""
 
     def __init__(self, common_name: str = "stowage-e2e") -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -57,7 +57,7 @@ class Authority:
         )
 
     def client(self, user: str, groups: Sequence[str] = ()) -> KeyPair:
-        """Issues a client certificate that the API server reads as ``user`` in ``groups``."""
+        """Issues a client certificate for ``user`` in ``groups``."""
         attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
         attributes.append(x509.NameAttribute(NameOID.COMMON_NAME, user))
         return self._issue(x509.Name(attributes), ExtendedKeyUsageOID.CLIENT_AUTH)
@@ -83,7 +83,7 @@ class Authority:
 
 
 def service_account_key() -> KeyPair:
-    """Makes the pair that signs and verifies service account tokens."""
+    """Creates the key pair that signs and verifies service account tokens."""
     key = ec.generate_private_key(ec.SECP256R1())
     public = key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
@@ -101,7 +101,7 @@ def _unsigned(
         .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        # A clock that is set back a little must not make a fresh certificate invalid.
+        # Tolerate clock skew: the certificate must be valid for clients that run a little behind.
         .not_valid_before(now - dt.timedelta(hours=1))
         .not_valid_after(now + _LIFETIME)
     )

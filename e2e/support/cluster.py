@@ -1,4 +1,4 @@
-"""A cluster as tests see it, whoever runs it: create nodes and pods, wait, look, clean up."""
+"""Provides the cluster under test: creates nodes and pods, waits for conditions, cleans up."""
 
 import subprocess
 from collections.abc import Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -22,14 +22,14 @@ _NOT_READY = "node.kubernetes.io/not-ready"
 
 
 class Cluster:
-    """A reachable cluster with an administrator's rights in it.
+    """A cluster that tests reach with administrator rights.
 
     Args:
-        description: what it is, for reports.
-        kubeconfig: the administrator's.
-        directory: where files made for tests go.
-        control_plane: given when the harness runs the cluster's programs itself.
-        image: name of the scheduler's image where the cluster can run it, else empty.
+        description: name of the cluster in reports.
+        kubeconfig: kubeconfig of an administrator.
+        directory: folder for files that tests write.
+        control_plane: the control plane, if the harness runs it.
+        image: the scheduler's image, if the cluster can run it; otherwise empty.
     """
 
     def __init__(
@@ -54,16 +54,16 @@ class Cluster:
 
     @property
     def has_controllers(self) -> bool:
-        """Tells whether a controller manager looks after nodes, accounts and namespaces."""
+        """Reports whether node, service account and namespace controllers run."""
         return self.control_plane is None or self.control_plane.options.controller_manager
 
     @property
-    def has_own_nodes(self) -> bool:
-        """Tells whether there may be nodes tests did not make; pods are then kept off them."""
+    def has_foreign_nodes(self) -> bool:
+        """Reports whether the cluster may have nodes that tests did not create."""
         return self.control_plane is None
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Runs asynchronous work, such as ``cluster.api.get(...)``, and returns its result."""
+        """Runs a coroutine, such as ``cluster.api.get(...)``, and returns its result."""
         return self._loop.run(work)
 
     def close(self) -> None:
@@ -71,14 +71,14 @@ class Cluster:
         self._loop.close()
 
     def create_nodes(self, nodes: Sequence[Json]) -> None:
-        """Creates nodes and waits until they can take pods."""
+        """Creates nodes and waits until pods can be scheduled to them."""
         self.run(self.api.create_all("/api/v1/nodes", nodes))
         if self.has_controllers:
             self.run(self._heartbeats.add([node["metadata"]["name"] for node in nodes]))
-            wait_for(self._no_node_waits, "the not-ready taints of new nodes to be removed")
+            wait_for(self._all_nodes_are_ready, "the not-ready taints of new nodes to be removed")
 
     def create_pods(self, pods: Iterable[Json]) -> None:
-        """Creates pods, and the namespaces they name."""
+        """Creates pods and their namespaces."""
         by_namespace: dict[str, list[Json]] = {}
         for pod in pods:
             by_namespace.setdefault(pod["metadata"]["namespace"], []).append(self._placeable(pod))
@@ -88,7 +88,7 @@ class Cluster:
 
     @contextmanager
     def priority_classes(self, values: Mapping[str, int]) -> Iterator[None]:
-        """Priorities for pods to name; they belong to no namespace, so ``reset`` leaves them."""
+        """Creates priority classes and deletes them on exit; ``reset`` does not delete them."""
         path = "/apis/scheduling.k8s.io/v1/priorityclasses"
         for name, value in values.items():
             self.run(self.api.post(path, {"metadata": {"name": name}, "value": value}))
@@ -97,7 +97,7 @@ class Cluster:
             self.run(self.api.delete(f"{path}/{name}"))
 
     def create_namespace(self, name: str) -> None:
-        """Creates a namespace unless it is there; ``reset`` empties it."""
+        """Creates a namespace if it does not exist; ``reset`` deletes its pods."""
         if name in self._namespaces:
             return
         self._namespaces.add(name)
@@ -111,11 +111,11 @@ class Cluster:
             account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
             wait_for(lambda: self._exists(account), f"the default service account of {name}")
 
-    def create_of_files(self, *files: Path) -> None:
-        """Creates the objects of manifests, as a reader of the docs would.
+    def create_from_files(self, *files: Path) -> None:
+        """Creates the objects of manifests with kubectl.
 
         Raises:
-            RuntimeError: one of them was refused.
+            RuntimeError: kubectl failed.
         """
         kubectl = build(CONTROL_PLANE).with_name("kubectl")
         names = [word for file in files for word in ("-f", str(file))]
@@ -123,7 +123,8 @@ class Cluster:
             [
                 str(kubectl),
                 f"--kubeconfig={self.kubeconfig}",
-                # What another cluster on the same port had is none of this one's business.
+                # Another cluster may have used this address before: do not share its discovery
+                # cache.
                 f"--cache-dir={self.directory / 'kubectl'}",
                 "create",
                 *names,
@@ -142,28 +143,28 @@ class Cluster:
         return self.run(self.api.list_items(_pods_path(namespace)))
 
     def nodes(self) -> list[Json]:
-        """Returns the nodes tests made."""
+        """Returns the nodes that tests created."""
         return self.run(self.api.list_items(f"/api/v1/nodes?labelSelector={SIMULATED}"))
 
     def events(self, namespace: str, reason: str = "") -> list[Json]:
-        """Returns the events.k8s.io/v1 events of a namespace, of one ``reason`` if given."""
+        """Returns the events.k8s.io/v1 events of a namespace, filtered by ``reason`` if given."""
         path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
         events = self.run(self.api.list_items(path))
         return [event for event in events if reason in ("", event.get("reason"))]
 
     def audit_events(self) -> list[AuditEvent]:
-        """Returns every request answered so far.
+        """Returns all completed requests in the audit log.
 
         Raises:
-            LookupError: this cluster shows no audit log.
+            LookupError: the cluster has no audit log that tests can read.
         """
         log = self.control_plane.audit_log if self.control_plane else None
         if log is None:
-            raise LookupError(f"{self.description} shows no audit log")
+            raise LookupError(f"{self.description} has no readable audit log")
         return list(read_audit_log(log))
 
     def delete_pods(self, namespace: str, names: Collection[str] = ()) -> None:
-        """Deletes the named pods, or all pods of a namespace, without grace."""
+        """Deletes the named pods, or all pods of a namespace, with grace period 0."""
         path, now = _pods_path(namespace), "gracePeriodSeconds=0"
         if names:
             self.run(self.api.call_all(Call("DELETE", f"{path}/{name}?{now}") for name in names))
@@ -178,7 +179,7 @@ class Cluster:
         but: int = 0,
         timeout_seconds: float = 60,
     ) -> None:
-        """Waits until all pods of one scheduler in ``namespace`` have a node, ``but`` some."""
+        """Waits until at most ``but`` pods of one scheduler in ``namespace`` are unbound."""
         wait_for(
             lambda: len(self.unbound(namespace, scheduler_name, limit=but + 1)) <= but,
             f"the pods of {scheduler_name} in {namespace} to be bound",
@@ -187,13 +188,13 @@ class Cluster:
         )
 
     def unbound(self, namespace: str, scheduler_name: str, limit: int = 500) -> list[str]:
-        """Returns the names of up to ``limit`` pods of one scheduler that have no node."""
+        """Returns the names of up to ``limit`` unbound pods of one scheduler."""
         selector = f"spec.nodeName%3D,spec.schedulerName%3D{scheduler_name}"
         path = f"{_pods_path(namespace)}?fieldSelector={selector}&limit={limit}"
         return [pod["metadata"]["name"] for pod in self.run(self.api.get(path))["items"]]
 
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
-        """Writes a kubeconfig with a token from the TokenRequest API and nothing else."""
+        """Writes a kubeconfig with a TokenRequest token as its only credential."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
         request = {
             "apiVersion": "authentication.k8s.io/v1",
@@ -211,19 +212,19 @@ class Cluster:
         )
 
     def reset(self) -> None:
-        """Removes the pods and nodes tests made, so that the next one finds nothing of them."""
+        """Deletes the pods and nodes that tests created."""
         for namespace in self._namespaces:
             self.delete_pods(namespace)
             if self.has_controllers and namespace != "default":
                 self.run(self.api.delete(f"/api/v1/namespaces/{namespace}"))
-        # Without a namespace controller a deleted namespace would stay for ever; it can be reused.
+        # Without a namespace controller a deleted namespace stays in Terminating; reuse it instead.
         if self.has_controllers:
             self._namespaces.clear()
         self.run(self.api.delete(f"/api/v1/nodes?labelSelector={SIMULATED}"))
         self.run(self._heartbeats.remove_all())
 
     def report(self) -> str:
-        """Says what a person asks first when a test fails: pods without a node, events, logs."""
+        """Returns pending pods, recent events and logs for the report of a failed test."""
         lines = [f"cluster: {self.description}"]
         for namespace in sorted(self._namespaces):
             lines += [
@@ -246,14 +247,14 @@ class Cluster:
         self.close()
 
     def _placeable(self, pod: Json) -> Json:
-        """Keeps a pod off nodes that are not the tests' own."""
-        if not self.has_own_nodes:
+        """Adds a node selector that keeps the pod on nodes that tests created."""
+        if not self.has_foreign_nodes:
             return pod
         spec = pod["spec"]
         selector = {**spec.get("nodeSelector", {}), SIMULATED: "simulated"}
         return {**pod, "spec": {**spec, "nodeSelector": selector}}
 
-    def _no_node_waits(self) -> bool:
+    def _all_nodes_are_ready(self) -> bool:
         return not any(
             taint["key"] == _NOT_READY
             for node in self.nodes()
@@ -277,4 +278,4 @@ def _pods_path(namespace: str) -> str:
 def _why_pending(pod: Json) -> str:
     conditions = pod.get("status", {}).get("conditions", [])
     scheduled = [each for each in conditions if each["type"] == "PodScheduled"]
-    return scheduled[0].get("message", "") if scheduled else "not yet looked at"
+    return scheduled[0].get("message", "") if scheduled else "no PodScheduled condition"

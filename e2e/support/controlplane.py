@@ -1,9 +1,9 @@
-"""A throw-away Kubernetes control plane on loopback ports: the real programs, no containers.
+"""Runs a Kubernetes control plane on loopback ports, without containers.
 
-etcd and kube-apiserver with RBAC, on request also kube-controller-manager and kube-scheduler. All
-keys, data, logs and the audit log are in one folder. Nodes are whatever objects tests create.
+Starts etcd and kube-apiserver with RBAC, optionally kube-controller-manager and kube-scheduler. One
+folder holds keys, data, logs and the audit log. Nodes exist only as API objects.
 
-``python -m e2e.support up`` keeps one running for use by hand.
+``python -m e2e.support up`` runs one for manual use.
 """
 
 import json
@@ -28,43 +28,43 @@ from e2e.support.probing import status_of, unverified
 from e2e.support.processes import Program, ProgramError, free_port, raise_open_file_limit
 
 SCHEDULER_REQUESTS_PER_SECOND = 5000
-"""Client limit for kube-scheduler; its default of 50 would be measured instead of the scheduler."""
+"""Client QPS of kube-scheduler; at its default of 50, tests would measure the rate limit."""
 
 _FILLING_SECONDS = 300
-"""An API server reads everything first; of half a million pods that takes minutes."""
+"""Startup timeout of the API server; filling its watch cache with 500,000 pods takes minutes."""
 
 _STARTS = 3
-"""How often to begin anew with other ports when another process took one in between."""
+"""Attempts to start when another process takes a chosen port first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What kind of control plane to start."""
+    """Configuration of a control plane."""
 
     controller_manager: bool = False
-    """Run kube-controller-manager, and the admission plugins that count on it."""
+    """Run kube-controller-manager, and enable the admission plugins that depend on it."""
     controllers: str = "*"
-    """Which controllers to run, in the syntax of kube-controller-manager's ``--controllers``."""
+    """Controllers to run, in the syntax of kube-controller-manager's ``--controllers``."""
     audit_level: str | None = "Metadata"
-    """Level of the audit log for every request; none writes no log."""
+    """Audit level of all requests; None disables the audit log."""
     audit_rules: Sequence[Mapping[str, Any]] = ()
-    """Audit policy rules that come before the one for every request."""
+    """Audit policy rules that precede the rule for all requests."""
     tokens: Mapping[str, tuple[str, Sequence[str]]] = field(default_factory=dict)
     """Static bearer tokens: token to user and groups."""
     api_server_arguments: Sequence[str] = ()
-    """Further arguments for kube-apiserver; they win over the harness' own."""
+    """Additional kube-apiserver flags; they override the harness' flags."""
     controller_manager_arguments: Sequence[str] = ()
-    """The same for kube-controller-manager."""
+    """Additional kube-controller-manager flags; they override the harness' flags."""
     address: str = ""
-    """The address of this machine at which real nodes reach the API server; none has no nodes."""
+    """Address at which real nodes reach the API server; empty for a cluster without real nodes."""
     directory: Path | None = None
-    """Where to put everything; by default a temporary folder that is removed at the end."""
+    """Folder for all files; by default a temporary folder, removed at the end."""
 
 
 class ControlPlane:
     """A running control plane; use it as a context manager.
 
-    Invariant: between ``start`` and ``stop`` etcd and the API server run and have been ready.
+    Invariant: between ``start`` and ``stop``, etcd and the API server run and were ready once.
     """
 
     def __init__(self, options: Options | None = None) -> None:
@@ -78,7 +78,7 @@ class ControlPlane:
             self.directory = self.options.directory
             self.directory.mkdir(parents=True, exist_ok=True)
         self._authority = Authority()
-        # One that also signs clients would have the API server verify each certificate twice.
+        # If this CA also signed clients, the API server would verify each client certificate twice.
         self._proxy_authority = Authority("stowage-e2e-front-proxy")
         self._service_account_key = service_account_key()
         self._admin = self._authority.client("e2e-admin", ["system:masters"])
@@ -96,10 +96,10 @@ class ControlPlane:
         return self.directory / "audit.log" if self.options.audit_level else None
 
     def start(self) -> Self:
-        """Builds the programs if needed, starts them and waits until they serve.
+        """Builds the programs if needed, starts them, and waits until they are ready.
 
         Raises:
-            ProgramError: one of them did not become ready; carries the end of its output.
+            ProgramError: a program did not become ready; the message has the end of its log.
         """
         binary = build(CONTROL_PLANE)
         raise_open_file_limit()
@@ -119,7 +119,7 @@ class ControlPlane:
         return self
 
     def stop(self) -> None:
-        """Ends every program and removes the temporary folder."""
+        """Stops all programs and removes the temporary folder."""
         self._stop_programs()
         if self._temporary is not None:
             self._temporary.cleanup()
@@ -135,28 +135,28 @@ class ControlPlane:
 
     @property
     def server_for_nodes(self) -> str:
-        """Where real nodes reach the API server."""
+        """URL at which real nodes reach the API server."""
         return f"https://{self.options.address}:{self._port}"
 
     @property
     def ca(self) -> bytes:
-        """The certificate, as PEM, that signed the server's and all client certificates."""
+        """CA certificate of the server and of all clients, in PEM."""
         return self._authority.certificate
 
     # --- what goes wrong with it ------------------------------------------------------------------
 
     def kill_api_server(self) -> None:
-        """Ends the API server without a chance to say goodbye; ``start_api_server`` revives it."""
+        """Kills the API server with SIGKILL; ``start_api_server`` restarts it."""
         assert self.api_server is not None, "there is an API server between start and stop"
         self.api_server.kill()
         self.programs.remove(self.api_server)
 
     def start_api_server(self) -> None:
-        """Starts the API server again, where it was before, and waits until it serves."""
+        """Restarts the API server on the same port and waits until it is ready."""
         self._start_api_server(build(CONTROL_PLANE))
 
     def freeze_api_server(self) -> None:
-        """Stops the API server in its tracks; its connections stay open."""
+        """Suspends the API server with SIGSTOP; its connections stay open."""
         assert self.api_server is not None, "there is an API server between start and stop"
         self.api_server.signal(signal.SIGSTOP)
 
@@ -165,13 +165,13 @@ class ControlPlane:
         self.api_server.signal(signal.SIGCONT)
 
     def compact(self) -> None:
-        """Has etcd forget all versions but the present ones."""
+        """Compacts etcd to the current revision."""
         revision = self._ask_etcd("/v3/kv/range", {"key": "AA=="})["header"]["revision"]
         self._ask_etcd("/v3/kv/compaction", {"revision": revision, "physical": True})
 
     def back_up(self, directory: Path) -> float:
-        """Copies what etcd holds, as it is on disk at one moment, and gives that moment."""
-        assert self._etcd is not None, "there is an etcd between start and stop"
+        """Copies etcd's data while etcd is suspended; returns the time of the copy."""
+        assert self._etcd is not None, "etcd is not running"
         shutil.rmtree(directory, ignore_errors=True)
         self._etcd.signal(signal.SIGSTOP)
         try:
@@ -181,12 +181,12 @@ class ControlPlane:
             self._etcd.signal(signal.SIGCONT)
 
     def restore(self, directory: Path) -> float:
-        """Goes back to a backup: API server and etcd end, and start again with the older state.
+        """Restores a backup: restarts etcd and the API server with the older data.
 
-        Gives a moment at which neither was there: what was answered later, was answered anew.
-        A controller manager is started anew as well, since it would go on with what never happened.
+        Returns a time at which neither ran: any later response is based on the restored data. The
+        controller manager restarts too, since its caches hold objects of the lost revisions.
         """
-        assert self._etcd is not None, "there is an etcd between start and stop"
+        assert self._etcd is not None, "etcd is not running"
         if self._controller_manager is not None:
             self.stop_program(self._controller_manager)
         self.kill_api_server()
@@ -215,12 +215,13 @@ class ControlPlane:
         """Starts kube-scheduler and waits until it is ready.
 
         Args:
-            configuration: fields of a KubeSchedulerConfiguration that win over the harness' own
-                (5,000 requests a second, no leader election); profiles go here.
-            arguments: further command line arguments.
-            kubeconfig: as whom; by default its usual user, with a client certificate.
-            name: tells several apart.
-            wait: false returns at once.
+            configuration: fields of a KubeSchedulerConfiguration, such as profiles. They override
+                the harness' own (5,000 requests a second, no leader election).
+            arguments: additional command line flags.
+            kubeconfig: kubeconfig to use; by default a client certificate for
+                system:kube-scheduler.
+            name: name of the log and configuration files.
+            wait: False returns before kube-scheduler is ready.
         """
         kubeconfig = kubeconfig or self.kubeconfig_for("system:kube-scheduler")
         document = {
@@ -255,12 +256,12 @@ class ControlPlane:
         return program
 
     def stop_program(self, program: Program) -> None:
-        """Ends one program of this control plane before the rest."""
+        """Stops one program of this control plane."""
         program.stop()
         self.programs.remove(program)
 
     def logs(self, lines: int = 30) -> str:
-        """Returns the end of every program's output, for a failure report."""
+        """Returns the end of all programs' logs, for the report of a failed test."""
         return "\n".join(
             f"--- {program.name} ({'running' if program.is_running() else 'ended'})\n"
             f"{program.tail(lines)}"
@@ -310,7 +311,7 @@ class ControlPlane:
             f"--listen-peer-urls={peer_url}",
             f"--initial-advertise-peer-urls={peer_url}",
             f"--initial-cluster=default={peer_url}",
-            # The data dies with the test: waiting for the disk would only measure the disk.
+            # The data is discarded after the test; fsync would only slow it down.
             "--unsafe-no-fsync",
             "--quota-backend-bytes=8589934592",
             "--log-level=warn",
@@ -339,7 +340,7 @@ class ControlPlane:
             f"--service-account-key-file={self.directory / 'service-account.pub'}",
             f"--service-account-signing-key-file={self.directory / 'service-account.key'}",
             "--service-cluster-ip-range=10.0.0.0/24",
-            # A loopback address is no valid endpoint of the kubernetes service.
+            # The API server rejects a loopback address as an endpoint of the kubernetes Service.
             "--endpoint-reconciler-type=none",
             "--delete-collection-workers=16",
             *self._admission_arguments(),
@@ -353,7 +354,7 @@ class ControlPlane:
     def _admission_arguments(self) -> list[str]:
         if self.options.controller_manager:
             return []
-        # Nobody would make the service accounts these wait for, or take back the taints they add.
+        # Without controllers, no service accounts are created and the not-ready taints stay.
         return ["--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"]
 
     def _audit_arguments(self) -> list[str]:
@@ -362,12 +363,12 @@ class ControlPlane:
         return [
             f"--audit-policy-file={self.directory / 'audit-policy.yaml'}",
             f"--audit-log-path={self.audit_log}",
-            # Written before the answer is sent: a test reads its own requests without waiting.
+            # In blocking mode the log entry precedes the response: tests read their own requests.
             "--audit-log-mode=blocking",
         ]
 
     def _node_arguments(self) -> list[str]:
-        """What real nodes need; they win over what a cluster without nodes has."""
+        """Returns the flags for real nodes; they override the flags for simulated nodes."""
         if not self.options.address:
             return []
         return [
@@ -458,5 +459,5 @@ class ControlPlane:
         return path
 
     def _is_found(self, path: str) -> bool:
-        """Asks the API server as admin."""
+        """Reports whether the API server answers a GET request of the admin with 200."""
         return status_of(self.server + path, self._admin_context) == 200

@@ -1,6 +1,6 @@
-"""Programs that Debian has and this machine has not: fetched as packages, unpacked below `.cache`.
+"""Downloads Debian packages of missing programs and unpacks them below `.cache`.
 
-Nothing is installed: a package is a folder, and programs run from there with its libraries.
+Nothing is installed: programs run from the unpacked folder with the libraries in it.
 """
 
 import fcntl
@@ -15,19 +15,19 @@ from e2e.support.go_programs import CACHE
 _TIMEOUT_SECONDS = 300
 
 
-class NotHereError(RuntimeError):
-    """A program is not on this machine and cannot be fetched; the message says why."""
+class ProgramNotFoundError(RuntimeError):
+    """The program is not installed and cannot be downloaded; the message gives the reason."""
 
 
 def program(name: str, *packages: str) -> Path:
-    """The path of a program: one that the variable names, on the PATH, or from the packages.
+    """Returns the path of a program: from an environment variable, PATH, or the packages.
 
     Args:
-        name: the program; the variable is its name in capitals.
-        packages: where Debian has it, with the libraries it needs.
+        name: the program; the environment variable is its name in capitals.
+        packages: the Debian packages of the program and of its libraries.
 
     Raises:
-        NotHereError: it is nowhere.
+        ProgramNotFoundError: the program is not installed and cannot be downloaded.
     """
     found = os.environ.get(name.upper()) or shutil.which(name)
     if found:
@@ -42,17 +42,17 @@ def program(name: str, *packages: str) -> Path:
     for path in places:
         if path.exists():
             return path
-    raise NotHereError(f"there is no {name} in {', '.join(packages)}")
+    raise ProgramNotFoundError(f"{name} is not in the packages {', '.join(packages)}")
 
 
 def environment(programs: Mapping[str, str]) -> dict[str, str]:
-    """Variables with which all of some programs are found and run, whichever were here before.
+    """Returns environment variables with which all the programs run.
 
     Args:
-        programs: each with the package that has it; packages are fetched with all they depend on.
+        programs: program to Debian package; missing packages are downloaded with dependencies.
 
     Raises:
-        NotHereError: a program is nowhere.
+        ProgramNotFoundError: a program is not installed and cannot be downloaded.
     """
     folder = CACHE / "debian-tools"
     folder.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ def environment(programs: Mapping[str, str]) -> dict[str, str]:
             download = ["apt-get", "install", "--download-only", "--yes", "--no-install-recommends"]
             _fetch([*download, "-o", archives, *packages], folder)
     if packages := missing():
-        raise NotHereError(f"no program in {', '.join(packages)}")
+        raise ProgramNotFoundError(f"packages without the expected program: {', '.join(packages)}")
     variables = {"PATH": path}
     if libraries := library_folders(folder):
         variables["LD_LIBRARY_PATH"] = os.pathsep.join(map(str, libraries))
@@ -81,35 +81,35 @@ def environment(programs: Mapping[str, str]) -> dict[str, str]:
 
 
 def library_folders(folder: Path = CACHE / "debian") -> list[Path]:
-    """Where unpacked libraries are."""
+    """Returns the folders of the unpacked libraries."""
     return sorted((folder / "usr" / "lib").glob("*-linux-gnu*"))
 
 
 def libraries() -> dict[str, str]:
-    """Variables with which unpacked programs find unpacked libraries."""
+    """Returns the environment variables with which unpacked programs find their libraries."""
     found = library_folders()
     return {"LD_LIBRARY_PATH": os.pathsep.join(map(str, found))} if found else {}
 
 
 def _fetch(command: list[str], folder: Path) -> None:
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
-        raise NotHereError(f"this is no Debian: nothing to run {' '.join(command)} with")
+        raise ProgramNotFoundError(f"apt-get and dpkg-deb are required to run {' '.join(command)}")
     if _run(command, folder):
-        # The lists may be old or missing; only root can renew them.
+        # The package lists may be outdated or missing; only root can update them.
         if os.geteuid() == 0:
             _run(["apt-get", "update", "--quiet"], folder)
         said = _run(command, folder)
         if said:
-            raise NotHereError(f"{' '.join(command)}: {said}")
+            raise ProgramNotFoundError(f"{' '.join(command)}: {said}")
     for archive in folder.glob("*.deb"):
         said = _run(["dpkg-deb", "--extract", str(archive), str(folder)], folder)
         archive.unlink()
         if said:
-            raise NotHereError(said)
+            raise ProgramNotFoundError(said)
 
 
 def _run(command: list[str], folder: Path) -> str:
-    """Runs a command; gives its complaint, empty when it went well."""
+    """Runs a command and returns its error message, empty on success."""
     try:
         done = subprocess.run(
             command,

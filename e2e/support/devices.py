@@ -1,4 +1,4 @@
-"""Devices of a cluster: slices as drivers publish them, claims, and a watch that judges."""
+"""Creates ResourceSlices and ResourceClaims, and watches claims for double allocations."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -16,17 +16,18 @@ CONTROLLERS: Final = (
     "serviceaccount-controller",
     "node-lifecycle-controller",
 )
-"""They make claims of templates, give back what no pod uses, and delete what has no owner."""
+"""Controllers that create claims from templates, deallocate unused claims, and delete claims
+without an owner."""
 RESOURCE: Final = "/apis/resource.k8s.io/v1"
 DRIVER: Final = "gpu.example.com"
 CLASS: Final = "gpu"
 
 Device = tuple[str, str, str]
-"""Driver, pool and name."""
+"""(driver, pool, device name)."""
 
 
 class Devices:
-    """Makes slices, classes and claims, and looks at them; slices and classes go with the test."""
+    """Creates and reads ResourceSlices, DeviceClasses and claims."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -34,13 +35,13 @@ class Devices:
         self.create("deviceclasses", CLASS, gpu_class()["spec"])
 
     def create(self, resource: str, name: str, spec: Json) -> None:
-        """Creates an object that belongs to no namespace."""
+        """Creates a cluster-scoped object of resource.k8s.io."""
         path = f"{RESOURCE}/{resource}"
         self._cluster.run(self._cluster.api.post(path, {"metadata": {"name": name}, "spec": spec}))
         self._made.append(f"{path}/{name}")
 
     def remove(self) -> None:
-        """Deletes what was made."""
+        """Deletes the created slices and classes."""
         for path in reversed(self._made):
             try:
                 self._cluster.run(self._cluster.api.delete(path))
@@ -49,7 +50,7 @@ class Devices:
                     raise
 
     def offer(self, node: str, count: int, **device: Any) -> None:
-        """Publishes so many equal devices of a node, in one slice."""
+        """Publishes ``count`` identical devices of a node in one ResourceSlice."""
         spec = {
             "driver": DRIVER,
             "nodeName": node,
@@ -59,21 +60,21 @@ class Devices:
         self.create("resourceslices", f"{node}-gpu", spec)
 
     def renew(self, node: str, names: Sequence[str], generation: int) -> None:
-        """Publishes the pool of a node anew, as a later generation."""
+        """Publishes the pool of a node again with a higher generation."""
         pool = {"name": node, "generation": generation, "resourceSliceCount": 1}
         spec = {"pool": pool, "devices": [{"name": name} for name in names]}
         path = f"{RESOURCE}/resourceslices/{node}-gpu"
         self._cluster.run(self._cluster.api.patch(path, {"spec": spec}))
 
     def template(self, namespace: str, name: str, **wanted: Any) -> None:
-        """Makes a template of claims with one request."""
+        """Creates a ResourceClaimTemplate with one request."""
         spec = {"spec": {"devices": {"requests": [_request(wanted)]}}}
         path = f"{RESOURCE}/namespaces/{namespace}/resourceclaimtemplates"
         body = {"metadata": {"name": name}, "spec": spec}
         self._cluster.run(self._cluster.api.post(path, body))
 
     def claim(self, namespace: str, name: str, **wanted: Any) -> None:
-        """Makes a claim with one request."""
+        """Creates a ResourceClaim with one request."""
         path = f"{RESOURCE}/namespaces/{namespace}/resourceclaims"
         body = {
             "metadata": {"name": name},
@@ -88,7 +89,7 @@ class Devices:
 
     @contextmanager
     def watched(self) -> Iterator["Watch"]:
-        """Follows the claims of all namespaces from now on; the log is complete at the end."""
+        """Watches the claims of all namespaces; the log is complete on exit."""
         path = f"{RESOURCE}/resourceclaims"
         version = self._cluster.run(self._cluster.api.get(f"{path}?limit=1"))["metadata"]
         watch = Watch()
@@ -96,7 +97,7 @@ class Devices:
         async def follow() -> None:
             seen = version["resourceVersion"]
             while True:
-                # A server with too much to do may end a watch.
+                # An overloaded API server may end a watch.
                 async for kind, claim in self._cluster.api.watch(path, seen):
                     seen = claim["metadata"]["resourceVersion"]
                     watch.take(kind, claim)
@@ -118,14 +119,14 @@ class Devices:
 
 @dataclass
 class Holders:
-    """Which claim has which devices, as the API server's answers or events say one by one."""
+    """Allocated claims and their devices, updated with one claim at a time."""
 
     held: dict[str, "Held"] = field(default_factory=dict)
-    """Claims that have devices, by UID."""
+    """Allocated claims, by UID."""
     _holders: dict[Device, str] = field(default_factory=dict)
 
     def give(self, claim: Json, at: float = 0.0) -> list[str]:
-        """Takes in a claim as it is now, and says which of its devices another one has as well."""
+        """Records a claim's current state; returns its devices that another claim also holds."""
         uid, devices = claim["metadata"]["uid"], devices_of(claim)
         before = self.held.get(uid)
         if before is not None and before.devices == devices:
@@ -144,7 +145,7 @@ class Holders:
         return doubles
 
     def take_back(self, uid: str) -> None:
-        """Takes in that a claim has nothing any more."""
+        """Records that a claim holds no devices."""
         claim = self.held.pop(uid, None)
         for device in claim.devices if claim else ():
             if self._holders.get(device) == uid:
@@ -153,7 +154,7 @@ class Holders:
 
 @dataclass(slots=True)
 class Held:
-    """A claim that has devices, and since when."""
+    """The devices of an allocated claim, and the time of the allocation."""
 
     name: str
     devices: list[Device]
@@ -162,15 +163,15 @@ class Held:
 
 @dataclass
 class Watch:
-    """What a watch of claims has shown, whose events come in one order for all of them."""
+    """Double allocations seen by a watch, which delivers the events of all claims in one order."""
 
     doubles: list[str] = field(default_factory=list)
-    """Devices that a claim was given while another one had them."""
+    """Devices allocated to a claim while another claim held them."""
     allocations: int = 0
     _holders: Holders = field(default_factory=Holders)
 
     def take(self, kind: str, claim: Json) -> None:
-        """Takes the next event."""
+        """Records the next watch event."""
         uid, held = claim["metadata"]["uid"], self._holders.held
         if kind == "DELETED":
             self._holders.take_back(uid)
@@ -181,7 +182,7 @@ class Watch:
 
 
 def devices_of(claim: Json) -> list[Device]:
-    """Returns the devices that a claim has for itself."""
+    """Returns the devices that a claim holds exclusively, without those for admin access."""
     allocation = claim.get("status", {}).get("allocation") or {}
     return [
         (result["driver"], result["pool"], result["device"])
@@ -191,14 +192,14 @@ def devices_of(claim: Json) -> list[Device]:
 
 
 def readers_of(claim: Json) -> list[str]:
-    """Returns the names of the pods that a claim is reserved for."""
+    """Returns the names of the pods in the claim's ``reservedFor``."""
     return [reader["name"] for reader in claim.get("status", {}).get("reservedFor", ())]
 
 
 def make_device_pod(
     name: str, namespace: str, *, template: str = "", claim: str = "", **spec: Any
 ) -> Json:
-    """Makes a pod with one claim, from a template or by its name."""
+    """Creates a pod manifest with one claim, from a template or by its name."""
     source = {"resourceClaimTemplateName": template} if template else {"resourceClaimName": claim}
     pod = make_pod(name, namespace=namespace, resourceClaims=[{"name": "device", **source}], **spec)
     pod["spec"]["containers"][0]["resources"] = {"claims": [{"name": "device"}]}
@@ -206,7 +207,7 @@ def make_device_pod(
 
 
 def gpu_class() -> Json:
-    """Makes the class of the driver's devices."""
+    """Creates the DeviceClass manifest of the driver's devices."""
     selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
     return {"metadata": {"name": CLASS}, "spec": {"selectors": [selector]}}
 

@@ -1,4 +1,4 @@
-"""What can go wrong with a request on its way to the API server; ``proxy`` makes it happen."""
+"""Faults that ``proxy`` injects into requests to the API server."""
 
 import asyncio
 import threading
@@ -11,26 +11,26 @@ from aiohttp import web
 
 
 class Passage(Protocol):
-    """The way of one request to the API server and of its answer back."""
+    """Forwards one request to the API server and its response to the client."""
 
     async def answer(self, lag_seconds: float = 0) -> web.StreamResponse:
-        """Passes the request on and streams the answer to the client, each part so much later."""
+        """Forwards the request and streams the response to the client with a delay."""
         ...
 
     async def swallow(self) -> None:
-        """Passes the request on and keeps the answer."""
+        """Forwards the request and discards the response."""
         ...
 
 
 class Fault(Protocol):
-    """What happens to a request instead of simply passing."""
+    """Handles a request in place of plain forwarding."""
 
     async def __call__(self, request: web.Request, passage: Passage) -> web.StreamResponse: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Answers in the API server's place, with a Status object as it would send."""
+    """Responds with a Status object instead of forwarding the request."""
 
     status: int
     reason: str = ""
@@ -54,7 +54,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Hang:
-    """Keeps the request without an answer, then drops the connection."""
+    """Holds the request without a response, then drops the connection."""
 
     seconds: float = 3600
 
@@ -65,21 +65,21 @@ class Hang:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Keeps the request until it is let go, then passes it on, late; gone when its sender is."""
+    """Holds the request until ``released`` is set, then forwards it if the client still waits."""
 
     arrived: threading.Event = field(default_factory=threading.Event)
-    let_go: threading.Event = field(default_factory=threading.Event)
+    released: threading.Event = field(default_factory=threading.Event)
 
     async def __call__(self, request: web.Request, passage: Passage) -> web.StreamResponse:
         self.arrived.set()
-        while not self.let_go.is_set():  # noqa: ASYNC110 - another thread lets it go
+        while not self.released.is_set():  # noqa: ASYNC110 - another thread sets it
             await asyncio.sleep(0.02)
         return await passage.answer()
 
 
 @dataclass(frozen=True, slots=True)
 class DropBefore:
-    """Drops the connection; the API server never sees the request."""
+    """Drops the connection before the request reaches the API server."""
 
     async def __call__(self, request: web.Request, passage: Passage) -> web.StreamResponse:
         return drop(request)
@@ -87,7 +87,7 @@ class DropBefore:
 
 @dataclass(frozen=True, slots=True)
 class DropAfter:
-    """Lets the API server carry the request out, then drops the connection before the answer."""
+    """Drops the connection after the API server has executed the request."""
 
     async def __call__(self, request: web.Request, passage: Passage) -> web.StreamResponse:
         await passage.swallow()
@@ -96,7 +96,7 @@ class DropAfter:
 
 @dataclass(frozen=True, slots=True)
 class HangAfter:
-    """Lets the API server carry the request out, and never tells."""
+    """Forwards the request, but never sends the response."""
 
     seconds: float = 3600
 
@@ -108,7 +108,7 @@ class HangAfter:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """Passes the request on at once; what is answered arrives late, as from a server that lags."""
+    """Forwards the request at once and delays the response."""
 
     seconds: float
 
@@ -118,12 +118,12 @@ class Lag:
 
 @dataclass(frozen=True, slots=True)
 class Cut(DropBefore):
-    """The connection is gone because the whole proxy is cut off."""
+    """Drops the connection because the whole proxy is disconnected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """Does something else first, such as deleting the pod that is about to be bound."""
+    """Runs an action first, such as deleting the pod that the request binds."""
 
     action: Callable[[web.Request], Awaitable[None]]
 
@@ -133,7 +133,7 @@ class Before:
 
 
 def drop(request: web.Request) -> web.StreamResponse:
-    """Ends the connection at once; the returned response goes nowhere."""
+    """Closes the connection at once; the returned response is not sent."""
     if request.transport is not None:
         request.transport.abort()
     return web.Response(status=502)

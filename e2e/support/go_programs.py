@@ -1,7 +1,7 @@
-"""Builds the Go programs the end-to-end tests start, once per change of their sources.
+"""Builds the Go programs that the end-to-end tests start.
 
-A program lands in ``.cache/<name>/`` of the checkout beside a stamp of what it was built from, so
-that only the first run after a change pays for the compiler. Knows nothing of what the programs do.
+A program is built into ``.cache/<name>/`` with a fingerprint of its sources, so that it is rebuilt
+only after a change. This module does not know what the programs do.
 """
 
 import fcntl
@@ -20,7 +20,7 @@ KUBERNETES_VERSION = "v1.36.3"
 
 
 class BuildError(RuntimeError):
-    """A program could not be built; the message says what is missing or what the compiler said."""
+    """Go is missing or the compiler failed; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class GoProgram:
     """Folder with ``go.mod``."""
     linker_flags: tuple[str, ...] = ()
     package: str = "."
-    """What is built: the module itself, or a command of a module that it requires."""
+    """Package to build: the module itself, or a command of a required module."""
     also_named: tuple[str, ...] = ()
-    """Names under which the binary is linked beside itself, for people and process lists."""
+    """Names of hard links to the binary, so that process lists show the program."""
 
     @property
     def binary(self) -> Path:
@@ -43,9 +43,9 @@ class GoProgram:
 
 
 def version_flags(version: str) -> tuple[str, ...]:
-    """Gives the linker flags that make Kubernetes programs call themselves ``version``.
+    """Returns linker flags that set the reported Kubernetes version to ``version``.
 
-    Without them they report v0.0.0, which clients and kubectl warn about.
+    Without them the programs report v0.0.0, and kubectl and clients warn about the skew.
     """
     major, minor, _ = version.removeprefix("v").split(".")
     values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
@@ -62,7 +62,7 @@ CONTROL_PLANE = GoProgram(
     linker_flags=version_flags(KUBERNETES_VERSION),
     also_named=("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"),
 )
-"""One binary that becomes each program of a control plane by the name it is started by."""
+"""One binary with all programs of a control plane; the name it is started by selects one."""
 
 NODE = GoProgram(
     name="node",
@@ -70,17 +70,17 @@ NODE = GoProgram(
     linker_flags=version_flags(KUBERNETES_VERSION),
     also_named=("kubelet", "kube-proxy", "device-plugin", "dra-driver"),
 )
-"""One binary that becomes each program of Kubernetes on a node by the name it is started by."""
+"""One binary with all Kubernetes programs of a node; the name it is started by selects one."""
 
 PAUSE = GoProgram(name="pause", module=CHECKOUT / "e2e" / "node", package="./pause")
-"""What runs in the containers of pods that do nothing."""
+"""Main process of containers that do nothing."""
 
-KUBELETS = GoProgram(
+KWOK = GoProgram(
     name="kwok",
     module=CHECKOUT / "e2e" / "kwok",
     package="sigs.k8s.io/kwok/cmd/kwok",
 )
-"""Kubelets that run nothing: pods on their nodes start, and end when their grace is over."""
+"""kwok: pods on its nodes become Running, and are deleted after their grace period."""
 
 
 HELM_VERSION = "v3.21.4"
@@ -94,14 +94,14 @@ HELM = GoProgram(
         "-X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=36",
     ),
 )
-"""Helm, whose own build says for which Kubernetes charts are rendered without a cluster."""
+"""Helm; linker flags set the Kubernetes version for which it renders charts offline."""
 
 
 def build(program: GoProgram) -> Path:
-    """Builds ``program`` unless an up-to-date binary is there, and returns its path.
+    """Builds ``program`` unless its binary is up to date, and returns the path.
 
-    Processes that ask at the same time wait for one build. A cold build of the control plane takes
-    about four minutes on two cores.
+    Concurrent callers wait for one build. A cold build of the control plane takes about four
+    minutes on two cores.
 
     Raises:
         BuildError: Go is not installed, or the compiler failed.
@@ -124,7 +124,7 @@ def build(program: GoProgram) -> Path:
 
 
 def _fingerprint(program: GoProgram, go: str) -> str:
-    """Digests everything a build depends on: sources, locked modules, flags and compiler."""
+    """Hashes all inputs of a build: sources, locked modules, flags and compiler version."""
     compiler = subprocess.run([go, "version"], capture_output=True, text=True, check=True)
     digest = hashlib.sha256(compiler.stdout.encode())
     flags = (*program.linker_flags, *program.also_named)

@@ -1,7 +1,6 @@
-"""Keeps simulated nodes alive where a node lifecycle controller watches over them.
+"""Renews the leases of simulated nodes in clusters with a node lifecycle controller.
 
-A kubelet renews a lease per node; without that the controller taints the node after some 40 s and
-later evicts its pods.
+Without renewals the controller taints a node after about 40 s, and later evicts its pods.
 """
 
 import asyncio
@@ -15,7 +14,7 @@ _RENEW_SECONDS = 10
 
 
 class Heartbeats:
-    """The leases of a set of nodes, renewed by a task on the loop of whoever starts it."""
+    """Leases of a set of nodes, renewed by a task on the running event loop."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -23,7 +22,7 @@ class Heartbeats:
         self._task: asyncio.Task[None] | None = None
 
     async def add(self, nodes: list[str]) -> None:
-        """Creates the leases of ``nodes`` and renews them from now on."""
+        """Creates the leases of ``nodes`` and starts to renew them."""
         await self._api.create_all(LEASES, (_lease(node) for node in nodes))
         self._nodes.update(nodes)
         if self._task is None:
@@ -50,7 +49,7 @@ class Heartbeats:
 
 
 async def delete_if_there(api: Api, path: str) -> None:
-    """Deletes an object at once; one that is gone already is fine."""
+    """Deletes an object with grace period 0; ignores 404."""
     try:
         await api.delete(f"{path}?gracePeriodSeconds=0")
     except ApiRefusedError as error:

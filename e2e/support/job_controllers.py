@@ -1,7 +1,7 @@
-"""JobSet's and Kueue's controllers as processes beside a control plane, built from Go modules.
+"""Runs the controllers of JobSet and Kueue as processes, built from Go modules.
 
-What is installed are the manifests of the modules, put together as their kustomizations do it. The
-API server reaches webhooks through a Service whose name leads back to this machine.
+Installs the modules' manifests in the form that their kustomizations produce. The API server
+reaches the webhooks through an ExternalName Service that resolves to this machine.
 """
 
 import base64
@@ -27,19 +27,19 @@ from e2e.support.waiting import wait_for
 _FOLDER: Final = CHECKOUT / "e2e" / "ecosystem"
 _READY_SECONDS: Final = 180.0
 _GROUPS: Final = {"", "batch", "jobset.x-k8s.io", "kueue.x-k8s.io"}
-"""API groups whose webhooks are installed; the others are about jobs of programs not here."""
+"""API groups whose webhooks are installed; webhooks for other job kinds would have no use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A controller manager with its definitions and webhooks."""
+    """A controller manager with its CRDs and webhooks."""
 
     name: str
     module: str
     package: str
     configuration: Json
     keeps_certificates: bool = False
-    """It makes its own and puts them into a secret; a kubelet would mount that."""
+    """The controller writes its own certificate into a Secret, which the kubelet would mount."""
 
     @property
     def namespace(self) -> str:
@@ -75,7 +75,7 @@ KUEUE: Final = Project(
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "internalCertManagement": {"enable": True},
         "integrations": {"frameworks": ["batch/job", "pod"]},
-        # An API server of its own, which nothing here asks.
+        # It needs an aggregated API server, which the tests do not use.
         "featureGates": {"VisibilityOnDemand": False},
     },
     keeps_certificates=True,
@@ -83,7 +83,7 @@ KUEUE: Final = Project(
 
 
 class JobController:
-    """One controller manager that is installed and runs; use it as a context manager."""
+    """An installed and running controller manager; use it as a context manager."""
 
     def __init__(self, project: Project, cluster: Cluster, directory: Path) -> None:
         self._project = project
@@ -134,7 +134,7 @@ class JobController:
         project = self._project
         self._cluster.create_namespace(project.namespace)
         core = f"/api/v1/namespaces/{project.namespace}"
-        # The name is an address: where the API server looks for it, there the controller listens.
+        # The API server connects to this address, where the controller listens.
         spec = {"type": "ExternalName", "externalName": "127.0.0.1"}
         self._post(f"{core}/services", {"metadata": {"name": project.service}, "spec": spec})
         self._certificates.mkdir()
@@ -169,7 +169,7 @@ class JobController:
             kind = path.name.partition("_")[2]
             if kind in patches and kind in patched:
                 conversion = _loaded(patches[kind])[0]["spec"]["conversion"]
-                self._lead_here(conversion["webhook"]["clientConfig"])
+                self._set_client_config(conversion["webhook"]["clientConfig"])
                 definition["spec"]["conversion"] = conversion
             yield definition
 
@@ -186,11 +186,11 @@ class JobController:
                 )
             ]
             for webhook in configuration["webhooks"]:
-                self._lead_here(webhook["clientConfig"])
+                self._set_client_config(webhook["clientConfig"])
             yield configuration
 
-    def _lead_here(self, client: Json) -> None:
-        """Names the Service as the kustomization does, and whom to trust."""
+    def _set_client_config(self, client: Json) -> None:
+        """Sets Service and CA bundle of a webhook's client configuration."""
         client["service"] |= {
             "namespace": self._project.namespace,
             "name": self._project.service,
@@ -199,7 +199,7 @@ class JobController:
         client["caBundle"] = base64.b64encode(self._authority.certificate).decode()
 
     def _mount(self) -> None:
-        """Copies the certificates from the secret, once the controller has made them."""
+        """Copies the certificates from the Secret, once the controller has written them."""
         path = f"/api/v1/namespaces/{self._project.namespace}/secrets"
         [secret] = self._cluster.run(self._cluster.api.list_items(path))
         for name, content in secret.get("data", {}).items():
@@ -220,7 +220,7 @@ class JobController:
 
 
 def _sources(project: Project) -> Path:
-    """Where Go keeps the sources of a project, in the version that is locked."""
+    """Returns the folder of the project's sources in Go's module cache, at the locked version."""
     listed = subprocess.run(
         ["go", "list", "-m", "-json", project.module],  # noqa: S607 -- the one that builds as well
         cwd=project.folder,

@@ -1,4 +1,4 @@
-"""A kind cluster with the scheduler's image, for machines that have docker and kind."""
+"""Creates a kind cluster with the scheduler's image; requires docker and kind."""
 
 import os
 import shutil
@@ -10,15 +10,15 @@ from pathlib import Path
 from e2e.support.go_programs import CHECKOUT
 
 IMAGE = "stowage:e2e"
-"""Name under which nodes of the cluster know the image built from the checkout."""
+"""Name of the image, built from the checkout, on the cluster's nodes."""
 
 
 class KindError(RuntimeError):
-    """docker or kind failed; carries what it said."""
+    """docker or kind failed; the message has its output."""
 
 
 def is_available() -> bool:
-    """Tells whether kind is installed and a docker daemon answers."""
+    """Reports whether kind is installed and a docker daemon answers."""
     docker = shutil.which("docker")
     if docker is None or shutil.which("kind") is None:
         return False
@@ -38,7 +38,7 @@ def is_available() -> bool:
 def kind_cluster(directory: Path) -> Iterator[Path]:
     """Creates a cluster, loads the image into it, and yields its kubeconfig.
 
-    The cluster is deleted at the end, also when creating it failed half way.
+    The cluster is deleted at the end, even if creating it fails.
 
     Raises:
         KindError: a command failed.

@@ -1,4 +1,4 @@
-"""Writes kubeconfig files: one cluster, one user, one context, everything inline."""
+"""Writes kubeconfig files with one cluster, user and context, and inline credentials."""
 
 import base64
 from pathlib import Path
@@ -19,7 +19,7 @@ def write_kubeconfig(
     token_file: Path | None = None,
     namespace: str = "default",
 ) -> Path:
-    """Writes a kubeconfig for ``server`` that only its owner can read, and returns its path."""
+    """Writes a kubeconfig for ``server`` with file mode 0600, and returns its path."""
     cluster: dict[str, Any] = {"server": server}
     if authority is not None:
         cluster["certificate-authority-data"] = base64.b64encode(authority).decode()

@@ -1,8 +1,8 @@
-"""A kubelet for one namespace whose containers are processes of this machine.
+"""A minimal kubelet for one namespace that runs containers as local processes.
 
-What their pods say is done: arguments as written, a ConfigMap as a folder that follows it, the
-rights of the ServiceAccount, ready when the readiness probe says so, SIGTERM and its grace. An
-image is a command line that the harness gives; nothing is pulled.
+It implements what the tests' pod specs use: arguments, ConfigMap volumes with updates, the
+ServiceAccount's permissions, readiness probes, SIGTERM and the grace period. An image is mapped to
+a local command; nothing is pulled.
 """
 
 import threading
@@ -24,12 +24,12 @@ _READINESS = ("Ready", "ContainersReady")
 
 @dataclass
 class Container:
-    """A pod that runs.
+    """A running pod.
 
     Attributes:
         program: its process.
-        mounts: the folder of each ConfigMap.
-        is_ready: what was last told.
+        mounts: ConfigMap name to folder.
+        is_ready: the last reported readiness.
     """
 
     program: Program
@@ -38,13 +38,13 @@ class Container:
 
 
 class Kubelet:
-    """Runs the pods of a namespace that have a node.
+    """Runs the pods of a namespace that are bound to a node.
 
     Args:
-        cluster: where they are.
-        namespace: whose pods.
-        images: the command that stands for the entry point of each image.
-        directory: for mounts and logs.
+        cluster: the cluster.
+        namespace: the namespace of the pods.
+        images: image name to the command that replaces its entry point.
+        directory: folder for mounts and logs.
     """
 
     def __init__(
@@ -56,9 +56,9 @@ class Kubelet:
     ) -> None:
         self.images = dict(images)
         self.running: dict[str, Container] = {}
-        """By the name of the pod."""
+        """Running pods, by name."""
         self.ended: dict[str, int] = {}
-        """Exit status of those that are gone."""
+        """Exit status of ended pods, by name."""
         self.problem: BaseException | None = None
         self._cluster = cluster
         self._namespace = namespace
@@ -69,7 +69,7 @@ class Kubelet:
         self._thread = threading.Thread(target=self._work, name="e2e-kubelet", daemon=True)
 
     def report(self) -> str:
-        """The ends of all logs, for a failure."""
+        """Returns the end of all logs, for the report of a failed test."""
         shown = [f"kubelet: {self.problem!r}"] if self.problem else []
         for name, container in self.running.items():
             shown.append(f"--- {name}\n{container.program.tail(40)}")
@@ -126,7 +126,7 @@ class Kubelet:
         for mount in container["volumeMounts"]:
             source = volumes[mount["name"]].get("configMap")
             if source is None:
-                continue  # The token of the ServiceAccount comes by KUBECONFIG.
+                continue  # The ServiceAccount's credentials are in KUBECONFIG.
             folder = mounts[source["name"]] = self._directory / name / mount["name"]
             _write(folder, self._data(source["name"]))
             words = [word.replace(mount["mountPath"], str(folder)) for word in words]
@@ -137,7 +137,7 @@ class Kubelet:
         home = self._directory / name
         program = Program(
             name,
-            # Two pods cannot have the same port on one machine.
+            # Pods share this machine's ports, so each gets a port of its own.
             [*words, "--bind-address=127.0.0.1", f"--secure-port={port}"],
             self._directory / f"{name}.log",
             {"KUBECONFIG": str(account), "HOME": str(home)},
@@ -179,7 +179,7 @@ class Kubelet:
 
 
 def _write(folder: Path, data: Mapping[str, str]) -> None:
-    """As a kubelet does: another folder takes the place of the one a link leads to."""
+    """Writes the files as a kubelet does: a symbolic link is switched to a new folder."""
     link = folder / "..data"
     if not data or all(_has(link / name, text) for name, text in data.items()):
         return

@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, so that plain test functions can use asynchronous parts."""
+"""Runs an event loop in a thread, so that synchronous tests can use asynchronous code."""
 
 import asyncio
 import threading
@@ -13,7 +13,7 @@ _GOODBYE_SECONDS = 0.25
 
 
 class LoopThread:
-    """A running event loop; ``run`` hands it a coroutine and waits for the result."""
+    """A running event loop; ``run`` runs a coroutine in it and returns the result."""
 
     def __init__(self, name: str) -> None:
         self._loop = uvloop.new_event_loop()
@@ -25,14 +25,14 @@ class LoopThread:
         try:
             return future.result()
         except BaseException:
-            # Ctrl-C in the waiting thread must end the work too.
+            # Ctrl-C in the calling thread must cancel the coroutine too.
             future.cancel()
             raise
 
     def close(self) -> None:
-        """Ends what still runs, then the loop and its thread."""
+        """Cancels the running tasks, then stops the loop and its thread."""
         self.run(_cancel_others())
-        # A loop cannot close while a TLS connection that was closed still says goodbye.
+        # TLS connections complete their shutdown before the loop closes.
         self.run(asyncio.sleep(_GOODBYE_SECONDS))
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

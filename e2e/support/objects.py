@@ -1,4 +1,4 @@
-"""Makes the Kubernetes objects tests create, as the API server takes them."""
+"""Builds manifests of the Kubernetes objects that tests create."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 Json = dict[str, Any]
 
 SIMULATED = "stowage.dev/e2e"
-"""Label of nodes no kubelet stands behind, by which they are found and removed again."""
+"""Label of nodes without a kubelet; tests find and delete their nodes by it."""
 
 
 def make_node(
@@ -18,9 +18,10 @@ def make_node(
     taints: Sequence[Json] = (),
     unschedulable: bool = False,
 ) -> Json:
-    """Makes a Ready node with 4 CPUs, 32 GiB and 110 pods unless told otherwise.
+    """Builds a Ready node with 4 CPUs, 32 GiB and 110 pods by default.
 
-    The API server takes the status of a new node as a kubelet sends it: no second request needed.
+    The API server accepts the status of a new node as a kubelet sends it, so no second request is
+    needed.
     """
     resources = {"cpu": "4", "memory": "32Gi", "pods": "110", **(allocatable or {})}
     all_labels = {"kubernetes.io/hostname": name, SIMULATED: "simulated", **(labels or {})}
@@ -48,7 +49,7 @@ def make_node(
 
 
 def make_nodes(count: int, *, zones: int = 3, prefix: str = "node", **options: Any) -> list[Json]:
-    """Makes ``count`` equal nodes spread over ``zones`` zones; options as for ``make_node``."""
+    """Builds ``count`` identical nodes in ``zones`` zones; options as for ``make_node``."""
     return [
         make_node(f"{prefix}-{index:05}", zone=f"zone-{index % zones + 1}", **options)
         for index in range(count)
@@ -64,7 +65,7 @@ def make_pod(
     labels: Mapping[str, str] | None = None,
     **spec: Any,
 ) -> Json:
-    """Makes a pod with one container; further keywords are fields of its spec in wire spelling."""
+    """Builds a pod with one container; further keywords are fields of its spec."""
     container: Json = {"name": "main", "image": "registry.k8s.io/pause:3.10"}
     if requests:
         container["resources"] = {"requests": dict(requests)}
@@ -74,7 +75,7 @@ def make_pod(
         "metadata": {"name": name, "namespace": namespace, "labels": dict(labels or {})},
         "spec": {
             "schedulerName": scheduler_name,
-            # Nothing runs these pods, so nothing would end them gracefully either.
+            # No kubelet stops these pods, so a grace period would never end.
             "terminationGracePeriodSeconds": 0,
             "containers": [container],
             **spec,
@@ -83,12 +84,12 @@ def make_pod(
 
 
 def make_pods(count: int, *, prefix: str = "pod", **options: Any) -> list[Json]:
-    """Makes ``count`` equal pods; options as for ``make_pod``."""
+    """Builds ``count`` identical pods; options as for ``make_pod``."""
     return [make_pod(f"{prefix}-{index:05}", **options) for index in range(count)]
 
 
 def make_binding(pod: str, node: str, *, namespace: str = "default") -> Json:
-    """Makes what is posted to a pod's ``binding`` subresource."""
+    """Builds the body of a POST to a pod's ``binding`` subresource."""
     return {
         "apiVersion": "v1",
         "kind": "Binding",

@@ -1,4 +1,4 @@
-"""What must hold of placements, whoever made them."""
+"""Invariants of placements, independent of the scheduler."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from scheduler.api.quantity import ceil, milli_value, parse
 
 
 def overcommitted_nodes(nodes: Iterable[Json], pods: Iterable[Json]) -> dict[str, str]:
-    """The nodes that were promised more than they have, each with what is too much."""
+    """Returns the nodes whose pods request more than is allocatable, with the excess."""
     used: dict[str, Counter[str]] = defaultdict(Counter)
     for pod in pods:
         node = pod["spec"].get("nodeName")
@@ -35,7 +35,7 @@ def overcommitted_nodes(nodes: Iterable[Json], pods: Iterable[Json]) -> dict[str
 
 
 def bindings_by_pod(events: Iterable[AuditEvent]) -> Counter[str]:
-    """How many times each pod was bound, by `namespace/name`."""
+    """Returns the number of successful bindings of each pod, by `namespace/name`."""
     return Counter(
         f"{event.object_ref.namespace}/{event.object_ref.name}"
         for event in events

@@ -1,15 +1,12 @@
-"""Plugins as installed packages, without an installer: what their entry points need."""
+"""Installs plugin packages without pip: copies modules and entry point metadata."""
 
 import shutil
 import tomllib
 from pathlib import Path
 
 
-def announce(package: Path, folder: Path) -> None:
-    """Puts the modules of a package into a folder, and what announces its plugins.
-
-    The folder is one that Python looks for modules in.
-    """
+def install_package(package: Path, folder: Path) -> None:
+    """Copies a package's modules and its entry point metadata into a folder on sys.path."""
     settings = tomllib.loads((package / "pyproject.toml").read_text())
     project = settings["project"]
     for module in settings["tool"]["setuptools"]["py-modules"]:

@@ -1,4 +1,4 @@
-"""Pod groups as tests make them, and a control plane of 1.36 that serves them."""
+"""Creates PodGroups and their pods, and configures a 1.36 control plane that serves them."""
 
 from typing import Any
 
@@ -10,9 +10,9 @@ from e2e.support.waiting import wait_for
 
 API = "scheduling.k8s.io/v1alpha2"
 SCHEDULER_GATES = ("--feature-gates=GenericWorkload=true,GangScheduling=true",)
-"""Arguments for a daemon that schedules groups."""
+"""Feature gates of a daemon that schedules pod groups."""
 API_SERVER_ARGUMENTS = ("--feature-gates=GenericWorkload=true", f"--runtime-config={API}=true")
-"""Arguments for an API server that keeps groups."""
+"""Flags of an API server that serves PodGroups."""
 
 OPTIONS = Options(
     controller_manager=True,
@@ -26,13 +26,13 @@ OPTIONS = Options(
     ),
     controller_manager_arguments=("--feature-gates=GenericWorkload=true,WorkloadWithJob=true",),
 )
-"""A control plane that keeps groups, gives them back, and makes them for Jobs."""
+"""A control plane that serves PodGroups, protects them from deletion, and creates them for Jobs."""
 
 CONDITION = "PodGroupScheduled"
 
 
 def make_gang(cluster: Cluster, namespace: str, name: str, min_count: int, key: str = "") -> None:
-    """Create a group of which so many members run, where one node label is equal, or none."""
+    """Creates a PodGroup with a gang policy and, if ``key`` is given, a topology constraint."""
     spec: Json = {"schedulingPolicy": {"gang": {"minCount": min_count}}}
     if key:
         spec["schedulingConstraints"] = {"topology": [{"key": key}]}
@@ -46,7 +46,7 @@ def make_gang(cluster: Cluster, namespace: str, name: str, min_count: int, key: 
 
 
 def make_members(count: int, *, group: str, namespace: str, cpu: str = "1") -> list[Json]:
-    """Make the pods of a group."""
+    """Builds the pods of a group."""
     return [
         make_pod(
             f"{group}-{index:03}",
@@ -59,7 +59,7 @@ def make_members(count: int, *, group: str, namespace: str, cpu: str = "1") -> l
 
 
 def places(cluster: Cluster, namespace: str, group: str) -> list[str]:
-    """Return the nodes of a group's members, one entry a member, none for those that wait."""
+    """Returns the node of each of the group's pods; an empty string for an unbound pod."""
     return [
         pod["spec"].get("nodeName", "")
         for pod in cluster.pods(namespace)
@@ -68,7 +68,7 @@ def places(cluster: Cluster, namespace: str, group: str) -> list[str]:
 
 
 def condition_of(cluster: Cluster, namespace: str, group: str) -> tuple[str, str, str] | None:
-    """Return status, reason and message of a group's condition."""
+    """Returns status, reason and message of the group's condition, or None without one."""
     try:
         found: Json = cluster.run(cluster.api.get(f"{_path(namespace)}/{group}"))
     except ApiRefusedError:
@@ -83,7 +83,7 @@ def condition_of(cluster: Cluster, namespace: str, group: str) -> tuple[str, str
 def wait_for_condition(
     cluster: Cluster, namespace: str, group: str, status: str, seconds: float = 60
 ) -> tuple[str, str, str]:
-    """Wait until the group's condition has this status, and return it."""
+    """Waits until the group's condition has this status, and returns the condition."""
 
     def ask() -> tuple[str, str, str] | None:
         found = condition_of(cluster, namespace, group)

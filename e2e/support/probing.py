@@ -1,4 +1,4 @@
-"""Asks an HTTP endpoint for its status, for readiness checks."""
+"""Requests the HTTP status of an endpoint, for readiness checks."""
 
 import http.client
 import ssl
@@ -9,7 +9,7 @@ _NO_ANSWER = 0
 
 
 def unverified() -> ssl.SSLContext:
-    """Makes a TLS context for servers with a self-signed certificate on this machine."""
+    """Returns a TLS context that skips verification, for self-signed local servers."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -17,7 +17,7 @@ def unverified() -> ssl.SSLContext:
 
 
 def status_of(url: str, context: ssl.SSLContext | None = None, timeout_seconds: float = 5) -> int:
-    """Gets ``url`` and returns the HTTP status; 0 when nobody answers."""
+    """Sends GET to ``url`` and returns the HTTP status; 0 if the connection fails."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     connection = (
@@ -31,6 +31,6 @@ def status_of(url: str, context: ssl.SSLContext | None = None, timeout_seconds: 
     except (OSError, http.client.HTTPException):
         return _NO_ANSWER
     finally:
-        # A connection that ended with an error may have no socket to close any more.
+        # After an error the connection may have no socket left.
         with suppress(OSError):
             connection.close()

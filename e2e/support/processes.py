@@ -1,7 +1,6 @@
-"""Programs the harness starts: each in a process group of its own, with its output in a file.
+"""Starts programs, each in its own process group and with its output in a file.
 
-A program is ended by its own process group and never by name, and does not outlive a harness that
-was killed itself.
+Programs are signalled by process group, never by name. They end if the harness is killed.
 """
 
 import ctypes
@@ -21,7 +20,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 class ProgramError(RuntimeError):
-    """A program did not start or ended when it should not have; carries the end of its output."""
+    """A program did not become ready, or ended early; the message has the end of its log."""
 
 
 class Program:
@@ -41,9 +40,10 @@ class Program:
         self.name = name
         self.log = log
         self.url = ""
-        """Where it serves, for those who start it to fill in."""
+        """URL of the program's server; set by the caller."""
         with log.open("ab") as output:
-            # Ends with the thread that started it: start programs from the main thread.
+            # The process ends with the thread that started it, so start programs from the main
+            # thread.
             self.process = subprocess.Popen(
                 arguments,
                 stdin=subprocess.DEVNULL,
@@ -72,10 +72,10 @@ class Program:
         return "\n".join(text.splitlines()[-lines:])
 
     def wait_ready(self, is_ready: Callable[[], bool], timeout_seconds: float = 60) -> None:
-        """Waits until ``is_ready`` says so.
+        """Waits until ``is_ready`` returns True.
 
         Raises:
-            ProgramError: the program ended first, or the time is up.
+            ProgramError: the program ended, or the timeout expired.
         """
         deadline = time.monotonic() + timeout_seconds
         while not is_ready():
@@ -90,19 +90,19 @@ class Program:
             time.sleep(0.05)
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends a signal to the whole process group; one that has ended is left alone."""
+        """Sends a signal to the process group; does nothing if the process has ended."""
         if self.is_running():
             os.killpg(self.pid, number)
 
     def kill(self) -> None:
-        """Ends it without a chance to clean up, as a crash would."""
+        """Kills the process group with SIGKILL."""
         self.signal(signal.SIGKILL)
         self.process.wait()
 
     def stop(self, timeout_seconds: float = 15) -> int:
-        """Asks it to end, insists after ``timeout_seconds``, and returns its exit status."""
+        """Sends SIGTERM, then SIGKILL after ``timeout_seconds``; returns the exit status."""
         self.signal(signal.SIGTERM)
-        # A stopped process does not see SIGTERM before it runs again.
+        # A stopped process handles SIGTERM only after SIGCONT.
         self.signal(signal.SIGCONT)
         try:
             return self.process.wait(timeout_seconds)
@@ -111,16 +111,16 @@ class Program:
             return self.process.returncode
 
     def cpu_seconds(self) -> float:
-        """Returns the CPU time, user and system, its running processes have used so far."""
+        """Returns the user and system CPU time of its running processes."""
         ticks = 0
         for pid in _group_members(self.pid):
             fields = _stat_fields(pid)
-            # utime, stime and those of children already waited for.
+            # utime, stime, and the times of children that were waited for.
             ticks += sum(int(field) for field in fields[11:15])
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def peak_memory_bytes(self) -> int:
-        """Returns the sum of the peak resident sizes of its running processes."""
+        """Returns the sum of the peak resident set sizes of its running processes."""
         total = 0
         for pid in _group_members(self.pid):
             for line in _read_proc(pid, "status").splitlines():
@@ -136,7 +136,7 @@ class Program:
 
 
 def free_port() -> int:
-    """Returns a loopback TCP port that was free a moment ago."""
+    """Returns a loopback TCP port that was free at the time of the call."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
@@ -144,7 +144,7 @@ def free_port() -> int:
 
 
 def raise_open_file_limit() -> None:
-    """Lets this process and its children open as many files as the system allows."""
+    """Raises the soft limit of open files to the hard limit, for this process and its children."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
@@ -164,7 +164,7 @@ def _group_members(group: int) -> list[int]:
 
 
 def _stat_fields(pid: int) -> list[str]:
-    """Returns the fields of /proc/PID/stat after the program name; none when it is gone."""
+    """Returns the fields of /proc/PID/stat after the program name; empty if the process is gone."""
     return _read_proc(pid, "stat").rpartition(")")[2].split()
 
 

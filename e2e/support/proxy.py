@@ -1,7 +1,7 @@
-"""A proxy between the daemon and the API server that makes chosen requests go wrong.
+"""An HTTP proxy between the daemon and the API server that injects faults.
 
-It listens on plain HTTP on a loopback port and speaks to the API server with the credentials of a
-kubeconfig, so a client needs none. What no fault claims passes unchanged, watches as they stream.
+It serves plain HTTP on a loopback port and adds the credentials of a kubeconfig, so clients need
+none. Requests that match no fault pass unchanged; watches are streamed.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from e2e.support.faults import Cut, Fault, drop
 from e2e.support.kubeconfig import write_kubeconfig
 from e2e.support.loops import LoopThread
 
-# Between two neighbours only, so a proxy must not hand them on (RFC 9110, section 7.6.1).
+# Hop-by-hop headers, which a proxy must not forward (RFC 9110, section 7.6.1).
 _HOP_BY_HOP = frozenset(
     ("connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "host")
 )
@@ -32,20 +32,20 @@ _HOP_BY_HOP = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One request the proxy has dealt with; status 0 where no answer was sent."""
+    """One handled request; status 0 if no response was sent."""
 
     method: str
     path: str
     status: int
     fault: str
-    """Name of the fault that met it, empty when it passed."""
+    """Class name of the injected fault; empty if the request was forwarded."""
     at: float = 0.0
-    """When it came, on the monotonic clock."""
+    """Time of arrival, on the monotonic clock."""
 
 
 @dataclass(slots=True)
 class _Rule:
-    """Which requests a fault meets, and how many more of them."""
+    """Selects the requests that a fault applies to, and counts the remaining ones."""
 
     method: re.Pattern[str]
     path: re.Pattern[str]
@@ -53,7 +53,7 @@ class _Rule:
     left: float
     only_if: Callable[[web.Request], bool]
 
-    def claims(self, request: web.Request) -> bool:
+    def matches(self, request: web.Request) -> bool:
         return (
             self.left > 0
             and self.method.fullmatch(request.method) is not None
@@ -66,15 +66,14 @@ class _Rule:
 class FaultProxy:
     """A running proxy; use it as a context manager.
 
-    Faults may be added and removed from the test's thread at any time; the first that claims a
-    request gets it.
+    Faults may be added and removed from the test's thread at any time. The first matching rule
+    applies.
     """
 
     upstream: Path
-    """Kubeconfig with the API server's address and the credentials to use there, if clients do not
-    bring their own."""
+    """Kubeconfig with the API server's address, and credentials unless clients send theirs."""
     tls: ssl.SSLContext | None = None
-    """What to serve TLS with; plain HTTP without."""
+    """TLS context of the server; None for plain HTTP."""
     records: list[Record] = field(default_factory=list, repr=False)
     url: str = ""
     _rules: list[_Rule] = field(default_factory=list)
@@ -93,23 +92,23 @@ class FaultProxy:
         times: float = float("inf"),
         only_if: Callable[[web.Request], bool] = lambda _: True,
     ) -> None:
-        """Makes ``fault`` meet the next ``times`` requests it claims.
+        """Injects ``fault`` into the next ``times`` matching requests.
 
         Args:
-            fault: what happens to them.
-            method: regular expression for the whole method.
-            path: regular expression found anywhere in path and query.
-            times: how many requests.
-            only_if: further condition on the request.
+            fault: the fault.
+            method: regular expression that matches the whole method.
+            path: regular expression to search in path and query.
+            times: number of requests.
+            only_if: additional condition on the request.
         """
         self._rules.append(_Rule(re.compile(method), re.compile(path), fault, times, only_if))
 
     def clear(self) -> None:
-        """Forgets every fault: all requests pass from now on."""
+        """Removes all faults."""
         self._rules.clear()
 
     def cut(self) -> None:
-        """Drops every connection and every new one, as a broken network does."""
+        """Disconnects the proxy: drops all connections, and refuses new ones."""
         self._is_cut.set()
         self.drop_connections()
 
@@ -117,16 +116,16 @@ class FaultProxy:
         self._is_cut.clear()
 
     def drop_connections(self) -> None:
-        """Drops every open connection, watches included; new ones are welcome."""
+        """Drops every open connection, including watches; accepts new ones."""
         self._running_loop().run(self._drop_connections())
 
     def count(self, method: str = ".*", path: str = "", fault: str | None = None) -> int:
-        """Counts the requests dealt with, by regular expressions as in ``add``.
+        """Counts handled requests, by regular expressions as in ``add``.
 
         Args:
-            method: regular expression for the whole method.
-            path: regular expression found anywhere in path and query.
-            fault: only those a fault of this class name met; empty for those that passed.
+            method: regular expression that matches the whole method.
+            path: regular expression to search in path and query.
+            fault: class name of the injected fault; empty counts forwarded requests only.
         """
         return sum(
             re.fullmatch(method, each.method) is not None
@@ -136,7 +135,7 @@ class FaultProxy:
         )
 
     def kubeconfig(self, path: Path) -> Path:
-        """Writes a kubeconfig that leads through the proxy."""
+        """Writes a kubeconfig with the proxy as its server."""
         return write_kubeconfig(path, self.url)
 
     def __enter__(self) -> Self:
@@ -176,7 +175,7 @@ class FaultProxy:
             await self._runner.cleanup()
         if self._session is not None:
             await self._session.close()
-            # TLS connections are closed only when the other side has agreed.
+            # TLS connections complete their shutdown before the loop closes.
             await asyncio.sleep(0.25)
 
     async def _drop_connections(self) -> None:
@@ -189,11 +188,11 @@ class FaultProxy:
         fault = self._fault_for(request)
         status, came = 0, time.monotonic()
         try:
-            passage = _Passage(self._opened_session(), request, await request.read())
+            passage = _Forwarder(self._opened_session(), request, await request.read())
             response = await (fault(request, passage) if fault else passage.answer())
             status = 0 if _is_dropped(request) else response.status
         except aiohttp.ClientError:
-            # The API server is not there, or went away in the middle: so does the client's.
+            # The API server is down or closed the connection: drop the client's connection too.
             response = drop(request)
         finally:
             name = type(fault).__name__ if fault else ""
@@ -204,7 +203,7 @@ class FaultProxy:
         if self._is_cut.is_set():
             return Cut()
         for rule in self._rules:
-            if rule.claims(request):
+            if rule.matches(request):
                 rule.left -= 1
                 return rule.fault
         return None
@@ -219,8 +218,8 @@ class FaultProxy:
 
 
 @dataclass(frozen=True, slots=True)
-class _Passage:
-    """The way to the real API server."""
+class _Forwarder:
+    """Forwards one request to the API server."""
 
     session: aiohttp.ClientSession
     request: web.Request
@@ -245,7 +244,7 @@ class _Passage:
     def _send(self) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         return self.session.request(
             self.request.method,
-            # As it came: decoding and encoding it again could change it.
+            # Encoding the URL again could change it.
             URL(self.request.path_qs, encoded=True),
             data=self.body or None,
             headers=_passable(self.request.headers),
@@ -256,7 +255,7 @@ class _Passage:
 async def _timed(
     chunks: AsyncIterator[bytes], lag_seconds: float
 ) -> AsyncIterator[tuple[float, bytes]]:
-    """Gives each chunk with the time at which it is due, and goes on reading meanwhile."""
+    """Yields each chunk with its delivery time, and keeps reading meanwhile."""
     if not lag_seconds:
         async for chunk in chunks:
             yield 0.0, chunk

@@ -1,4 +1,4 @@
-"""The rights the manifests grant, and users who have them and no others."""
+"""RBAC rules of the manifests, and users that are granted exactly these rules."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,16 +13,16 @@ from e2e.support.objects import Json
 from e2e.support.waiting import wait_for
 
 ACCOUNT = "system:serviceaccount:stowage:stowage"
-"""Whom the manifests run as."""
+"""User name of the deployed daemon's service account."""
 
 GROUP = "e2e:deployed"
-"""Users of this group have the rights of ``ACCOUNT``, but for the name of the lease."""
+"""Group that is granted the rules of ``ACCOUNT``, without the restriction to one lease name."""
 
 Right = tuple[str, str, str]
-"""Verb, API group, resource with its subresource."""
+"""(verb, API group, resource with subresource)."""
 
 CHECKED_ONLY: set[Right] = {("patch", "resource.k8s.io", "resourceclaims/binding")}
-"""What the API server asks for by itself while it admits another request (KEP-4381, 1.36)."""
+"""Verbs that the API server checks itself while it admits another request (KEP-4381, 1.36)."""
 
 _RBAC = CHECKOUT / "deploy" / "base" / "rbac.yaml"
 _API = "/apis/rbac.authorization.k8s.io/v1"
@@ -30,7 +30,7 @@ _NAME = "e2e-deployed"
 
 
 def rules() -> Iterator[dict[str, Any]]:
-    """Yields the rules for the daemon itself."""
+    """Yields the RBAC rules of the daemon."""
     for document in yaml.safe_load_all(_RBAC.read_text()):
         is_role = document["kind"] in ("ClusterRole", "Role")
         if is_role and not document["metadata"]["name"].endswith("-reader"):
@@ -38,7 +38,7 @@ def rules() -> Iterator[dict[str, Any]]:
 
 
 def granted() -> set[Right]:
-    """Returns every verb the manifests allow."""
+    """Returns the verbs that the manifests grant."""
     return {
         (verb, group, resource)
         for rule in rules()
@@ -49,29 +49,29 @@ def granted() -> set[Right]:
 
 
 def unused(events: Iterable[AuditEvent]) -> set[Right]:
-    """Returns granted verbs that nothing asked for."""
+    """Returns the granted verbs that no request used."""
     return granted() - used(events) - CHECKED_ONLY
 
 
 def used(events: Iterable[AuditEvent]) -> set[Right]:
-    """Returns every verb that was asked for."""
+    """Returns the verbs that the requests used."""
     return {(event.verb, event.object_ref.api_group, event.resource) for event in events}
 
 
 def refused(events: Iterable[AuditEvent]) -> set[tuple[str, str, int]]:
-    """Returns the requests that the API server did not allow."""
+    """Returns verb, URI and status of the requests answered with 401 or 403."""
     return {(e.verb, e.request_uri, e.code) for e in events if e.code in (401, 403)}
 
 
 def has_deployed_rights(event: AuditEvent) -> bool:
-    """Tells whether it was sent by a daemon that has these rights."""
+    """Reports whether the request came from a daemon with the granted rules."""
     return event.user.username == ACCOUNT or GROUP in event.user.groups
 
 
 def scheduler_kubeconfig(cluster: Cluster, user: str = "e2e-stowage") -> Path:
-    """Writes a kubeconfig for a daemon with the deployed rights.
+    """Writes a kubeconfig for a user with the daemon's RBAC rules.
 
-    Where certificates cannot be made for users, it is the administrator's.
+    Where the harness cannot issue client certificates, it returns the administrator's kubeconfig.
     """
     if cluster.control_plane is None:
         return cluster.kubeconfig
@@ -80,7 +80,7 @@ def scheduler_kubeconfig(cluster: Cluster, user: str = "e2e-stowage") -> Path:
 
 
 def reader(cluster: Cluster, namespace: str, name: str, role_name: str) -> Path:
-    """An account with a ClusterRole that the manifests bring, and nothing else."""
+    """Creates a service account with one of the manifests' ClusterRoles; returns its kubeconfig."""
     documents = yaml.safe_load_all(_RBAC.read_text())
     role = next(d for d in documents if d["metadata"]["name"] == role_name)
     accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
@@ -101,7 +101,7 @@ def reader(cluster: Cluster, namespace: str, name: str, role_name: str) -> Path:
 
 
 def _grant(cluster: Cluster) -> None:
-    """Gives the group its rights, once; tests elect their leaders by leases of their own."""
+    """Grants the daemon's rules to the group, for leases of any name."""
     roles = cluster.run(cluster.api.list_items(f"{_API}/clusterroles"))
     if _NAME in {role["metadata"]["name"] for role in roles}:
         return
@@ -115,7 +115,7 @@ def _grant(cluster: Cluster) -> None:
     }
     cluster.run(cluster.api.post(f"{_API}/clusterroles", role))
     cluster.run(cluster.api.post(f"{_API}/clusterrolebindings", binding))
-    wait_for(lambda: _may_bind(cluster), "the API server to know the new role")
+    wait_for(lambda: _may_bind(cluster), "the API server to apply the new ClusterRole")
 
 
 def _may_bind(cluster: Cluster) -> bool:

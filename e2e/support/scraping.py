@@ -1,4 +1,4 @@
-"""Metrics as a scraper sees them, and work that touches most of them."""
+"""Scrapes and parses metrics, and runs a workload that changes most of them."""
 
 import json
 import ssl
@@ -13,19 +13,19 @@ from e2e.support.objects import make_node, make_nodes, make_pod, make_pods
 from e2e.support.waiting import wait_for
 
 BOUND_PODS = 42
-"""How many pods `do_work` gets bound."""
+"""Number of pods that ``run_workload`` gets bound."""
 
 
 @dataclass
 class Family:
-    """One metric with what its samples have in common.
+    """A metric family and its samples.
 
     Attributes:
         type: counter, gauge, histogram.
-        labels: names of labels, without the bucket bound.
-        bounds: upper bounds of buckets, as written.
-        samples: names of the samples, such as `..._bucket`.
-        values: by label name, the values seen.
+        labels: label names, without ``le``.
+        bounds: upper bounds of the buckets, as written.
+        samples: sample names, such as `..._bucket`.
+        values: label name to its values.
     """
 
     type: str
@@ -36,7 +36,7 @@ class Family:
 
 
 def fetch(url: str, headers: dict[str, str] | None = None) -> str:
-    """The body of an answer of a server on this machine, whatever its certificate."""
+    """Returns the response body of a local server; does not verify its certificate."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -46,7 +46,7 @@ def fetch(url: str, headers: dict[str, str] | None = None) -> str:
 
 
 def families(text: str) -> dict[str, Family]:
-    """What a scrape holds, by the name in its TYPE line (counters without `_total`)."""
+    """Returns the metric families of a scrape by the name in the TYPE line (without `_total`)."""
     found = {}
     for metric in text_string_to_metric_families(text):
         family = found[metric.name] = Family(metric.type)
@@ -62,7 +62,7 @@ def families(text: str) -> dict[str, Family]:
 
 
 def total(text: str, name: str, **labels: str) -> float:
-    """The sum of the samples of a name that have these labels."""
+    """Returns the sum of all samples with this name and these labels."""
     return sum(
         sample.value
         for metric in text_string_to_metric_families(text)
@@ -71,8 +71,8 @@ def total(text: str, name: str, **labels: str) -> float:
     )
 
 
-def do_work(cluster: Cluster, namespace: str, scheduler_name: str) -> None:
-    """Pods that are bound at once, gated, rejected and woken, and one that stays rejected."""
+def run_workload(cluster: Cluster, namespace: str, scheduler_name: str) -> None:
+    """Creates pods that get bound, gated, rejected and retried; one stays unschedulable."""
     own: dict[str, Any] = {"namespace": namespace, "scheduler_name": scheduler_name}
     late = f"late-{namespace}"
     cluster.create_pods(make_pods(40, requests={"cpu": "10m"}, **own))
@@ -91,17 +91,19 @@ def do_work(cluster: Cluster, namespace: str, scheduler_name: str) -> None:
             f"/api/v1/namespaces/{namespace}/pods/gated", {"spec": {"schedulingGates": None}}
         )
     )
-    # The pod goes first: "big" is waiting then, not backing off because of the new node.
+    # Delete the pod first: then "big" waits in the unschedulable pods, not in backoff, for the
+    # node.
     cluster.delete_pods(namespace, ["pod-00000"])
     cluster.create_nodes([make_node(late, labels={late: "yes"})])
     cluster.wait_until_bound(namespace, scheduler_name=scheduler_name, but=1)
 
 
-def make_room(cluster: Cluster) -> None:
-    """The nodes `do_work` needs.
+def create_workload_nodes(cluster: Cluster) -> None:
+    """Creates the nodes that ``run_workload`` needs.
 
-    One of them could hold the pod that stays rejected, and takes none: what no node could ever hold
-    waits for nodes only, where kube-scheduler tries it when any pod is gone.
+    One of them is large enough for the pod that stays unschedulable, but is cordoned. A pod that no
+    node could ever hold waits for node events only, while kube-scheduler also retries it when a pod
+    is deleted.
     """
     large = make_node("large", allocatable={"cpu": "128"}, unschedulable=True)
     cluster.create_nodes([*make_nodes(5), large])

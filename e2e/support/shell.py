@@ -1,4 +1,4 @@
-"""A shell as a user has one: programs on its PATH, a kubeconfig, a folder it is in."""
+"""A user's shell with a PATH, a kubeconfig and a working directory."""
 
 import os
 import subprocess
@@ -9,21 +9,21 @@ _TIMEOUT_SECONDS = 180
 
 
 class CommandError(AssertionError):
-    """A command did not end as it should; carries what it said."""
+    """A command ended with an unexpected exit status; the message has its output."""
 
 
-class EndlessError(CommandError):
-    """A command did not end in time; carries what it had said by then."""
+class CommandTimeoutError(CommandError):
+    """A command did not end within the timeout; the message has its output so far."""
 
 
 class Shell:
-    """Runs command lines one after the other; folder and variables stay from one to the next.
+    """Runs command lines; working directory and variables persist between them.
 
     Args:
-        directory: where it is.
-        path: folders with programs, before those of the machine.
-        variables: its environment, besides PATH.
-        shell: the program that reads command lines.
+        directory: initial working directory.
+        path: folders that precede the machine's PATH.
+        variables: environment variables besides PATH.
+        shell: the shell program.
     """
 
     def __init__(
@@ -39,17 +39,17 @@ class Shell:
         }
 
     def run(self, command: str, *, stdin: str = "", status: int = 0) -> str:
-        """Runs one line; gives what it printed, errors included where it is to fail.
+        """Runs one command line; returns stdout, and stderr too if a failure is expected.
 
         Raises:
-            CommandError: its exit status is another one.
-            EndlessError: it does not end.
+            CommandError: the exit status is not ``status``.
+            CommandTimeoutError: the command does not end within the timeout.
         """
         try:
             done = self.attempt(command, stdin=stdin)
         except subprocess.TimeoutExpired as stuck:
             printed = b"".join(each or b"" for each in (stuck.stdout, stuck.stderr)).decode()
-            raise EndlessError(f"{command}\ndid not end:\n{printed}") from None
+            raise CommandTimeoutError(f"{command}\ndid not end:\n{printed}") from None
         if done.returncode != status:
             raise CommandError(
                 f"{command}\nended with {done.returncode}:\n{done.stdout}{done.stderr}"
@@ -57,7 +57,7 @@ class Shell:
         return done.stdout if status == 0 else done.stdout + done.stderr
 
     def attempt(self, command: str, *, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """Runs one line, however it ends."""
+        """Runs one command line and accepts any exit status."""
         state, place = self.home / ".variables", self.home / ".place"
         keep = f"status=$?; export -p > '{state}'; pwd > '{place}'; exit $status"
         known = f"source '{state}'; " if state.exists() else ""

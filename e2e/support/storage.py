@@ -1,4 +1,4 @@
-"""Storage of a cluster with kube-controller-manager: objects that tests make, and a provisioner."""
+"""Creates storage objects, and simulates a dynamic provisioner."""
 
 import threading
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ CONTROLLERS = (
     "serviceaccount-controller",
     "node-lifecycle-controller",
 )
-"""They bind volumes, and make the claims and pods that others ask for."""
+"""Controllers that bind volumes, create ephemeral claims, and create the pods of StatefulSets."""
 STORAGE = "/apis/storage.k8s.io/v1"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 PROVISIONER = "e2e.stowage.dev"
@@ -25,28 +25,27 @@ HOSTNAME = "kubernetes.io/hostname"
 
 
 class Storage:
-    """Makes storage objects, and looks at them."""
+    """Creates and reads storage objects."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._paths: list[str] = []
 
     def create(self, path: str, body: Json) -> Json:
-        """Create an object; it is removed at the end."""
+        """Creates an object that ``remove`` deletes."""
         made = self._cluster.run(self._cluster.api.post(path, body))
         self._paths.append(f"{path}/{made['metadata']['name']}")
         return made
 
     def get(self, path: str) -> Json:
-        """Return an object."""
         return self._cluster.run(self._cluster.api.get(path))
 
     def patch(self, path: str, body: Json) -> Json:
-        """Change an object."""
+        """Sends a JSON merge patch."""
         return self._cluster.run(self._cluster.api.patch(path, body))
 
     def delete(self, path: str) -> None:
-        """Delete an object at once."""
+        """Deletes an object with grace period 0."""
         try:
             self.patch(path, {"metadata": {"finalizers": None}})
             self._cluster.run(self._cluster.api.delete(path))
@@ -55,12 +54,12 @@ class Storage:
                 raise
 
     def remove(self) -> None:
-        """Delete everything that was made."""
+        """Deletes all created objects."""
         for path in reversed(self._paths):
             self.delete(path)
 
     def storage_class(self, name: str, provisioner: str = "kubernetes.io/no-provisioner") -> str:
-        """Make a class that waits for its first consumer."""
+        """Creates a StorageClass with ``volumeBindingMode: WaitForFirstConsumer``."""
         body = {
             "metadata": {"name": name},
             "provisioner": provisioner,
@@ -70,7 +69,7 @@ class Storage:
         return name
 
     def volume(self, name: str, class_name: str, node: str, **spec: Any) -> None:
-        """Make a local volume of a node."""
+        """Creates a local PersistentVolume on a node."""
         term = {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": [node]}]}
         body = {
             "metadata": {"name": name},
@@ -89,25 +88,25 @@ class Storage:
         wait_for(lambda: self.get(path)["status"].get("phase") != "Pending", f"{name} to be seen")
 
     def claim(self, namespace: str, name: str, class_name: str, **spec: Any) -> None:
-        """Make a claim."""
+        """Creates a PersistentVolumeClaim."""
         body = {"metadata": {"name": name}, "spec": {**claim_spec(class_name), **spec}}
         self.create(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims", body)
 
     def claims(self, namespace: str) -> dict[str, Json]:
-        """Return the claims by name."""
+        """Returns the claims of a namespace by name."""
         path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims"
         found = self._cluster.run(self._cluster.api.list_items(path))
         return {claim["metadata"]["name"]: claim for claim in found}
 
     def node_of(self, volume: str) -> str:
-        """Return the node that a local volume is on."""
+        """Returns the node in the local volume's node affinity."""
         affinity = self.get(f"/api/v1/persistentvolumes/{volume}")["spec"]["nodeAffinity"]
         (term,) = affinity["required"]["nodeSelectorTerms"]
         return str(term["matchExpressions"][0]["values"][0])
 
 
 def claim_spec(class_name: str) -> Json:
-    """What claims ask for."""
+    """Returns the spec of a claim for a storage class."""
     return {
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": "1Gi"}},
@@ -116,7 +115,7 @@ def claim_spec(class_name: str) -> Json:
 
 
 def uses(*claims: str) -> list[Json]:
-    """Volumes of a pod that name these claims."""
+    """Returns pod volumes that refer to these claims."""
     return [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
 
 
@@ -124,9 +123,9 @@ def uses(*claims: str) -> list[Json]:
 def provisioner(
     cluster: Cluster, storage: Storage, namespace: str, *, refusals: int = 0, seconds: float = 0
 ) -> Iterator[list[str]]:
-    """Make volumes for claims that were told a node; refuse some first, or take time.
+    """Provisions volumes for claims with a selected node; can reject the first ones, or delay.
 
-    Yields the names of the nodes that were asked for, refused ones included.
+    Yields the list of requested node names, including rejected ones.
     """
     asked: list[str] = []
     done: set[str] = set()

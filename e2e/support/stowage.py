@@ -1,4 +1,4 @@
-"""The daemon under test, started as a user would start it."""
+"""Starts the daemon under test with its command line."""
 
 import os
 import sys
@@ -25,18 +25,18 @@ def start_stowage(
     command: Sequence[str] = (sys.executable, "-m", "scheduler", "run"),
     checkout: Path = CHECKOUT,
 ) -> Program:
-    """Starts ``stowage run`` and waits until it says it is ready.
+    """Starts ``stowage run`` and waits until it is ready.
 
     Args:
-        kubeconfig: whom it schedules for, and as whom.
-        directory: where its log and configuration file go.
-        name: tells several instances apart.
-        configuration: fields of a KubeSchedulerConfiguration; without any no file is given.
-        leader_elect: whether it has to win a lease first.
-        arguments: further command line arguments.
-        wait: false returns at once, for instances that do not become ready.
-        command: what runs the daemon.
-        checkout: where its modules are.
+        kubeconfig: cluster and credentials.
+        directory: folder for its log and configuration file.
+        name: name of the log and configuration files.
+        configuration: fields of a KubeSchedulerConfiguration; None starts without ``--config``.
+        leader_elect: whether leader election is enabled.
+        arguments: additional command line flags.
+        wait: False returns before the daemon is ready.
+        command: the command that runs the daemon.
+        checkout: folder with the daemon's modules.
     """
     port = free_port()
     words = [*command, f"--kubeconfig={kubeconfig}"]
@@ -63,12 +63,12 @@ def start_stowage(
 
 
 def is_ready(program: Program) -> bool:
-    """Tells whether a started instance reports that it is ready."""
+    """Reports whether ``/readyz`` returns 200."""
     return status_of(f"{program.url}/readyz", unverified()) == 200
 
 
 def _document(configuration: Mapping[str, Any], kubeconfig: Path) -> dict[str, Any]:
-    """With a file, kube-scheduler's --kubeconfig does not count; the file must name it."""
+    """Adds the kubeconfig to the configuration; ``--kubeconfig`` is ignored with ``--config``."""
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",

@@ -1,4 +1,4 @@
-"""A terminal for programs that need one: what they show, and keys pressed."""
+"""Runs interactive programs on a pseudo-terminal; reads the screen and sends keys."""
 
 import fcntl
 import os
@@ -21,9 +21,9 @@ class Terminal:
     """A program on a pseudo-terminal of 80 columns and 24 lines.
 
     Args:
-        command: its words.
-        directory: where it runs.
-        variables: its environment.
+        command: program and arguments.
+        directory: working directory.
+        variables: environment variables.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Terminal:
             stdout=slave,
             stderr=slave,
             start_new_session=True,
-            # Only of its own terminal does a session get what Ctrl-C means.
+            # Ctrl-C sends SIGINT only to a session with a controlling terminal.
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 -- as above
         )
         os.close(slave)
@@ -47,11 +47,11 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """All that was shown so far, without what moves the cursor and makes colours."""
+        """All output so far, without control sequences."""
         return _CONTROL.sub("", self._written.decode(errors="replace"))
 
     def wait_for(self, *signs: str, timeout_seconds: float = 60) -> str:
-        """Reads until every sign was shown; gives all that was."""
+        """Reads until the output contains every one of ``signs``; returns the output."""
         deadline = time.monotonic() + timeout_seconds
         while not all(sign in self.text for sign in signs):
             is_open = self._read(0.1)
@@ -62,14 +62,14 @@ class Terminal:
         return self.text
 
     def forget(self) -> None:
-        """Begins anew with what is shown from now on."""
+        """Discards the output so far."""
         self._written = b""
 
     def press(self, keys: str) -> None:
         os.write(self._master, keys.encode())
 
     def wait(self, timeout_seconds: float = 60) -> int:
-        """Reads until it ends; gives its exit status."""
+        """Reads until the program ends; returns its exit status."""
         deadline = time.monotonic() + timeout_seconds
         while self._read(0.1):
             assert time.monotonic() < deadline, f"it did not end:\n{self.text[-3000:]}"
@@ -88,13 +88,13 @@ class Terminal:
         os.close(self._master)
 
     def _read(self, seconds: float) -> bool:
-        """Takes what is there; says whether more may come."""
+        """Reads available output; returns whether more may follow."""
         ready, _, _ = select.select([self._master], [], [], seconds)
         if not ready:
             return self.process.poll() is None
         try:
             found = os.read(self._master, 65536)
-        except OSError:  # The other end is closed.
+        except OSError:  # The program closed the terminal.
             return False
         self._written += found
         return bool(found)

@@ -1,4 +1,4 @@
-"""A small cluster of unequal nodes and pods that ask for all kinds of things, from a seed."""
+"""Generates a small heterogeneous cluster and pods with varied constraints from a seed."""
 
 from random import Random
 from typing import Any, Final
@@ -8,7 +8,7 @@ from e2e.support.objects import Json, make_node, make_pod
 ZONE: Final = "topology.kubernetes.io/zone"
 HOSTNAME: Final = "kubernetes.io/hostname"
 PRIORITIES: Final = {"same-choices-low": 10, "same-choices-high": 1000}
-"""Priority classes the pods name."""
+"""Priority classes of the pods."""
 
 _MEBIBYTE: Final = 1 << 20
 _APPS: Final = ("web", "db", "cache", "batch")
@@ -23,7 +23,7 @@ _TAINTS: Final = (
 
 
 def varied_nodes(count: int, seed: int) -> list[Json]:
-    """Makes nodes of three zones that differ in room, labels, taints and images."""
+    """Builds nodes in three zones that differ in allocatable, labels, taints and images."""
     draw = Random(seed)
     nodes = []
     for index in range(count):
@@ -50,7 +50,7 @@ def varied_nodes(count: int, seed: int) -> list[Json]:
 
 
 def varied_pod(index: int, namespace: str, draw: Random) -> Json:
-    """Makes a pod with a few wishes of each kind."""
+    """Builds a pod with a few random constraints of each kind."""
     app = draw.choice(_APPS)
     requests: dict[str, str] = {}
     if draw.random() < 0.8:

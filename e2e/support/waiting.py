@@ -1,31 +1,34 @@
-"""Waiting for something to become true, with a limit and a message that says what was awaited."""
+"""Polls until a condition is true, with a timeout and a message that names the condition."""
 
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
-class WaitedTooLongError(AssertionError):
-    """What was awaited did not happen in time."""
+class WaitTimeoutError(AssertionError):
+    """The condition did not become true within the timeout."""
 
 
 def wait_for(
-    ask: Callable[[], Answer], what: str, timeout_seconds: float = 60, every_seconds: float = 0.05
-) -> Answer:
-    """Asks until the answer is truthy, and returns it.
+    condition: Callable[[], Result],
+    what: str,
+    timeout_seconds: float = 60,
+    every_seconds: float = 0.05,
+) -> Result:
+    """Calls ``condition`` until it returns a truthy value, and returns that value.
 
     Raises:
-        WaitedTooLongError: no truthy answer came within ``timeout_seconds``.
+        WaitTimeoutError: no truthy value within ``timeout_seconds``.
     """
     deadline = time.monotonic() + timeout_seconds
     while True:
-        answer = ask()
-        if answer:
-            return answer
+        result = condition()
+        if result:
+            return result
         if time.monotonic() > deadline:
-            raise WaitedTooLongError(
-                f"waited {timeout_seconds:g} s for {what}; last answer: {answer!r}"
+            raise WaitTimeoutError(
+                f"waited {timeout_seconds:g} s for {what}; last result: {result!r}"
             )
         time.sleep(every_seconds)

@@ -1,4 +1,4 @@
-"""Wheels of the example plugins, as pip builds them."""
+"""Builds wheels of the example plugins with pip."""
 
 import os
 import shutil
@@ -11,11 +11,11 @@ from tests.support.environment import PIP
 
 
 def example_wheel(name: str, folder: Path) -> Path:
-    """Builds a package of examples/plugins into a folder; nothing is fetched.
+    """Builds the wheel of a package in examples/plugins, offline.
 
     Args:
-        name: of the package's folder.
-        folder: where the wheel goes, and what building leaves.
+        name: name of the package's folder.
+        folder: folder for the wheel and for build files.
     """
     package = shutil.copytree(CHECKOUT / "examples" / "plugins" / name, folder / name)
     words = ["wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(package)]

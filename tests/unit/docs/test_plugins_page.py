@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from e2e.support.plugins import announce
+from e2e.support.plugins import install_package
 from scheduler.operator.packages import Wheel, WheelPlace, wheel_in
 from tests.support.environment import CHECKOUT, Environment
 from tests.support.pages import blocks
@@ -95,11 +95,11 @@ def test_what_is_written_is_clean(environment: Environment, walked: Path) -> Non
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """All examples, announced as their packages announce them, without an installer."""
+    """All examples, announced as their packages install_package them, without an installer."""
     environment = Environment(tmp_path_factory.mktemp("with-examples"))
     [packages] = environment.folder.glob("lib/python*/site-packages")
     for example in EXAMPLES:
-        announce(example, packages)
+        install_package(example, packages)
     return environment
 
 

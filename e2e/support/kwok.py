@@ -1,10 +1,10 @@
-"""kwok in the place of kubelets: nothing runs, but pods start, and go when their grace is over."""
+"""Runs kwok in place of kubelets: pods become Running, and are deleted after their grace period."""
 
 import textwrap
 from pathlib import Path
 
 from e2e.support.controlplane import ControlPlane
-from e2e.support.go_programs import KUBELETS, build
+from e2e.support.go_programs import KWOK, build
 from e2e.support.probing import status_of
 from e2e.support.processes import Program, free_port
 
@@ -60,15 +60,15 @@ _STAGES = textwrap.dedent(
 )
 
 
-def start_kubelets(control_plane: ControlPlane, directory: Path) -> Program:
-    """Starts kubelets for all nodes of a control plane; the caller stops the program."""
+def start_kwok(control_plane: ControlPlane, directory: Path) -> Program:
+    """Starts kwok for all nodes of a control plane; the caller stops the program."""
     config = directory / "kwok.yaml"
     config.write_text(_STAGES)
     port = free_port()
     program = Program(
         "kwok",
         [
-            str(build(KUBELETS)),
+            str(build(KWOK)),
             f"--kubeconfig={control_plane.kubeconfig}",
             f"--config={config}",
             "--manage-all-nodes=true",

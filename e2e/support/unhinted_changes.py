@@ -1,7 +1,7 @@
-"""Changes that let pods fit and that kube-scheduler's queueing hints do not take.
+"""Changes that make pods schedulable although no QueueingHintFn of kube-scheduler returns Queue.
 
-Each way has nodes and a namespace of its own, so several can be tried in one cluster, and by two
-schedulers at once: the pods that wait do not concern each other.
+Each change has its own nodes and namespace, so that several changes and two schedulers can be
+tested in one cluster at the same time.
 """
 
 import time
@@ -14,31 +14,31 @@ from e2e.support.waiting import wait_for
 
 EQUAL_PODS = 5
 SETTLE_SECONDS = 5.0
-"""Between the rejection of the pods and the change: their back-off is over, nothing is retried."""
-WAY = "stowage.dev/way"
-"""Label of the nodes of a way; its pods are kept to them."""
+"""Wait between rejection and change: backoff ends, and no pod is retried."""
+TRIAL_LABEL = "stowage.dev/trial"
+"""Node label with the namespace of a trial; the trial's pods select it."""
 
 _HOST = "kubernetes.io/hostname"
 _ZONE = "topology.kubernetes.io/zone"
 
 
 @dataclass(frozen=True)
-class Way:
-    """One such change; functions take the cluster and the namespace of the way.
+class UnhintedChange:
+    """A cluster change that no queueing hint covers; functions take cluster and namespace.
 
     Attributes:
-        what: for people.
-        nodes: what nodes there are, by suffix of the name, with their options.
-        running: the pods that run from the beginning, by name, each with its app and node.
-        spec: fields of the specification of the waiting pods.
-        change: the change.
+        description: printed with the results.
+        nodes: suffix of the node name to options of ``make_node``.
+        running: pods that run from the start: name to app label and node.
+        spec: fields of the pending pods' spec.
+        apply: makes the change.
     """
 
-    what: str
+    description: str
     nodes: dict[str, Json]
     running: dict[str, tuple[str, str]]
     spec: Json
-    change: Callable[[Cluster, str], None]
+    apply: Callable[[Cluster, str], None]
 
 
 def _term(app: str, key: str = _HOST, **fields: Json) -> Json:
@@ -53,33 +53,33 @@ def _delete(cluster: Cluster, path: str) -> None:
     cluster.run(cluster.api.delete(path))
 
 
-NEAR = Way(
-    "near a pod in namespaces of a label: the pod comes",
+NEAR = UnhintedChange(
+    "required pod affinity with a namespaceSelector: a matching pod is bound",
     {"n": {}},
     {},
-    # The namespace of each way has the label; pods of the others are on other nodes.
+    # Each trial's namespace has the label; the pods of other trials run on other nodes.
     _required(
         "podAffinity",
         _term("x", namespaceSelector={"matchExpressions": [{"key": "team", "operator": "Exists"}]}),
     ),
     lambda cluster, namespace: _run(cluster, namespace, "x", "x", "n"),
 )
-NODE_GONE = Way(
-    "away from a pod: its node goes, its pods stay",
+NODE_GONE = UnhintedChange(
+    "required pod anti-affinity: the matching pod's node is deleted, its pods are not",
     {"n": {"zone": "a"}, "m": {"zone": "a"}},
     {"x": ("x", "n")},
     _required("podAntiAffinity", _term("x", _ZONE)),
     lambda cluster, namespace: _delete(cluster, f"/api/v1/nodes/{namespace}-n"),
 )
-TWO_TERMS = Way(
-    "away from two pods: the only one that is there ends",
+TWO_TERMS = UnhintedChange(
+    "required pod anti-affinity to two apps: the only matching pod is deleted",
     {"n": {}},
     {"x": ("x", "n")},
     _required("podAntiAffinity", _term("x"), _term("y")),
     lambda cluster, namespace: cluster.delete_pods(namespace, ["x"]),
 )
-HANGS = Way(
-    "spread: a pod that counts is being deleted, and hangs",
+HANGS = UnhintedChange(
+    "topology spread: a counted pod is deleted, and stays Terminating",
     {"n": {"zone": "a"}, "m": {"zone": "b", "allocatable": {"cpu": "100m"}}},
     {"x": ("x", "n"), "y": ("x", "n")},
     {
@@ -94,68 +94,68 @@ HANGS = Way(
     },
     lambda cluster, namespace: _delete(cluster, f"/api/v1/namespaces/{namespace}/pods/x"),
 )
-WAYS = {"near": NEAR, "node-gone": NODE_GONE, "two-terms": TWO_TERMS, "hangs": HANGS}
+UNHINTED_CHANGES = {"near": NEAR, "node-gone": NODE_GONE, "two-terms": TWO_TERMS, "hangs": HANGS}
 
 
 def _run(cluster: Cluster, namespace: str, name: str, app: str, node: str) -> None:
-    """A pod that is on a node from the start; nothing ends it gracefully."""
+    """Creates a pod that is bound from the start and stays terminating when deleted."""
     spec: Json = {"nodeName": f"{namespace}-{node}", "terminationGracePeriodSeconds": 3600}
     cluster.create_pods([make_pod(name, namespace=namespace, labels={"app": app}, **spec)])
 
 
 class Trial:
-    """A way that is tried, with pods of some schedulers.
+    """One change in one namespace, with pending pods for one or more schedulers.
 
     Attributes:
-        namespace: the way's own.
+        namespace: namespace of the trial.
     """
 
     def __init__(
-        self, cluster: Cluster, way: Way, namespace: str, schedulers: Sequence[str]
+        self, cluster: Cluster, change: UnhintedChange, namespace: str, schedulers: Sequence[str]
     ) -> None:
         self._cluster = cluster
-        self._way = way
+        self._change = change
         self._schedulers = schedulers
         self.namespace = namespace
 
     def prepare(self) -> None:
-        """Make nodes and pods, and wait until all pods that are to wait have been rejected."""
+        """Creates nodes and pods, and waits until the scheduler has rejected all pending pods."""
         cluster, namespace = self._cluster, self.namespace
         cluster.create_namespace(namespace)
         labels = {"metadata": {"labels": {"team": namespace}}}
         cluster.run(cluster.api.patch(f"/api/v1/namespaces/{namespace}", labels))
         cluster.create_nodes(
             [
-                make_node(f"{namespace}-{name}", labels={WAY: namespace}, **options)
-                for name, options in self._way.nodes.items()
+                make_node(f"{namespace}-{name}", labels={TRIAL_LABEL: namespace}, **options)
+                for name, options in self._change.nodes.items()
             ]
         )
-        for name, (app, node) in self._way.running.items():
+        for name, (app, node) in self._change.running.items():
             _run(cluster, namespace, name, app, node)
         for number in range(EQUAL_PODS):
             self.add(number)
         wait_for(self._all_were_rejected, f"the pods of {namespace} to be rejected", 60)
 
     def add(self, number: int) -> None:
-        """Create one more of the equal pods for each scheduler."""
+        """Creates one more pending pod for each scheduler."""
         self._cluster.create_pods(
             make_pod(
                 f"{scheduler}-{number}",
                 namespace=self.namespace,
                 scheduler_name=scheduler,
                 requests={"cpu": "200m"},
-                nodeSelector={WAY: self.namespace},
-                **self._way.spec,
+                nodeSelector={TRIAL_LABEL: self.namespace},
+                **self._change.spec,
             )
             for scheduler in self._schedulers
         )
 
-    def change(self) -> None:
-        """Let the change happen."""
-        self._way.change(self._cluster, self.namespace)
+    def apply(self) -> None:
+        """Makes the change."""
+        self._change.apply(self._cluster, self.namespace)
 
     def bound(self, scheduler: str) -> set[int]:
-        """The numbers of a scheduler's pods that have a node."""
+        """Returns the numbers of a scheduler's bound pods."""
         prefix = f"{scheduler}-"
         return {
             int(pod["metadata"]["name"].removeprefix(prefix))
@@ -179,5 +179,5 @@ class Trial:
 
 
 def settle() -> None:
-    """Let back-off end, so that only the change can bring the pods back."""
+    """Waits until backoff ends, so that only the change can requeue the pods."""
     time.sleep(SETTLE_SECONDS)

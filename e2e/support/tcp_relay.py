@@ -1,7 +1,7 @@
-"""A relay of bytes that knows nothing of what it relays: what a bad network does to TLS.
+"""A TCP relay that simulates network failures below TLS.
 
-It stands between a client and one server on this machine, and can cut connections in the middle,
-swallow everything, let bytes through one by one, answer with noise, or be long.
+It relays between clients and one local server. It can cut connections in the middle of data,
+discard all bytes, throttle, answer with invalid TLS, or add latency.
 """
 
 import asyncio
@@ -13,35 +13,34 @@ from typing import Self
 from e2e.support.loops import LoopThread
 
 _CHUNK_BYTES = 64 * 1024
-_NOISE = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"
+_NOT_TLS = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"
 _TIMER_SECONDS = 0.001
-"""Timers of uvloop may fire early by as much as this."""
-"""What somebody answers who does not speak TLS."""
+"""Clock tolerance: uvloop timers may fire this much too early."""
 
 
 class Mode(Enum):
-    """What happens to bytes."""
+    """Handling of relayed bytes."""
 
     PASS = auto()
-    CUT_MID_LINE = auto()
-    """Of each part of an answer only a half arrives, then the connection is gone."""
-    SWALLOW = auto()
-    """Nothing arrives, nothing is closed: the other side is gone without a word."""
-    TRICKLE = auto()
-    """One byte a second."""
-    NOISE = auto()
-    """Old connections are gone, new ones are answered by something that is no TLS."""
+    TRUNCATE = auto()
+    """Forward half of a chunk from the server, then reset the connection."""
+    DISCARD = auto()
+    """Discard all bytes and keep connections open, as when packets are dropped."""
+    THROTTLE = auto()
+    """Forward one byte per second."""
+    NOT_TLS = auto()
+    """Reset open connections; answer new ones with bytes that are not TLS."""
 
 
 @dataclass(slots=True)
-class Wire:
+class TcpRelay:
     """A running relay; use it as a context manager.
 
     Attributes:
-        server_port: where the server listens on this machine.
-        port: where clients connect to; any that is free if none is given.
-        lag_seconds: how long bytes are on their way, in each direction.
-        accepted: when clients connected, on the monotonic clock.
+        server_port: port of the local server.
+        port: port for clients; 0 chooses a free one.
+        lag_seconds: latency in each direction.
+        accepted: times of client connections, on the monotonic clock.
     """
 
     server_port: int
@@ -49,9 +48,9 @@ class Wire:
     lag_seconds: float = 0
     accepted: list[float] = field(default_factory=list, repr=False)
     _mode: Mode = Mode.PASS
-    _spoiled: set["_Line"] = field(default_factory=set, repr=False)
-    """Connections that lost bytes: nothing sensible can pass there any more."""
-    _lines: set["_Line"] = field(default_factory=set, repr=False)
+    _damaged: set["_Connection"] = field(default_factory=set, repr=False)
+    """Connections with discarded bytes; ``restore`` resets them."""
+    _connections: set["_Connection"] = field(default_factory=set, repr=False)
     _loop: LoopThread | None = None
     _server: asyncio.Server | None = None
 
@@ -59,23 +58,23 @@ class Wire:
     def mode(self) -> Mode:
         return self._mode
 
-    def spoil(self, mode: Mode) -> None:
-        """Makes bytes go wrong from now on, also on connections that are open."""
+    def disturb(self, mode: Mode) -> None:
+        """Starts to disturb traffic, including that of open connections."""
         self._mode = mode
-        if mode in (Mode.NOISE, Mode.TRICKLE):
+        if mode in (Mode.NOT_TLS, Mode.THROTTLE):
             self.drop()
 
     def restore(self) -> None:
-        """Lets everything pass again; connections that lost bytes are reset."""
+        """Forwards everything again; resets connections that lost bytes."""
         self._mode = Mode.PASS
-        self._running_loop().run(_abort(self._spoiled))
+        self._running_loop().run(_abort(self._damaged))
 
     def drop(self) -> None:
-        """Resets every open connection; new ones are welcome."""
-        self._running_loop().run(_abort(self._lines))
+        """Resets every open connection; accepts new ones."""
+        self._running_loop().run(_abort(self._connections))
 
     def __enter__(self) -> Self:
-        self._loop = LoopThread("e2e-wire")
+        self._loop = LoopThread("e2e-relay")
         self._loop.run(self._start())
         return self
 
@@ -87,8 +86,8 @@ class Wire:
     async def _stop(self) -> None:
         if self._server is not None:
             self._server.close()
-        await _abort(self._lines)
-        # What was aborted is told so before the loop ends.
+        await _abort(self._connections)
+        # Transports report their abort before the loop ends.
         await asyncio.sleep(0.05)
 
     async def _start(self) -> None:
@@ -97,8 +96,8 @@ class Wire:
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.accepted.append(time.monotonic())
-        if self._mode is Mode.NOISE:
-            writer.write(_NOISE)
+        if self._mode is Mode.NOT_TLS:
+            writer.write(_NOT_TLS)
             writer.close()
             return
         try:
@@ -106,41 +105,41 @@ class Wire:
         except OSError:
             writer.transport.abort()
             return
-        line = _Line(writer, there[1])
-        self._lines.add(line)
+        connection = _Connection(writer, there[1])
+        self._connections.add(connection)
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._pump(line, reader, there[1], is_answer=False))
-                group.create_task(self._pump(line, there[0], writer, is_answer=True))
+                group.create_task(self._pump(connection, reader, there[1], is_answer=False))
+                group.create_task(self._pump(connection, there[0], writer, is_answer=True))
         except* (OSError, RuntimeError):
-            # Either side went away; uvloop says so by a RuntimeError.
+            # Either side closed the connection; uvloop raises RuntimeError for that.
             pass
         finally:
-            line.abort()
-            self._lines.discard(line)
-            self._spoiled.discard(line)
+            connection.abort()
+            self._connections.discard(connection)
+            self._damaged.discard(connection)
 
     async def _pump(
         self,
-        line: "_Line",
+        connection: "_Connection",
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         *,
         is_answer: bool,
     ) -> None:
         while data := await reader.read(_CHUNK_BYTES):
-            if self._mode is Mode.SWALLOW:
-                self._spoiled.add(line)
-            elif self._mode is Mode.CUT_MID_LINE and is_answer:
+            if self._mode is Mode.DISCARD:
+                self._damaged.add(connection)
+            elif self._mode is Mode.TRUNCATE and is_answer:
                 writer.write(data[: len(data) // 2])
-                # What was written must leave before the connection goes.
+                # Let the written half leave before the reset.
                 await asyncio.sleep(0.01)
-                line.abort()
-            elif self._mode is Mode.TRICKLE:
-                self._spoiled.add(line)
+                connection.abort()
+            elif self._mode is Mode.THROTTLE:
+                self._damaged.add(connection)
                 await self._trickle(writer, data)
             elif self.lag_seconds:
-                # However much is on its way, the next part is not held up.
+                # Data in transit does not delay the next chunk.
                 seconds = self.lag_seconds + _TIMER_SECONDS
                 asyncio.get_running_loop().call_later(seconds, _write, writer, data)
             else:
@@ -151,18 +150,18 @@ class Wire:
 
     async def _trickle(self, writer: asyncio.StreamWriter, data: bytes) -> None:
         for value in data:
-            if self._mode is not Mode.TRICKLE:
+            if self._mode is not Mode.THROTTLE:
                 return
             writer.write(bytes((value,)))
             await asyncio.sleep(1)
 
     def _running_loop(self) -> LoopThread:
-        assert self._loop is not None, "the wire is not running"
+        assert self._loop is not None, "the relay is not running"
         return self._loop
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Line:
+class _Connection:
     """One connection through the relay."""
 
     here: asyncio.StreamWriter
@@ -173,9 +172,9 @@ class _Line:
         self.there.transport.abort()
 
 
-async def _abort(lines: set[_Line]) -> None:
-    for line in list(lines):
-        line.abort()
+async def _abort(connections: set[_Connection]) -> None:
+    for connection in list(connections):
+        connection.abort()
 
 
 def _write(writer: asyncio.StreamWriter, data: bytes) -> None:
