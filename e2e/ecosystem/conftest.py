@@ -1,4 +1,4 @@
-"""A control plane that keeps pod groups, with Stowage and job controllers of others beside it."""
+"""Provides a control plane with pod groups, Stowage, and third-party job controllers."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -24,7 +24,7 @@ StartController = Callable[[Project], Program]
 def shared_cluster(
     tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
 ) -> Iterator[Cluster]:
-    """Of its own for each test, as definitions and webhooks are for the whole cluster."""
+    """A new cluster for each test, since CRDs and webhooks are cluster-wide."""
     options = Options(
         controller_manager=True,
         controllers=(
@@ -41,12 +41,12 @@ def shared_cluster(
 
 @pytest.fixture
 def stowage(run_stowage: StartStowage) -> Program:
-    """A daemon that schedules groups."""
+    """A daemon with pod group scheduling enabled."""
     return run_stowage(arguments=SCHEDULER_GATES)
 
 
 @pytest.fixture
 def start_controller(cluster: Cluster, tmp_path: Path) -> Iterator[StartController]:
-    """Starts the controllers of projects, in the order of the calls; they end with the test."""
+    """Starts the controllers of projects in call order; they stop after the test."""
     with ExitStack() as stack:
         yield lambda project: stack.enter_context(JobController(project, cluster, tmp_path))

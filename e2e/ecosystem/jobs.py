@@ -1,4 +1,4 @@
-"""What happens to pods of jobs where no kubelet runs them: they end when a test says so."""
+"""Simulates the kubelet for job pods: tests set their phase."""
 
 from collections.abc import Iterable
 
@@ -7,11 +7,11 @@ from e2e.support.cluster import Cluster
 from e2e.support.objects import Json
 
 SECONDS = 120
-"""How long a test waits for controllers on a busy machine."""
+"""Timeout for controllers on a busy machine."""
 
 
 def pods_with(cluster: Cluster, key: str, value: str) -> list[Json]:
-    """Return the pods with a label that have not ended."""
+    """Returns the pods with a label that have not ended."""
     return [
         pod
         for pod in cluster.pods(NAMESPACE)
@@ -22,24 +22,24 @@ def pods_with(cluster: Cluster, key: str, value: str) -> list[Json]:
 
 
 def bound(pods: Iterable[Json]) -> int:
-    """Return how many of the pods have a node."""
+    """Returns the number of bound pods."""
     return sum("nodeName" in pod["spec"] for pod in pods)
 
 
 def groups_of(pods: Iterable[Json]) -> set[str]:
-    """Return the pod groups that the pods name."""
+    """Returns the names of the pods' groups."""
     return {pod["spec"].get("schedulingGroup", {}).get("podGroupName", "") for pod in pods}
 
 
-def let_go(cluster: Cluster) -> None:
-    """Let pods go that were told to end, as a kubelet does."""
+def delete_terminating(cluster: Cluster) -> None:
+    """Deletes terminating pods, as a kubelet does."""
     ending = [pod for pod in cluster.pods(NAMESPACE) if "deletionTimestamp" in pod["metadata"]]
     if ending:
         cluster.delete_pods(NAMESPACE, [pod["metadata"]["name"] for pod in ending])
 
 
-def end(cluster: Cluster, pods: Iterable[Json], phase: str) -> None:
-    """Write the phase of pods, as a kubelet does."""
+def set_phase(cluster: Cluster, pods: Iterable[Json], phase: str) -> None:
+    """Sets the phase of pods, as a kubelet does."""
     for pod in pods:
         name = pod["metadata"]["name"]
         path = f"/api/v1/namespaces/{NAMESPACE}/pods/{name}/status"

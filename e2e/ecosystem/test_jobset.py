@@ -1,9 +1,9 @@
-"""Promise: a JobSet whose pods are a gang runs whole, also when JobSet starts it again."""
+"""Promise: a JobSet whose pods form a gang runs whole, also after JobSet restarts it."""
 
 import pytest
 
 from e2e.ecosystem.conftest import EXAMPLES, NAMESPACE, StartController
-from e2e.ecosystem.jobs import SECONDS, bound, end, groups_of, let_go, pods_with
+from e2e.ecosystem.jobs import SECONDS, bound, delete_terminating, groups_of, pods_with, set_phase
 from e2e.support.cluster import Cluster
 from e2e.support.job_controllers import JOBSET
 from e2e.support.objects import Json, make_node, make_pod
@@ -17,7 +17,7 @@ ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
 def test_a_jobset_runs_as_a_gang_and_is_started_again_whole(
     cluster: Cluster, start_controller: StartController
 ) -> None:
-    """The manifests of docs/groups.md, on two nodes of which one pod takes room at first."""
+    """The manifests of docs/groups.md on two nodes; one pod uses part of the room at first."""
     start_controller(JOBSET)
     cluster.create_nodes([make_node(name, allocatable={"cpu": "2"}) for name in ("a", "b")])
     cluster.create_pods([make_pod("in-the-way", namespace="other", requests={"cpu": "1"})])
@@ -33,9 +33,9 @@ def test_a_jobset_runs_as_a_gang_and_is_started_again_whole(
     cluster.wait_until_bound(NAMESPACE, timeout_seconds=SECONDS)
     assert bound(_members(cluster, attempt=0)) == 4
 
-    # Half of the room is closed, so that the next attempt waits, and waits whole.
+    # Cordon one node, so that the restarted gang does not fit and waits as a whole.
     cluster.run(cluster.api.patch("/api/v1/nodes/b", {"spec": {"unschedulable": True}}))
-    end(cluster, _members(cluster, attempt=0)[:1], "Failed")
+    set_phase(cluster, _members(cluster, attempt=0)[:1], "Failed")
     second = _members(cluster, attempt=1)
     wait_for(lambda: _tried(cluster) == 4, "all members to be tried", SECONDS, 0.2)
     assert groups_of(second) == {"train"}
@@ -47,7 +47,7 @@ def test_a_jobset_runs_as_a_gang_and_is_started_again_whole(
 
 
 def _tried(cluster: Cluster) -> int:
-    """How many pods of the second start say why they wait: the group's condition keeps True."""
+    """Counts rejected pods of the second attempt, since the group's condition stays True."""
     return sum(
         condition["type"] == "PodScheduled" and condition["status"] == "False"
         for pod in pods_with(cluster, ATTEMPT, "1")
@@ -56,10 +56,10 @@ def _tried(cluster: Cluster) -> int:
 
 
 def _members(cluster: Cluster, attempt: int) -> list[Json]:
-    """Return the pods of a start of the JobSet, once all four are there."""
+    """Returns the four pods of an attempt, once all exist."""
 
     def four() -> list[Json]:
-        let_go(cluster)
+        delete_terminating(cluster)
         found = pods_with(cluster, ATTEMPT, str(attempt))
         return found if len(found) == 4 else []
 

@@ -1,9 +1,9 @@
-"""Promise: Kueue says when, Stowage says where: a gang is placed once it is admitted, and whole."""
+"""Promise: Kueue admits a gang by quota; then Stowage schedules it whole."""
 
 import pytest
 
 from e2e.ecosystem.conftest import EXAMPLES, NAMESPACE, StartController
-from e2e.ecosystem.jobs import SECONDS, bound, end, groups_of, pods_with
+from e2e.ecosystem.jobs import SECONDS, bound, groups_of, pods_with, set_phase
 from e2e.support.cluster import Cluster
 from e2e.support.job_controllers import KUEUE
 from e2e.support.objects import Json, make_node, make_pod
@@ -18,7 +18,7 @@ GATE = "kueue.x-k8s.io/admission"
 def test_of_two_gangs_with_quota_for_one_the_second_runs_after_the_first(
     cluster: Cluster, start_controller: StartController
 ) -> None:
-    """The manifests of docs/groups.md. There is room for both: only the quota keeps one back."""
+    """The manifests of docs/groups.md; the nodes fit both gangs, only quota holds one."""
     _start(cluster, start_controller)
     cluster.create_from_files(EXAMPLES / "kueue.yaml")
 
@@ -28,7 +28,7 @@ def test_of_two_gangs_with_quota_for_one_the_second_runs_after_the_first(
     assert _job(cluster, waiting)["spec"]["suspend"]
     assert pods_with(cluster, JOB, waiting) == []
 
-    end(cluster, members, "Succeeded")
+    set_phase(cluster, members, "Succeeded")
     wait_for(lambda: _running(cluster) == waiting, "the other job to be placed", SECONDS)
     assert groups_of(pods_with(cluster, JOB, waiting)) == {waiting}
     wait_for_condition(cluster, NAMESPACE, waiting, "True", SECONDS)
@@ -38,7 +38,7 @@ def test_of_two_gangs_with_quota_for_one_the_second_runs_after_the_first(
 def test_a_gang_of_plain_pods_behind_kueues_gate(
     cluster: Cluster, start_controller: StartController
 ) -> None:
-    """Its members wait gated until the quota is free, and then are placed together."""
+    """The members wait with scheduling gates for quota, and then are scheduled together."""
     _start(cluster, start_controller)
     cluster.create_from_files(EXAMPLES / "kueue.yaml")
     running, waiting = _in_order(cluster)
@@ -51,7 +51,7 @@ def test_a_gang_of_plain_pods_behind_kueues_gate(
         assert GATE in {each["name"] for each in pod["spec"]["schedulingGates"]}
     assert groups_of(gang) == {"plain"}
 
-    end(cluster, pods_with(cluster, JOB, running), "Succeeded")
+    set_phase(cluster, pods_with(cluster, JOB, running), "Succeeded")
     wait_for(lambda: bound(pods_with(cluster, "gang", "plain")) == 2, "the gang to run", SECONDS)
     wait_for_condition(cluster, NAMESPACE, "plain", "True", SECONDS)
 
@@ -62,13 +62,13 @@ def _start(cluster: Cluster, start_controller: StartController) -> None:
 
 
 def _in_order(cluster: Cluster) -> tuple[str, str]:
-    """Return the job that runs, once one does, and the other one."""
+    """Returns the running job, once there is one, and the other job."""
     running = wait_for(lambda: _running(cluster), "a job to be admitted and placed", SECONDS)
     return running, "second" if running == "first" else "first"
 
 
 def _running(cluster: Cluster) -> str:
-    """Return the job of which both pods have a node, or nothing."""
+    """Returns the job with both pods bound; empty if there is none."""
     return next(
         (job for job in ("first", "second") if bound(pods_with(cluster, JOB, job)) == 2), ""
     )

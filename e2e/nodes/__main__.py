@@ -1,8 +1,7 @@
-"""``python -m e2e.nodes``: tests on real nodes, in namespaces of their own on this machine.
+"""``python -m e2e.nodes``: runs the tests on real nodes, in Linux namespaces on this machine.
 
-What needs the network is done first: programs are built from Go modules, images from the
-Dockerfile. Then pytest runs inside namespaces, with the control plane and the nodes; whatever
-happens to it, the kernel ends all of them.
+Programs and images are built first, since that needs the network. Then pytest runs inside the
+namespaces with the control plane and the nodes. If pytest is killed, the kernel ends all of them.
 """
 
 import os
@@ -44,7 +43,7 @@ def test(arguments: Sequence[str]) -> None:
 
 @main.command(name="build")
 def build_() -> None:
-    """Build what is not there yet: programs and images."""
+    """Build the programs and images that are missing."""
     _prepare()
 
 
@@ -58,7 +57,7 @@ def shell() -> None:
 @click.option("--tries", default=10, show_default=True, help="How often each of them happens.")
 @click.option("--only", multiple=True, help="Faults whose name contains this; may be repeated.")
 def faults(tries: int, only: tuple[str, ...]) -> None:
-    """Let things go wrong with the leader and its node, and print how long pods waited."""
+    """Inject faults into the leader and its node, and print how long pods waited."""
     _inside([sys.executable, "-m", "e2e.nodes.faults", str(tries), *only])
 
 
@@ -73,8 +72,8 @@ def _prepare() -> list[Path]:
 
 
 def _inside(command: Sequence[str]) -> None:
-    """Runs a command inside namespaces and ends with its status."""
-    # Asked to end, it tidies up as it does at any other end.
+    """Runs a command inside the namespaces and exits with its status."""
+    # SIGTERM must run the cleanup too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     archives = _prepare()
     machine.remove_leftovers()
@@ -87,19 +86,19 @@ def _inside(command: Sequence[str]) -> None:
 
 
 def _in_namespaces(archives: Sequence[Path], command: Sequence[str]) -> int:
-    """Runs a command with disks in memory and the images beside them; returns its status."""
+    """Runs a command with tmpfs disks and the image archives; returns its status."""
     with tempfile.TemporaryDirectory(prefix=machine.prefix()) as made:
         world = Path(made)
         (world / "images").mkdir()
         for archive in archives:
-            # A link of its own: another checkout may tidy up the cache meanwhile.
+            # Hard links survive when another checkout cleans the cache.
             _link(archive, world / "images" / archive.name)
         try:
             with Namespaces("lab", world) as namespaces:
-                # Disks in memory: fast to fill, and gone with the namespaces.
+                # tmpfs is fast and disappears with the namespaces.
                 (world / "disk").mkdir()
                 namespaces.run("mount", "-t", "tmpfs", "none", str(world / "disk"))
-                # Entering a mount namespace goes to its root.
+                # nsenter changes the working directory to the root.
                 words = namespaces.command("env", f"--chdir={CHECKOUT}", *command)
                 variables = {**os.environ, VARIABLE: made}
                 return subprocess.run(words, check=False, env=variables).returncode

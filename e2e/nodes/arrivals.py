@@ -1,7 +1,7 @@
-"""A pod every 0.4 s for the whole of a fault, and how long each of them waits for a node.
+"""Creates a pod every 0.4 s during a fault, and measures how long each waits for a node.
 
-The pods go to a node that no kubelet stands behind: what is measured is the scheduler, and not how
-fast containers start. Its replicas run on the real nodes.
+The pods go to a simulated node, so that container start times do not count. The scheduler's
+replicas run on the real nodes.
 """
 
 import asyncio
@@ -27,17 +27,17 @@ _SERIAL = count()
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """What came of the pods of one fault."""
+    """Waiting times of the pods of one fault."""
 
     pods: int
     longest_seconds: float
-    """The longest time from the creation of a pod until it had a node."""
+    """Longest time from a pod's creation to its binding."""
     lost: int
-    """Pods without a node ``LOST_AFTER_SECONDS`` after the last one was made."""
+    """Pods still unbound ``LOST_AFTER_SECONDS`` after the last creation."""
 
 
 class Arrivals:
-    """Creates pods from the start of a ``with`` block until ``finish``."""
+    """Creates pods in a ``with`` block until ``finish``."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
@@ -52,13 +52,13 @@ class Arrivals:
 
     @staticmethod
     def prepare(lab: Lab) -> None:
-        """Makes the node for all of them, once."""
+        """Creates the simulated node once."""
         lab.cluster.create_namespace(NAMESPACE)
         room = {"cpu": "10000", "pods": "100000"}
         lab.cluster.create_nodes([make_node("roomy", allocatable=room, taints=[_TAINT])])
 
     def wait_for_more(self, pods: int) -> None:
-        """Waits until so many pods that are made from now on have a node."""
+        """Waits until this many pods created from now on are bound."""
         first = len(self._created)
 
         def have_nodes() -> bool:
@@ -71,7 +71,7 @@ class Arrivals:
         wait_for(have_nodes, f"{pods} new pods to be bound", LOST_AFTER_SECONDS)
 
     def finish(self) -> Waits:
-        """Makes no more pods, and says how long they waited once all of them have a node."""
+        """Stops creating pods, waits until all are bound, and returns the waiting times."""
         return self._loop.run(self._finish())
 
     def __enter__(self) -> Self:

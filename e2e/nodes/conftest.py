@@ -1,4 +1,4 @@
-"""A cluster with real nodes for the tests of this folder, and what a failure shows of it."""
+"""Provides a cluster with real nodes, and its diagnostics for failed tests."""
 
 import os
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from e2e.nodes.lab import VARIABLE, Lab
 
 @pytest.fixture(scope="session")
 def shared_lab() -> Iterator[Lab]:
-    """One cluster with two real nodes for the whole run; tests ask for ``lab``."""
+    """A cluster with two real nodes for the session; tests use ``lab``."""
     if VARIABLE not in os.environ:
         pytest.fail("tests on real nodes run inside namespaces: make e2e HARNESS=nodes")
     with Lab() as lab:
@@ -20,6 +20,6 @@ def shared_lab() -> Iterator[Lab]:
 
 @pytest.fixture
 def lab(shared_lab: Lab, request: pytest.FixtureRequest) -> Lab:
-    """The cluster with two real nodes; what a test makes in it, it removes again."""
+    """The session's cluster with two real nodes; tests delete the objects that they create."""
     request.node.stash.setdefault(REPORTERS, []).append(shared_lab.report)
     return shared_lab

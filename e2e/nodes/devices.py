@@ -1,4 +1,4 @@
-"""A driver of devices on a real node, and what administrators make for it."""
+"""Runs a DRA driver on a real node, and builds its DeviceClass and claim template."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,12 +14,12 @@ CLAIM: Final[Json] = {
     "resources": {"claims": [{"name": "device"}]},
     "resourceClaims": [{"name": "device", "resourceClaimTemplateName": "one"}],
 }
-"""What makes a pod, or a Deployment, of the helpers one with a device."""
+"""Pod options that add one claim for a device."""
 
 
 @contextmanager
 def dra_driver(node: Node, lab: Lab) -> Iterator[None]:
-    """A driver with two devices on a node; it stays until kubelet has given back every claim."""
+    """Runs a DRA driver with two devices; waits at the end until all claims are gone."""
     node.start_dra_driver(DRIVER, 2)
     try:
         yield
@@ -30,7 +30,7 @@ def dra_driver(node: Node, lab: Lab) -> Iterator[None]:
 
 
 def devices() -> list[Json]:
-    """The class of the driver's devices, and a template of claims for one."""
+    """Builds the driver's DeviceClass, and a ResourceClaimTemplate for one device."""
     version = "resource.k8s.io/v1"
     selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
     request = {"name": "any", "exactly": {"deviceClassName": "e2e"}}
@@ -50,8 +50,8 @@ def devices() -> list[Json]:
     ]
 
 
-def given_devices(lab: Lab) -> list[str]:
-    """The devices that claims have, one entry for each that has it."""
+def allocated_devices(lab: Lab) -> list[str]:
+    """Returns the allocated devices, one entry for each allocation."""
     return [
         result["device"]
         for claim in lab.get("resourceclaims")["items"]

@@ -1,6 +1,6 @@
-"""What goes wrong with the leader and with its node, and how long pods then wait for a node.
+"""Faults of the leader and its node, and the time that pods wait for a node during each.
 
-``python -m e2e.nodes faults --tries 10`` makes the table of docs/reliability.md.
+``python -m e2e.nodes faults --tries 10`` prints the table of docs/reliability.md.
 """
 
 import signal
@@ -23,12 +23,13 @@ Begin = Callable[[Lab, Json], AbstractContextManager[None]]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that happens to the leader.
+    """A fault of the leader.
 
     Args:
-        name: as the table has it.
-        begin: makes it happen to a cluster and its leader's pod; the end of the block mends it.
-        most_seconds: the longest that a pod may wait: no lease has to run out, or one has.
+        name: name in the table.
+        begin: injects the fault into the cluster and the leader's pod; the context's exit repairs
+            it.
+        most_seconds: limit for the waiting time of pods, with or without the expiry of a lease.
     """
 
     name: str
@@ -53,7 +54,7 @@ def _killed(lab: Lab, leader: Json) -> Iterator[None]:
 def _frozen(lab: Lab, leader: Json) -> Iterator[None]:
     lab.signal(leader, signal.SIGSTOP)
     yield
-    # kubelet may have ended it by now.
+    # The kubelet may have killed it already.
     with suppress(AssertionError, ProcessLookupError, FileNotFoundError):
         lab.signal(leader, signal.SIGCONT)
 
@@ -114,9 +115,9 @@ def _drained(lab: Lab, leader: Json) -> Iterator[None]:
 
 
 _AT_ONCE = 5.0
-"""The leader says goodbye, so that another leads at once."""
+"""The leader releases the lease, so another replica acquires it at once."""
 _AFTER_LEASE = 25.0
-"""The lease runs out first (15 s); it is looked at every 2 s."""
+"""The lease (15 s) expires first; replicas check it every 2 s."""
 
 FAULTS: Sequence[Fault] = (
     Fault("leader's pod deleted", _deleted, _AT_ONCE),
@@ -133,7 +134,7 @@ FAULTS: Sequence[Fault] = (
 
 
 def inflict(lab: Lab, fault: Fault) -> Waits:
-    """Lets a fault happen once to a deployment of two replicas, one on each node."""
+    """Injects a fault once into a deployment of two replicas, one on each node."""
     settle(lab)
     holder = wait_for(lab.holder, "a leader")
     leader = lab.pod(_NAMESPACE, lab.leader())
@@ -143,13 +144,13 @@ def inflict(lab: Lab, fault: Fault) -> Waits:
             wait_for(lambda: lab.holder() not in ("", holder), "another to lead", 120)
             arrivals.wait_for_more(5)
         waits = arrivals.finish()
-    # What the API server says of a pod is old until its kubelet is heard again.
+    # The pod's status is outdated until its kubelet reports again.
     wait_for(lambda: _has_ended(lab, leader), "the end of the old leader to be seen", 120)
     return waits
 
 
 def settle(lab: Lab) -> None:
-    """Waits for two replicas that never ended, Ready, and one on each node."""
+    """Waits for two replicas that are Ready, on different nodes, and not restarted."""
     lab.wait_for_nodes()
 
     def is_settled() -> bool:
@@ -167,7 +168,7 @@ def settle(lab: Lab) -> None:
 
 
 def measure(lab: Lab, tries: int, only: Sequence[str]) -> str:
-    """Lets every fault happen so many times, and returns the table."""
+    """Injects every fault this many times, and returns the table."""
     lines = [
         "| what happens | tries | longest wait p50 | max | pods | lost |",
         "|---|---:|---:|---:|---:|---:|",
@@ -187,7 +188,7 @@ def measure(lab: Lab, tries: int, only: Sequence[str]) -> str:
 
 
 def _has_ended(lab: Lab, pod: Json) -> bool:
-    """Tells whether a pod is gone, or its container was started again."""
+    """Reports whether a pod is gone, or its container was restarted."""
     now = [
         each for each in lab.pods(_NAMESPACE) if each["metadata"]["uid"] == pod["metadata"]["uid"]
     ]

@@ -1,8 +1,8 @@
-"""The images that real nodes run: built from the checkout's Dockerfile, without a registry.
+"""Builds the images for the real nodes from the checkout's Dockerfile, without a registry.
 
-Every image is an OCI archive below ``.cache``, named after what it was built from, so that only a
-change pays for the build, and several checkouts can share the cache. Building needs the network;
-running what was built does not.
+Every image is an OCI archive below ``.cache``, named by a hash of its inputs, so that it is rebuilt
+only after a change and checkouts can share the cache. The build needs the network; running the
+images does not.
 """
 
 import fcntl
@@ -25,28 +25,28 @@ from e2e.support.go_programs import CACHE, CHECKOUT, PAUSE, build as build_progr
 FOLDER = CACHE / "nodes"
 
 SUITE = "trixie"
-"""The Debian release whose Python is the one of the Dockerfile's base image."""
+"""Debian release with the same Python version as the Dockerfile's base image."""
 
 _PYTHON = "3.13"
 _PACKAGES = ("ca-certificates", "python3", "python3-venv", "tzdata")
 _BASE = f"localhost/stowage-base:{SUITE}"
 _KEPT = 6
-"""Archives of each image that are kept, newest first: checkouts that share a cache have theirs."""
+"""Number of archives kept per image, newest first, since checkouts share the cache."""
 
 _BUILD_SECONDS = 1200
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image that nodes import.
+    """An image for the nodes.
 
     Args:
-        name: as manifests write it, with the tag.
-        recipe: the Dockerfile's text.
-        context: what the recipe copies: a path in the context to a file or folder here.
+        name: name and tag, as in manifests.
+        recipe: text of the Dockerfile.
+        context: path in the build context to a local file or folder.
         arguments: build arguments.
-        target: the stage; by default the last one.
-        wheels: the lock file whose wheels the build installs.
+        target: stage to build; the last one by default.
+        wheels: lock file of the wheels that the build installs.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Image:
 
 
 def images() -> list[Image]:
-    """All images: Stowage's two, and what pods of tests and examples run."""
+    """Returns all images: Stowage's two, and those of test and example pods."""
     return [
         _stowage("stowage:dev", "daemon"),
         _stowage("stowage-operator:dev", "operator"),
@@ -83,7 +83,7 @@ def _stowage(name: str, target: str) -> Image:
 
 
 def _context() -> Iterator[tuple[str, Path]]:
-    """What .dockerignore lets through: all but what it takes back is left out."""
+    """Yields the files that .dockerignore re-includes; it excludes everything else."""
     first, *others = (CHECKOUT / ".dockerignore").read_text().split()
     assert first == "*"
     for pattern in others:
@@ -92,7 +92,7 @@ def _context() -> Iterator[tuple[str, Path]]:
 
 
 def _box() -> str:
-    """A shell and small programs, for pods of tests."""
+    """Returns the Dockerfile of an image with a shell and small tools, for test pods."""
     return (
         "FROM scratch\n"
         "COPY busybox /bin/busybox\n"
@@ -102,10 +102,10 @@ def _box() -> str:
 
 
 def build_all() -> list[Path]:
-    """Builds what is not there yet and returns the archives of all images.
+    """Builds the missing images and returns the archives of all.
 
     Raises:
-        CommandError: a build failed; carries what it said.
+        CommandError: a build failed; the message has its output.
     """
     FOLDER.mkdir(parents=True, exist_ok=True)
     with (FOLDER / "lock").open("w") as lock:
@@ -153,7 +153,7 @@ def _build(image: Image, directory: Path, archive: Path) -> None:
 
 
 def _full(name: str) -> str:
-    """A name as containerd has it."""
+    """Returns the full image name, as containerd uses it."""
     first, _, rest = name.partition("/")
     if not rest:
         return f"docker.io/library/{name}"
@@ -161,7 +161,7 @@ def _full(name: str) -> str:
 
 
 def _fingerprint(image: Image) -> str:
-    """Digests everything an image is made of."""
+    """Hashes all inputs of an image."""
     parts = (image.name, image.recipe, image.target, sorted(image.arguments.items()), _PACKAGES)
     digest = hashlib.sha256(repr(parts).encode())
     for name, source in image.context.items():
@@ -173,9 +173,9 @@ def _fingerprint(image: Image) -> str:
 
 
 def _make_base() -> None:
-    """Makes the image that stands for the Dockerfile's base: Debian's own Python of that version.
+    """Builds a replacement of the Dockerfile's base image: Debian with the same Python version.
 
-    There is no registry to pull from; what a build takes from its base is Python and pip.
+    No registry is available; a build uses only Python and pip of its base.
     """
     with suppress(CommandError):
         _buildah("inspect", "--type=image", _BASE)
@@ -191,15 +191,15 @@ def _make_base() -> None:
 
 
 def _mirror() -> str:
-    """Where this machine gets Debian from."""
+    """Returns the Debian mirror that this machine uses."""
     found = run(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Label: Debian"])
     return found.split()[0]
 
 
 def _wheels(lock: Path) -> Path:
-    """The folder with the wheels that the base's Python installs from a lock file.
+    """Returns a folder with the wheels of a lock file for the base image's Python.
 
-    pip judges markers by the Python it runs in, so they are judged here.
+    pip would evaluate markers for the Python that it runs in, so they are evaluated here.
     """
     wanted = "".join(_for_python(lock.read_text()))
     folder = FOLDER / f"wheels.{hashlib.sha256(wanted.encode()).hexdigest()[:16]}"
@@ -216,7 +216,7 @@ def _wheels(lock: Path) -> Path:
 
 
 def _for_python(lock: str) -> Iterator[str]:
-    """Yields the entries of a lock file whose marker holds there, without the marker."""
+    """Yields a lock file's entries whose markers apply to the base image, without markers."""
     there = {"python_version": _PYTHON, "python_full_version": f"{_PYTHON}.0"}
     for entry in re.split(r"^(?=\w)", lock, flags=re.MULTILINE):
         first, _, rest = entry.partition("\\\n")
@@ -238,12 +238,11 @@ fi
 shift
 exec "$@"
 """
-"""Where programs are unpacked and not installed, what buildah starts finds its libraries, too: it
-gets no variables."""
+"""buildah gets no variables, so the libraries of unpacked programs are configured here."""
 
 
 def _buildah(*words: str) -> str:
-    """Runs buildah with storage of its own, and with mounts that go with it."""
+    """Runs buildah with its own storage, and with mounts that are removed at the end."""
     policy = FOLDER / "policy.json"
     policy.write_text(json.dumps({"default": [{"type": "insecureAcceptAnything"}]}))
     place = ["--storage-driver=overlay", f"--root={FOLDER / 'storage'}"]

@@ -1,7 +1,7 @@
-"""A Kubernetes cluster with real nodes, inside the namespaces that `python -m e2e.nodes` made.
+"""A Kubernetes cluster with real nodes, inside the namespaces of `python -m e2e.nodes`.
 
-Its control plane is the harness' own; pods run, Services work, images are those of the checkout.
-There is no DNS, and nothing outside can be reached.
+The control plane is the harness' own. Pods and Services work, and images come from the checkout.
+The cluster has no DNS and no network access to the outside.
 """
 
 import json
@@ -26,7 +26,7 @@ from e2e.support.objects import Json
 from e2e.support.waiting import wait_for
 
 VARIABLE = "STOWAGE_NODES"
-"""Names the folder of the running command, inside its namespaces."""
+"""Environment variable with the command's working folder, set inside the namespaces."""
 
 _KUBELET_STARTS = ("could not find the requested resource", "connection refused")
 
@@ -34,7 +34,7 @@ _NUMBERS = count()
 
 
 def is_ready(pod: Json) -> bool:
-    """Tells whether kubelet says that a pod is Ready."""
+    """Reports whether a pod has the condition Ready."""
     conditions = {each["type"]: each["status"] for each in pod["status"].get("conditions", [])}
     return conditions.get("Ready") == "True"
 
@@ -43,10 +43,10 @@ class Lab:
     """A cluster with real nodes; use it as a context manager.
 
     Args:
-        nodes: how many.
-        kube_scheduler: whether the default scheduler runs, which places Stowage itself.
-        kubelet: fields of KubeletConfiguration that win over the lab's own, for every node.
-        options: of the control plane; controllers, address and directory are the lab's own.
+        nodes: number of nodes.
+        kube_scheduler: whether to run kube-scheduler, which schedules the pods of Stowage.
+        kubelet: fields of KubeletConfiguration that override the lab's on every node.
+        options: of the control plane; controllers, address and directory are set by the lab.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Lab:
         self.nodes: list[Node] = []
 
     def start(self) -> Self:
-        """Starts everything and waits until every node is Ready."""
+        """Starts control plane and nodes, and waits until every node is Ready."""
         run(["ip", "link", "add", self.network.bridge, "type", "bridge"])
         run(["ip", "address", "add", f"{self.network.gateway}/24", "dev", self.network.bridge])
         run(["ip", "link", "set", self.network.bridge, "up"])
@@ -106,35 +106,35 @@ class Lab:
         return self
 
     def stop(self) -> None:
-        """Ends everything."""
+        """Stops nodes and control plane."""
         self._stack.close()
         run(["ip", "link", "delete", self.network.bridge])
 
     # --- nodes ------------------------------------------------------------------------------------
 
     def node(self, name: str) -> Node:
-        """The node of this name."""
+        """Returns the node of this name."""
         return next(node for node in self.nodes if node.name == name)
 
     def wait_for_nodes(self, timeout_seconds: float = 120) -> None:
-        """Waits until every node that is on is Ready and takes pods."""
+        """Waits until every running node is Ready and schedulable."""
         names = {node.name for node in self.nodes if node.is_on}
         wait_for(lambda: names <= self._usable(), f"{sorted(names)} to be Ready", timeout_seconds)
 
     # --- kubectl ----------------------------------------------------------------------------------
 
     def kubectl(self, *arguments: str, stdin: str = "", timeout: float = 180) -> str:
-        """Runs kubectl as an administrator, in the checkout, and returns what it printed.
+        """Runs kubectl as an administrator in the checkout, and returns its output.
 
         Raises:
-            CommandError: it failed.
+            CommandError: kubectl failed.
         """
         program = build(CONTROL_PLANE).with_name("kubectl")
         words = [str(program), f"--kubeconfig={self.control_plane.kubeconfig}", *arguments]
         return run(words, stdin=stdin, timeout=timeout, directory=CHECKOUT)
 
     def get(self, *arguments: str) -> Json:
-        """What `kubectl get -o json` gives."""
+        """Returns the result of `kubectl get -o json`."""
         answer: Json = json.loads(self.kubectl("get", *arguments, "--output=json"))
         return answer
 
@@ -145,12 +145,12 @@ class Lab:
         components: Sequence[str] = (),
         images: Mapping[str, str] | None = None,
     ) -> str:
-        """The manifests of a kustomization of the checkout.
+        """Renders a kustomization of the checkout.
 
         Args:
-            folder: where it is, in the checkout.
-            components: folders of components that an overlay adds to it.
-            images: other images, by the names that the manifests have.
+            folder: folder of the kustomization in the checkout.
+            components: folders of components to add.
+            images: image name in the manifests to the image to use.
         """
         if components:
             overlay = Path(tempfile.mkdtemp(dir=self.directory))
@@ -176,13 +176,13 @@ class Lab:
         components: Sequence[str] = (),
         images: Mapping[str, str] | None = None,
     ) -> Iterator[None]:
-        """Applies a kustomization; arguments as for ``rendered``."""
+        """Applies a kustomization, and deletes its objects on exit; see ``rendered``."""
         with self.applied_text(self.rendered(folder, components=components, images=images)):
             yield
 
     @contextmanager
     def applied_text(self, manifests: str) -> Iterator[None]:
-        """Applies manifests, and deletes at the end what they made."""
+        """Applies manifests, and deletes their objects on exit."""
         self.kubectl("apply", "--filename=-", stdin=manifests)
         try:
             yield
@@ -190,19 +190,19 @@ class Lab:
             self.kubectl("delete", "--ignore-not-found", "--filename=-", stdin=manifests)
 
     def token(self, namespace: str, account: str, *audiences: str) -> str:
-        """A token of a ServiceAccount, from the TokenRequest API."""
+        """Returns a token of a ServiceAccount from the TokenRequest API."""
         words = [f"--namespace={namespace}", account, *(f"--audience={each}" for each in audiences)]
         return self.kubectl("create", "token", *words).strip()
 
     # --- pods -------------------------------------------------------------------------------------
 
     def pods(self, namespace: str, selector: str = "") -> list[Json]:
-        """The pods of a namespace, or those a label selector names, that do not end already."""
+        """Returns a namespace's pods that match a label selector, without terminating pods."""
         found = self.get("pods", f"--namespace={namespace}", f"--selector={selector}")["items"]
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
     def wait_for_rollout(self, namespace: str, name: str, timeout_seconds: int = 120) -> None:
-        """Waits until the pods of a Deployment are the newest ones and Ready."""
+        """Waits until a Deployment is rolled out."""
         words = [f"--namespace={namespace}", f"deployment/{name}", f"--timeout={timeout_seconds}s"]
         self.kubectl("rollout", "status", *words)
 
@@ -211,14 +211,14 @@ class Lab:
         return self.kubectl("exec", f"--namespace={namespace}", pod, "--", *words)
 
     def logs(self, namespace: str, pod: str, *arguments: str) -> str:
-        """What the pod's container printed; `--previous` for the one before it.
+        """Returns the container's log; `--previous` selects the container before the last restart.
 
-        A kubelet that has just started refuses connections, and then answers 404 until it has
-        read its pods from the API server: both are waited out.
+        A kubelet that has just started refuses connections, and answers 404 until it has listed its
+        pods. Both are retried.
 
         Raises:
             CommandError: kubectl failed for another reason.
-            WaitTimeoutError: the kubelet did not come.
+            WaitTimeoutError: the kubelet did not respond in time.
         """
 
         def read() -> tuple[str] | None:
@@ -237,18 +237,18 @@ class Lab:
         return self.get("pod", f"--namespace={namespace}", name)
 
     def holder(self, namespace: str = "stowage", lease: str = "stowage") -> str:
-        """What a lease says of its holder; empty when it has none."""
+        """Returns the holderIdentity of a lease; empty without a holder."""
         for each in self.get("leases.coordination.k8s.io", f"--namespace={namespace}")["items"]:
             if each["metadata"]["name"] == lease:
                 return str(each["spec"].get("holderIdentity") or "")
         return ""
 
     def leader(self, namespace: str = "stowage", lease: str = "stowage") -> str:
-        """The name of the pod that holds a lease; empty when none does."""
+        """Returns the name of the pod that holds a lease; empty without a holder."""
         return self.holder(namespace, lease).partition("_")[0]
 
     def processes(self, pod: Json, container: int = 0) -> list[int]:
-        """The ids, as seen from here, of what runs in a container of a pod."""
+        """Returns the process ids, in the lab's namespace, of a container."""
         group = self.container_cgroup("memory", pod, container)
         return [int(line) for line in (group / "cgroup.procs").read_text().split()]
 
@@ -258,10 +258,11 @@ class Lab:
             os.kill(pid, number)
 
     def exhaust_memory(self, pod: Json) -> None:
-        """Has the kernel end what runs in a container for want of memory.
+        """Makes the kernel OOM-kill a container's processes.
 
-        The limit comes down to what is in use, and a process of ours in the container's group asks
-        for more; the kernel ends the container's, which kubelet told it to prefer.
+        Lowers the memory limit to the current usage; a process in the container's cgroup then
+        allocates more. The kernel kills the container's own process, whose oom_score_adj the
+        kubelet raised.
         """
         group = self.container_cgroup("memory", pod)
         used, limit = ("memory.current", "memory.max")
@@ -275,12 +276,12 @@ class Lab:
         wait_for(lambda: not Path(f"/proc/{victim}").exists(), "the kernel to end the container")
 
     def peak_memory(self, pod: Json) -> int:
-        """The most memory, in bytes, that the kernel counted for a container."""
+        """Returns the container's peak memory usage in bytes, from its cgroup."""
         name = "memory.peak" if has_unified_cgroups() else "memory.max_usage_in_bytes"
         return int((self.container_cgroup("memory", pod) / name).read_text())
 
     def container_cgroup(self, controller: str, pod: Json, container: int = 0) -> Path:
-        """The cgroup of a container, in one hierarchy where there are several."""
+        """Returns a container's cgroup, in one hierarchy on cgroup v1."""
         identity = pod["status"]["containerStatuses"][container]["containerID"].rpartition("/")[2]
         root = CGROUPS if has_unified_cgroups() else CGROUPS / controller
         node = self.node(pod["spec"]["nodeName"])
@@ -292,7 +293,7 @@ class Lab:
     # --- what a failure shows ---------------------------------------------------------------------
 
     def report(self) -> str:
-        """What a person asks first: pods, events, and the ends of all logs."""
+        """Returns pods, events and the ends of all logs, for the report of a failed test."""
         words = ["get", "pods", "--all-namespaces", "--output=wide"]
         events = ["get", "events", "--all-namespaces", "--sort-by=.lastTimestamp"]
         shown = [self.kubectl(*words), *self.kubectl(*events).splitlines()[-40:]]
@@ -301,7 +302,7 @@ class Lab:
         return "\n".join([*shown, self.control_plane.logs(15)])
 
     def pod_logs(self) -> str:
-        """The end of what each of Stowage's containers said, and of the one before it."""
+        """Returns the end of the current and the previous log of each of Stowage's containers."""
         shown = []
         for pod in self.get("pods", "--all-namespaces", "--selector=app.kubernetes.io/name")[
             "items"

@@ -1,4 +1,4 @@
-"""What a machine has to offer for real nodes, and what it must look like when they are gone."""
+"""Checks that a machine can run real nodes, and that nothing is left of them afterwards."""
 
 import os
 import re
@@ -21,7 +21,7 @@ PROGRAMS = {
     "nft": "nftables",
     "runc": "runc",
 }
-"""What nodes and images are made with, and the Debian packages that have it."""
+"""Programs that build nodes and images, and their Debian packages."""
 
 NETWORK_PLUGINS = "containernetworking-plugins"
 
@@ -37,7 +37,7 @@ CONTROLLERS = (
     "pids",
     "systemd",
 )
-"""The hierarchies of cgroup v1 in which kubelet and runc make groups."""
+"""The cgroup v1 hierarchies in which kubelet and runc create groups."""
 
 SETTINGS = (
     "kernel/keys/root_maxbytes",
@@ -53,21 +53,21 @@ SETTINGS = (
     "vm/overcommit_memory",
     "vm/panic_on_oom",
 )
-"""What kubelet and kube-proxy write, below /proc/sys."""
+"""Settings below /proc/sys that kubelet and kube-proxy write."""
 
 _NAME = "stowage-nodes"
 
 
 class UnsupportedMachineError(RuntimeError):
-    """This machine cannot have real nodes; the message says why and what would help."""
+    """The machine cannot run real nodes; the message gives the reason and a remedy."""
 
 
 class LeftoversError(RuntimeError):
-    """Something of real nodes stayed behind; the message says what."""
+    """A lab left something behind; the message says what."""
 
 
 def prepare() -> None:
-    """Makes sure that the machine can have real nodes; puts the programs they need on the PATH.
+    """Checks that the machine can run real nodes; puts the required programs on the PATH.
 
     Raises:
         UnsupportedMachineError: it cannot.
@@ -99,22 +99,22 @@ def prepare() -> None:
 
 
 def has_unified_cgroups() -> bool:
-    """True on cgroup v2, false on v1 and on a mixture, which counts as v1."""
+    """Reports whether the machine uses cgroup v2 alone; a hybrid hierarchy counts as v1."""
     return (CGROUPS / "cgroup.controllers").exists()
 
 
 def network_plugins() -> Path:
-    """The folder with the programs that connect pods to the network."""
+    """Returns the folder of the CNI plugins."""
     found = shutil.which("ptp")
     assert found is not None, "the machine was prepared"
     return Path(found).resolve().parent
 
 
 class CgroupTree:
-    """A folder of cgroups in every hierarchy, for one lab.
+    """A cgroup folder in every hierarchy, for one lab.
 
     Args:
-        name: the folder's; all that kubelets make is below it.
+        name: name of the folder; all groups of kubelets are below it.
     """
 
     def __init__(self, name: str) -> None:
@@ -124,12 +124,12 @@ class CgroupTree:
         )
 
     def make(self, child: str) -> str:
-        """Makes the folder of a node and returns its path as kubelet's `cgroupRoot` has it."""
+        """Creates a node's folder and returns its path for kubelet's `cgroupRoot`."""
         for root in self._roots:
             for path in (root / self.name, root / self.name / child):
                 path.mkdir(exist_ok=True)
                 if root.name == "cpuset":
-                    # Empty in a new folder, and nothing runs in it until they are filled in.
+                    # A new cpuset is empty; no process can join before these are set.
                     for name in ("cpuset.cpus", "cpuset.mems"):
                         (path / name).write_text((path.parent / name).read_text())
                 if has_unified_cgroups():
@@ -139,15 +139,15 @@ class CgroupTree:
         return f"/{self.name}/{child}"
 
     def remove(self) -> None:
-        """Removes every folder; what ran in them has ended."""
-        # runc makes some where no controller is, too.
+        """Removes every folder, after its processes have ended."""
+        # runc also creates some outside the controllers' hierarchies.
         for root in (CGROUPS, *CGROUPS.iterdir()):
             for folder, _, _ in os.walk(root / self.name, topdown=False):
                 Path(folder).rmdir()
 
 
 def remove_leftovers() -> None:
-    """Removes what labs left whose process was killed before it could."""
+    """Removes the folders and cgroups of labs whose process was killed."""
     folders = Path(tempfile.gettempdir()).glob(f"{_NAME}-*")
     for path in (*folders, *CGROUPS.glob(f"{_NAME}-*"), *CGROUPS.glob(f"*/{_NAME}-*")):
         owner = re.match(rf"{_NAME}-(\d+)-", path.name)
@@ -157,16 +157,16 @@ def remove_leftovers() -> None:
 
 
 def prefix() -> str:
-    """What names of this process' lab begin with."""
+    """Returns the name prefix of this process' lab."""
     return f"{_NAME}-{os.getpid()}-"
 
 
 @contextmanager
 def check_for_leftovers() -> Iterator[None]:
-    """Holds the machine after what is done against the machine before.
+    """Compares the machine's state before and after.
 
     Raises:
-        LeftoversError: a setting, rule, mount or cgroup is another one.
+        LeftoversError: a setting, rule, mount or cgroup differs.
     """
     before = _seen()
     yield
@@ -181,7 +181,7 @@ def check_for_leftovers() -> Iterator[None]:
 
 
 def _seen() -> dict[str, str]:
-    """What could stay behind of a lab, and of no other one."""
+    """Returns the state that a lab could change, without that of other labs."""
     seen = {name: _text(Path("/proc/sys") / name) for name in SETTINGS}
     mounts = _text(Path("/proc/self/mounts")).splitlines()
     seen["mounts"] = "\n".join(each for each in mounts if prefix() in each or str(CACHE) in each)

@@ -1,6 +1,6 @@
-"""Linux namespaces that are held by one process: when it ends, the kernel ends all that is in them.
+"""Linux namespaces held by one process; when it ends, the kernel ends all processes in them.
 
-A node of the lab is one set of them, and the whole lab is another one around its nodes.
+Each node of the lab has its own namespaces, nested in those of the lab.
 """
 
 import subprocess
@@ -16,7 +16,7 @@ _TIMEOUT_SECONDS = 120
 
 
 class CommandError(RuntimeError):
-    """A command failed; carries the command and what it said."""
+    """A command failed; the message has the command and its output."""
 
 
 def run(
@@ -26,10 +26,10 @@ def run(
     timeout: float = _TIMEOUT_SECONDS,
     directory: Path | None = None,
 ) -> str:
-    """Runs a command to its end and returns what it printed.
+    """Runs a command and returns its output.
 
     Raises:
-        CommandError: its exit status is not 0, or the time is up.
+        CommandError: the exit status is not 0, or the timeout expired.
     """
     try:
         done = subprocess.run(
@@ -50,10 +50,10 @@ def run(
 
 
 class Namespaces:
-    """Mount, network, process, and host name namespaces of their own.
+    """New mount, network, process and host name namespaces.
 
-    Invariant: mounts inside are not seen outside; every process inside ends with ``kill``, with
-    the process that made this object, and when that is killed itself.
+    Invariant: mounts inside are invisible outside. All processes inside end with ``kill``, and when
+    the process that created the namespaces ends or is killed.
     """
 
     def __init__(self, name: str, directory: Path) -> None:
@@ -66,30 +66,30 @@ class Namespaces:
         self.run("ip", "link", "set", "lo", "up")
 
     def command(self, *words: str) -> list[str]:
-        """The command line that runs a command inside."""
+        """Returns the command line that runs a command inside."""
         enter = ["nsenter", f"--target={self.pid}", "--mount", "--net", "--pid", "--uts"]
         return [*enter, "--", *words]
 
     def run(self, *words: str, stdin: str = "") -> str:
-        """Runs a command inside to its end and returns what it printed."""
+        """Runs a command inside and returns its output."""
         return run(self.command(*words), stdin=stdin)
 
     def start(self, name: str, *words: str) -> Program:
-        """Starts a program inside, which ends with the namespaces at the latest."""
+        """Starts a program inside; it ends with the namespaces at the latest."""
         return Program(name, self.command(*words), self._directory / f"{name}.log")
 
     def kill(self) -> None:
-        """Ends every process inside at once, as a power cut does."""
+        """Kills every process inside at once, like a power failure."""
         self._holder.kill()
         wait_for(lambda: not Path(f"/proc/{self.pid}").exists(), "the namespaces to end")
 
     def _first_process(self) -> int:
-        """The id, as seen from here, of the first process; 0 until it has its own /proc."""
+        """Returns the outer process id of the first process; 0 until its /proc is mounted."""
         pid = self._holder.pid
         if not self._holder.is_running():
             raise CommandError(f"no namespaces could be made:\n{self._holder.tail()}")
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        # The child of unshare becomes what holds the namespaces when all of them are set up.
+        # unshare's child becomes the holder after all namespaces are set up.
         if not children or Path(f"/proc/{children[0]}/comm").read_text().strip() != PAUSE.name:
             return 0
         return int(children[0])

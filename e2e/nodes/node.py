@@ -1,6 +1,6 @@
-"""A real Kubernetes node: kubelet, containerd and kube-proxy in namespaces of their own.
+"""A real Kubernetes node: kubelet, containerd and kube-proxy in their own namespaces.
 
-What it has on disk outlives a power cut; what it has in memory and under /run does not.
+Files on its disk survive a power failure; memory and /run do not.
 """
 
 import json
@@ -52,15 +52,15 @@ _KUBELET_SETTINGS = {
     "vm/overcommit_memory": "1",
     "vm/panic_on_oom": "0",
 }
-"""What kubelet wants of the kernel: files of the node's own that say so, the machine's stay."""
+"""Kernel settings that kubelet requires, as files that hide the machine's settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The wire between a lab and its nodes.
+    """The network between a lab and its nodes.
 
     Args:
-        number: the lab's, which no other lab in the same network namespace has.
+        number: number of the lab, unique in its network namespace.
     """
 
     number: int
@@ -71,15 +71,15 @@ class Network:
 
     @property
     def gateway(self) -> str:
-        """The lab's own address, where the API server is."""
+        """IP address of the lab, where the API server listens."""
         return f"172.30.{self.number}.1"
 
     def address(self, index: int) -> str:
-        """A node's address."""
+        """Returns a node's IP address."""
         return f"172.30.{self.number}.{10 + index}"
 
     def pods(self, index: int) -> str:
-        """The addresses of a node's pods."""
+        """Returns a node's pod CIDR."""
         return f"10.{100 + self.number}.{index}.0/24"
 
 
@@ -87,12 +87,12 @@ class Node:
     """One node of a lab.
 
     Args:
-        index: from 1; decides name, zone and addresses.
-        directory: its disk, and the logs of its programs.
-        images: archives that its container runtime has from the start.
-        kubelet_kubeconfig: how kubelet reaches the API server.
-        proxy_kubeconfig: how kube-proxy does.
-        authority: file with the certificate that signed the API server's client certificate.
+        index: from 1; determines name, zone and addresses.
+        directory: its disk and the logs of its programs.
+        images: folder of the archives to import into containerd.
+        kubelet_kubeconfig: kubelet's kubeconfig.
+        proxy_kubeconfig: kube-proxy's kubeconfig.
+        authority: CA certificate of the API server's client certificate.
     """
 
     def __init__(
@@ -111,11 +111,11 @@ class Node:
         self.zone = f"zone-{index}"
         self.address = network.address(index)
         self.kubelet_configuration: dict[str, Any] = {}
-        """Fields of KubeletConfiguration that win over the lab's, at the next start of kubelet."""
+        """Fields of KubeletConfiguration that override the lab's when kubelet next starts."""
         self._directory = directory
         self._network = network
         self._pods = network.pods(index)
-        self._wire = f"{network.bridge}-{index}"
+        self._link = f"{network.bridge}-{index}"
         self._images = images
         self._authority = authority
         self._kubeconfigs = {"kubelet": kubelet_kubeconfig, "kube-proxy": proxy_kubeconfig}
@@ -133,7 +133,7 @@ class Node:
     # --- power ------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Switches the node on; returns when its programs run, which is before it is Ready."""
+        """Powers the node on; returns when its programs run, before the node is Ready."""
         self._namespaces = Namespaces(self.name, self._directory)
         self._connect()
         self._write("sys/kernel/random/boot_id", f"{uuid.uuid4()}\n")
@@ -146,18 +146,18 @@ class Node:
         self._start_kube_proxy()
 
     def stop(self) -> None:
-        """Cuts the power: everything on the node ends at once, and says goodbye to nothing."""
+        """Simulates a power failure: kills all processes at once."""
         self.namespaces.kill()
         for program in self.programs.values():
             program.stop()
         self.programs.clear()
         self._namespaces = None
-        # The kernel takes it away with the namespace, but some time later.
+        # The kernel deletes the link with the namespace, but later.
         with suppress(CommandError):
-            run(["ip", "link", "delete", self._wire])
+            run(["ip", "link", "delete", self._link])
 
     def reboot(self) -> None:
-        """Cuts the power and switches the node on again."""
+        """Simulates a power failure, and powers the node on again."""
         self.stop()
         self.start()
 
@@ -166,7 +166,7 @@ class Node:
         return self._namespaces is not None
 
     def freeze(self) -> None:
-        """Stops every process in its tracks, as a hypervisor that has no time for it does."""
+        """Suspends every process with SIGSTOP, as an overloaded hypervisor would."""
         self.run("sh", "-c", "kill -STOP -1")
 
     def thaw(self) -> None:
@@ -175,20 +175,20 @@ class Node:
     # --- network ----------------------------------------------------------------------------------
 
     def cut_network(self) -> None:
-        """Takes the wire out: nothing gets through, and nothing is refused either."""
-        run(["ip", "link", "set", self._wire, "down"])
+        """Takes the link down: packets are dropped, connections are not refused."""
+        run(["ip", "link", "set", self._link, "down"])
 
     def restore_network(self) -> None:
-        run(["ip", "link", "set", self._wire, "up"])
+        run(["ip", "link", "set", self._link, "up"])
 
     # --- what is on it ----------------------------------------------------------------------------
 
     def run(self, *words: str, stdin: str = "") -> str:
-        """Runs a command on the node and returns what it printed."""
+        """Runs a command on the node and returns its output."""
         return self.namespaces.run(*words, stdin=stdin)
 
     def start_kubelet(self) -> None:
-        """Starts kubelet with the configuration as it is now."""
+        """Starts kubelet with the current configuration."""
         self._write("kubelet.yaml", yaml.safe_dump(self._kubelet_document()))
         self._start(
             "kubelet",
@@ -203,30 +203,30 @@ class Node:
         )
 
     def restart_kubelet(self, **configuration: Any) -> None:
-        """Ends kubelet, and starts it with further fields of KubeletConfiguration."""
+        """Restarts kubelet with additional fields of KubeletConfiguration."""
         self.programs.pop("kubelet").stop()
         self.kubelet_configuration |= configuration
         self.start_kubelet()
 
     def start_device_plugin(self, resource: str, count: int) -> None:
-        """Starts a device plugin that offers so many devices; kubelet makes them a resource."""
+        """Starts a device plugin that advertises ``count`` devices of an extended resource."""
         self._start("device-plugin", resource, str(count))
 
     def start_dra_driver(self, driver: str, count: int) -> None:
-        """Starts a DRA driver that publishes so many devices, and prepares claims for kubelet."""
+        """Starts a DRA driver that publishes ``count`` devices and prepares claims for kubelet."""
         kubeconfig = str(self._kubeconfigs["kubelet"])
         self._start("dra-driver", kubeconfig, self.name, driver, str(count))
 
     def tag_image(self, name: str, other: str) -> None:
-        """Gives an image of the node another name, as if it had been built and pulled."""
+        """Tags an image with another name, as if that image had been built and pulled."""
         full = partial("docker.io/library/{}".format)
         self._ctr("images", "tag", "--force", full(name), full(other))
 
     def wait_for_images(self, timeout_seconds: float = 120) -> None:
-        """Waits until the node has all images.
+        """Waits until all images are imported.
 
         Raises:
-            CommandError: one could not be imported.
+            CommandError: an import failed.
         """
         if self._importing is not None:
             status = self._importing.process.wait(timeout_seconds)
@@ -235,7 +235,7 @@ class Node:
             self._importing = None
 
     def logs(self, lines: int = 20) -> str:
-        """The end of what its programs said."""
+        """Returns the ends of its programs' logs."""
         return "\n".join(
             f"--- {self.name} {name} ({'running' if program.is_running() else 'ended'})\n"
             f"{program.tail(lines)}"
@@ -248,10 +248,10 @@ class Node:
     # --- how it is made ---------------------------------------------------------------------------
 
     def _connect(self) -> None:
-        """A wire from the lab's bridge into the node, and the way to the node's pods."""
+        """Creates a veth pair from bridge to node, and the route to the node's pods."""
         peer = ["peer", "name", "eth0", "netns", str(self.namespaces.pid)]
-        run(["ip", "link", "add", self._wire, "type", "veth", *peer])
-        run(["ip", "link", "set", self._wire, "master", self._network.bridge, "up"])
+        run(["ip", "link", "add", self._link, "type", "veth", *peer])
+        run(["ip", "link", "set", self._link, "master", self._network.bridge, "up"])
         run(["ip", "route", "replace", self._pods, "via", self.address])
 
     def _start_containerd(self) -> None:
@@ -261,7 +261,7 @@ class Node:
         containerd.wait_ready(self._answers)
         if self._known_images():
             return
-        # Nodes do this at the same time, and while kubelet starts.
+        # Nodes import at the same time, and while kubelet starts.
         importing = "for archive; do ctr --address=$SOCKET --namespace=k8s.io images import"
         archives = sorted(map(str, self._images.glob("*.tar")))
         script = f"SOCKET={_SOCKET}; {importing} $archive; done"
@@ -284,7 +284,7 @@ class Node:
             f"--hostname-override={self.name}",
             f"--cluster-cidr={self._pods}",
             "--proxy-mode=nftables",
-            # The machine's limits stay what they are.
+            # Do not change the machine's conntrack limits.
             "--conntrack-max-per-core=0",
             "--conntrack-tcp-timeout-established=0s",
             "--conntrack-tcp-timeout-close-wait=0s",
@@ -328,7 +328,7 @@ class Node:
             "failCgroupV1": False,
             "failSwapOn": False,
             "resolvConf": str(self._directory / "resolv.conf"),
-            # Disk and memory are the machine's: what others do there evicts no pod of the lab.
+            # Disk and memory are the machine's; its other processes must not cause evictions.
             "evictionHard": {
                 "imagefs.available": "0%",
                 "memory.available": "50Mi",
@@ -337,14 +337,14 @@ class Node:
             },
             "imageGCHighThresholdPercent": 100,
             "nodeStatusUpdateFrequency": "4s",
-            # How often files of Secrets, ConfigMaps and tokens are compared with what they are of.
+            # Interval at which mounted Secrets, ConfigMaps and tokens are refreshed.
             "syncFrequency": "10s",
             **self.kubelet_configuration,
         }
 
 
 def _network_document(pods: str) -> str:
-    """What connects pods: a wire each, and addresses from the node's range."""
+    """Returns the CNI configuration: a veth pair per pod, addresses from the node's pod CIDR."""
     addresses = {
         "type": "host-local",
         "dataDir": "/run/cni",
@@ -356,7 +356,7 @@ def _network_document(pods: str) -> str:
 
 
 def _containerd_document() -> str:
-    # restrict_oom_score_adj: not every root may make a process safer than itself.
+    # restrict_oom_score_adj: without CAP_SYS_RESOURCE, root may not lower oom_score_adj.
     return f"""
 version = 2
 root = "/var/lib/containerd"

@@ -1,4 +1,4 @@
-"""A cluster with real nodes and a shell beside it, for use by hand: `python -m e2e.nodes shell`."""
+"""Starts a cluster with real nodes and a shell for manual use: `python -m e2e.nodes shell`."""
 
 import os
 import subprocess

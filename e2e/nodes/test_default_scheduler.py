@@ -1,6 +1,6 @@
-"""Promise: Stowage can be the only scheduler, and is there again after a cold start.
+"""Promise: Stowage can be the only scheduler, and runs again after a cold start.
 
-A cluster of its own: kube-scheduler places the replicas and is then switched off for good.
+kube-scheduler schedules Stowage's replicas in a separate cluster, and is then stopped for good.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def lab(alone: Lab, request: pytest.FixtureRequest) -> Lab:
 
 
 def test_every_pod_goes_through_it(lab: Lab) -> None:
-    """Pods that name no scheduler, and its own replicas."""
+    """Stowage schedules pods without a schedulerName, and its own replicas."""
     with lab.applied_text(deployment("anything", replicas=4, scheduler=DEFAULT)):
         running(lab, "default", 4)
         before = {pod["metadata"]["name"] for pod in lab.pods("stowage")}
@@ -55,7 +55,7 @@ def test_every_pod_goes_through_it(lab: Lab) -> None:
 
 
 def test_a_cold_start(lab: Lab) -> None:
-    """Every node and the API server go off; afterwards old pods run and new ones are placed."""
+    """Nodes and API server are powered off; afterwards old pods run and new pods are scheduled."""
     with lab.applied_text(deployment("old", replicas=2, scheduler=DEFAULT)):
         running(lab, "default", 2)
         for node in lab.nodes:

@@ -1,4 +1,4 @@
-"""Promise: whatever happens to the leader or its node, the other replica places pods soon after."""
+"""Promise: if the leader or its node fails, the other replica soon schedules pods."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from e2e.nodes.lab import Lab
 
 @pytest.fixture(scope="module")
 def replicas(shared_lab: Lab) -> Iterator[None]:
-    """The base manifests, as they are, and a node for the pods that are counted."""
+    """Applies the base manifests, and creates the node for the counted pods."""
     with shared_lab.applied("deploy/base"):
         Arrivals.prepare(shared_lab)
         yield
@@ -20,7 +20,7 @@ def replicas(shared_lab: Lab) -> Iterator[None]:
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_no_pod_waits_long(lab: Lab, replicas: None, fault: Fault) -> None:
-    """One pod is made every 0.4 s; none is lost, and none waits longer than the lease lasts."""
+    """A pod is created every 0.4 s; none is lost or waits longer than the lease duration."""
     waits = inflict(lab, fault)
 
     assert waits.lost == 0

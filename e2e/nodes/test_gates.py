@@ -1,4 +1,4 @@
-"""Promise: what is behind feature gates works as pods on real nodes, as it is shipped."""
+"""Promise: features behind feature gates work in pods on real nodes, with the shipped manifests."""
 
 import http.client
 import ssl
@@ -63,21 +63,21 @@ subjects: [{kind: ServiceAccount, name: reader, namespace: stowage}]
 
 @pytest.fixture(scope="module")
 def lab_with_gates() -> Iterator[Lab]:
-    """A cluster in which the gates are on, with two real nodes."""
+    """A cluster with the feature gates enabled and two real nodes."""
     with Lab(options=OPTIONS) as lab:
         yield lab
 
 
 @pytest.fixture
 def lab(lab_with_gates: Lab, request: pytest.FixtureRequest) -> Lab:
-    """The same; what a test makes in it, it removes again."""
+    """The cluster with feature gates; tests delete the objects that they create."""
     request.node.stash.setdefault(REPORTERS, []).append(lab_with_gates.report)
     return lab_with_gates
 
 
 @pytest.fixture(scope="class")
 def with_components(lab_with_gates: Lab) -> Iterator[None]:
-    """Both replicas run with the components for the gates; there are two profiles."""
+    """Deploys two replicas with two profiles and the components for the feature gates."""
     lab = lab_with_gates
     manifests = list(yaml.safe_load_all(lab.rendered("deploy/base", components=COMPONENTS)))
     [config] = [each for each in manifests if each["kind"] == "ConfigMap"]
@@ -90,7 +90,7 @@ def with_components(lab_with_gates: Lab) -> Iterator[None]:
 
 
 def a_pod(name: str, scheduler: str = "stowage", **spec: object) -> Json:
-    """A pod for Stowage."""
+    """Builds a pod for Stowage."""
     spec |= {"schedulerName": scheduler, "terminationGracePeriodSeconds": 1}
     resources = {"requests": {"cpu": "10m"}}
     image = "registry.k8s.io/pause:3.10"
@@ -100,21 +100,21 @@ def a_pod(name: str, scheduler: str = "stowage", **spec: object) -> Json:
 
 
 def member(name: str) -> Json:
-    """A pod of the group."""
+    """Builds a pod of the group."""
     return a_pod(name, schedulingGroup={"podGroupName": "train"})
 
 
 def _pod_of(candidate: str) -> str:
-    """The pod of a LeaseCandidate, which is named after it and a UUID."""
+    """Returns the pod of a LeaseCandidate, which is named by the pod and a UUID."""
     return "-".join(candidate.split("-")[:-5])
 
 
 @pytest.mark.usefixtures("with_components")
 class TestWithComponents:
-    """What the components of deploy/components switch on."""
+    """Features that the components of deploy/components enable."""
 
     def test_a_gang_runs_whole(self, lab: Lab) -> None:
-        """Two of three members wait beside a pod that runs; with the third all of them run."""
+        """Two of three members wait while another pod runs; with the third, all three run."""
         with lab.applied_text(yaml.safe_dump_all([GROUP, member("a"), member("b")])):
             with lab.applied_text(yaml.safe_dump(a_pod("single"))):
                 wait_for(lambda: running(lab) == ["single"], "the pod without a group to run", 60)
@@ -128,7 +128,7 @@ class TestWithComponents:
         assert (condition["type"], condition["status"]) == ("PodGroupScheduled", "True")
 
     def test_members_of_a_gang_share_one_claim(self, lab: Lab) -> None:
-        """All run on the node whose driver has the device, which none of them had before."""
+        """All members run on the node whose driver has the device."""
         [device_class, template] = devices()
         metadata = {"name": "shared", "namespace": "default"}
         claim = {**template, "kind": "ResourceClaim", "metadata": metadata}
@@ -149,18 +149,18 @@ class TestWithComponents:
         assert len(found["status"]["allocation"]["devices"]["results"]) == 1
 
     def test_the_api_server_chooses_the_leader(self, lab: Lab) -> None:
-        """Both replicas are candidates; when the leader's pod is deleted, another is chosen."""
+        """Both replicas are candidates; if the leader's pod is deleted, another is elected."""
 
         def candidates() -> set[str]:
             found = lab.get("leasecandidates.coordination.k8s.io", "--namespace=stowage")
             return {each["metadata"]["name"] for each in found["items"]}
 
         def chosen(*others: str) -> str:
-            """The leader, if it is none of the others and still a candidate."""
+            """Returns the leader if it is a candidate and not among the excluded ones."""
             holder = lab.holder()
             return holder if holder not in others and holder in candidates() else ""
 
-        # A container that kubelet has started anew is another candidate, and the lease runs out.
+        # A restarted container is a new candidate, so the lease must expire first.
         holder = wait_for(chosen, "a leader", 120)
         [lease] = lab.get("leases.coordination.k8s.io", "--namespace=stowage")["items"]
         assert lease["spec"]["strategy"] == "OldestEmulationVersion"
@@ -175,7 +175,7 @@ class TestWithComponents:
             wait_for(lambda: running(lab) == ["after"], "a pod to run", 60)
 
     def test_a_profile_places_pods_on_nodes_of_its_own(self, lab: Lab) -> None:
-        """They wait until a node has the label, and go to that one; the other profile is free."""
+        """Pods of the profile wait for a node with the label; the other profile is unaffected."""
         reason = "node(s) belonged to another scheduler"
         pods = [a_pod("mine", "own"), a_pod("anywhere")]
         with lab.applied_text(yaml.safe_dump_all(pods)):
@@ -189,7 +189,7 @@ class TestWithComponents:
         assert where == "node-2"
 
     def test_what_pods_request_is_served(self, lab: Lab) -> None:
-        """By the leader and by the other one, to callers with the right and to no others."""
+        """Both replicas serve the pods' resource requests, to authorized callers only."""
         with lab.applied_text(READER), lab.applied_text(yaml.safe_dump(a_pod("counted"))):
             wait_for(lambda: running(lab) == ["counted"], "a pod to run", 60)
             token = lab.token("stowage", "reader")
@@ -207,7 +207,7 @@ class TestWithComponents:
 
 
 def test_a_rule_that_taints_devices(lab: Lab) -> None:
-    """With the chart's flag and the rights of the page: a pod waits until the rule goes."""
+    """With the chart's flag and the page's RBAC rules, a pod waits until the rule is deleted."""
     rule = {
         "apiVersion": RULES,
         "kind": "DeviceTaintRule",
@@ -234,7 +234,7 @@ def test_a_rule_that_taints_devices(lab: Lab) -> None:
 
 @contextmanager
 def granted(lab: Lab) -> Iterator[None]:
-    """The rights that docs/devices.md grants."""
+    """Grants the RBAC rules of docs/devices.md."""
     name = "stowage-taint-rules"
     what = ("--verb=list,watch", "--resource=devicetaintrules.resource.k8s.io")
     lab.kubectl("create", "clusterrole", name, *what)
@@ -245,12 +245,12 @@ def granted(lab: Lab) -> Iterator[None]:
 
 
 def running(lab: Lab) -> list[str]:
-    """The names of the pods that are Ready."""
+    """Returns the names of the Ready pods."""
     return sorted(pod["metadata"]["name"] for pod in lab.pods("default") if is_ready(pod))
 
 
 def ask(pod: Json, token: str) -> tuple[int, str]:
-    """What a pod answers to a caller."""
+    """Sends a request to a pod; returns status and body."""
     context = ssl._create_unverified_context()  # noqa: S323 - self-signed, in memory
     address = pod["status"]["podIP"]
     connection = http.client.HTTPSConnection(address, 10259, timeout=10, context=context)

@@ -1,7 +1,7 @@
-"""Promise: what only a kubelet does leaves no count wrong, and no pod waiting that could run.
+"""Promise: kubelet actions leave no wrong resource count and no pod waiting that could run.
 
-Kubelets refuse pods, evict them, run static ones, resize and end them, and take devices away.
-After each test the daemon compares its cache, queue and snapshot with the API server.
+Kubelets reject pods, evict them, run static pods, resize and end them, and withdraw devices. After
+each test the daemon compares its cache, queue and snapshot with the API server.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 import yaml
 
-from e2e.nodes.devices import CLAIM, devices, dra_driver, given_devices
+from e2e.nodes.devices import CLAIM, allocated_devices, devices, dra_driver
 from e2e.nodes.lab import Lab, is_ready
 from e2e.nodes.node import Node
 from e2e.nodes.test_manifests import labelled, running
@@ -30,7 +30,7 @@ _DEVICE: Final = "e2e.stowage.dev/device"
 
 @pytest.fixture(scope="module", autouse=True)
 def stowage(shared_lab: Lab) -> Iterator[None]:
-    """The base manifests, as they are."""
+    """Applies the base manifests."""
     with shared_lab.applied("deploy/base"):
         shared_lab.wait_for_rollout("stowage", "stowage")
         wait_for(shared_lab.leader, "a leader")
@@ -39,7 +39,7 @@ def stowage(shared_lab: Lab) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def agrees(lab: Lab, stowage: None) -> Iterator[None]:
-    """What the leader has counted is what the API server shows, after every test."""
+    """After each test, compares the leader's cache, queue and snapshot with the API server."""
     yield
     name = lab.leader()
     [leader] = [pod for pod in lab.pods("stowage") if pod["metadata"]["name"] == name]
@@ -57,28 +57,28 @@ def agrees(lab: Lab, stowage: None) -> Iterator[None]:
 
 
 def test_a_pod_for_which_there_is_no_room_any_more(lab: Lab) -> None:
-    """Another scheduler was first: the kubelet refuses ours, the next one goes elsewhere."""
+    """Another scheduler binds first; the kubelet rejects our pod, the next goes elsewhere."""
     node = lab.node("node-1")
     older = pod("older", cpu="1500m", schedulerName="another")
     ours = replicated("ours", cpu="1500m", prefer=node.name)
     with ExitStack() as stack:
         stack.enter_context(lab.applied_text(text(older)))
         stack.enter_context(kubelet_off(node))
-        # Kubelets admit the older pod first, by the second in which it was made.
+        # Kubelets admit pods by creation time, in seconds.
         time.sleep(1.1)
         stack.enter_context(lab.applied_text(text(ours)))
         bound(lab, "app=ours", node.name)
         bind(lab, "older", node.name)
         node.start_kubelet()
 
-        assert "OutOfcpu" in refused(lab, "app=ours")
+        assert "OutOfcpu" in rejection_reason(lab, "app=ours")
         [replaced] = alive(lab, "app=ours")
         assert replaced["spec"]["nodeName"] == "node-2"
         ready(lab, "older")
 
 
 def test_a_pod_beyond_the_most_that_a_node_takes(lab: Lab) -> None:
-    """The kubelet comes back with fewer places for pods and refuses ours; the next one goes on."""
+    """A restart lowers maxPods; the kubelet rejects our pod, the next goes elsewhere."""
     node = lab.node("node-1")
     running = [
         pod
@@ -95,13 +95,13 @@ def test_a_pod_beyond_the_most_that_a_node_takes(lab: Lab) -> None:
         node.kubelet_configuration |= {"maxPods": len(running)}
         node.start_kubelet()
 
-        assert "OutOfpods" in refused(lab, "app=ours")
+        assert "OutOfpods" in rejection_reason(lab, "app=ours")
         [replaced] = alive(lab, "app=ours")
         assert replaced["spec"]["nodeName"] == "node-2"
 
 
 def test_a_pod_whose_node_has_changed_its_labels(lab: Lab) -> None:
-    """The kubelet refuses it (NodeAffinity); the next one goes where the label is now."""
+    """The kubelet rejects the pod (NodeAffinity); the next one goes to the node with the label."""
     node = lab.node("node-1")
     left = text(replicated("left", nodeSelector={"e2e/side": "left"}))
     with labelled(lab, node.name, "e2e/side=left"), kubelet_off(node), lab.applied_text(left):
@@ -110,7 +110,7 @@ def test_a_pod_whose_node_has_changed_its_labels(lab: Lab) -> None:
         with labelled(lab, "node-2", "e2e/side=left"):
             node.start_kubelet()
 
-            assert "NodeAffinity" in refused(lab, "app=left")
+            assert "NodeAffinity" in rejection_reason(lab, "app=left")
             [replaced] = alive(lab, "app=left")
             assert replaced["spec"]["nodeName"] == "node-2"
 
@@ -119,7 +119,7 @@ def test_a_pod_whose_node_has_changed_its_labels(lab: Lab) -> None:
 
 
 def test_static_pods(lab: Lab) -> None:
-    """A mirror pod takes room that no scheduler gave; the room is free when it goes."""
+    """A mirror pod uses resources without a scheduler; they are free again when it is deleted."""
     node = lab.node("node-1")
     manifest = {"apiVersion": "v1", "kind": "Pod", **pod("static", cpu="600m", schedulerName="")}
     del manifest["spec"]["schedulerName"]
@@ -135,12 +135,12 @@ def test_static_pods(lab: Lab) -> None:
 
 
 def test_eviction_under_pressure(lab: Lab) -> None:
-    """The kubelet evicts a pod, or refuses it as it starts anew; another one runs in its place."""
+    """The kubelet evicts a pod, or rejects its replacement; then another one runs."""
     node = lab.node("node-1")
     with lab.applied_text(text(replicated("pressed", prefer=node.name))):
         bound(lab, "app=pressed", node.name)
         running(lab, "default", 1)
-        # A soft threshold: a hard one would be taken from what the node offers.
+        # A soft threshold: hard thresholds reduce the node's allocatable memory.
         pressure: Json = {
             "evictionSoft": {"memory.available": "99%"},
             "evictionSoftGracePeriod": {"memory.available": "1s"},
@@ -148,7 +148,7 @@ def test_eviction_under_pressure(lab: Lab) -> None:
         }
         node.restart_kubelet(**pressure)
         try:
-            wait_for(lambda: told(lab, "Evicted"), "the pod to be evicted", 60)
+            wait_for(lambda: events_with(lab, "Evicted"), "the pod to be evicted", 60)
             wait_for(lambda: len(alive(lab, "app=pressed")) == 1, "another pod", 60)
         finally:
             for name in pressure:
@@ -162,7 +162,7 @@ def test_eviction_under_pressure(lab: Lab) -> None:
 
 
 def test_resize(lab: Lab) -> None:
-    """An accepted resize takes room; one that the kubelet defers takes what it asks for."""
+    """An accepted resize counts; a deferred resize counts with the requested amount."""
     here = {_HOSTNAME: "node-1"}
     with lab.applied_text(text(pod("resized", cpu="100m", nodeSelector=here))):
         ready(lab, "resized")
@@ -182,7 +182,7 @@ def test_resize(lab: Lab) -> None:
 
 
 def test_init_containers_sidecars_and_the_end(lab: Lab) -> None:
-    """A Job with both takes its peak while it runs, and nothing when it has ended."""
+    """A Job with both uses its peak request while it runs, and nothing afterwards."""
     here = {_HOSTNAME: "node-1"}
     work = pod("work", cpu="100m", nodeSelector=here)
     [main] = work["spec"]["containers"]
@@ -198,7 +198,7 @@ def test_init_containers_sidecars_and_the_end(lab: Lab) -> None:
 
 
 def test_preemption_with_grace(lab: Lab) -> None:
-    """Victims run their preStop hook; the important pod is bound when they have ended."""
+    """Victims run their preStop hook; the preemptor is bound when they have ended."""
     important = {"metadata": {"name": "important"}, "value": 1000}
     kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", **important}
     victims = [pod(f"victim-{node.name}", cpu="1500m", image=BOX) for node in lab.nodes]
@@ -226,7 +226,7 @@ def test_preemption_with_grace(lab: Lab) -> None:
 
 
 def test_volumes(lab: Lab) -> None:
-    """A local volume decides the node; a ConfigMap that comes late holds up the start only."""
+    """A local volume determines the node; a missing ConfigMap delays only the start."""
     lab.node("node-2").run("mkdir", "-p", "/var/lib/kubelet/local-volume")
     there = {"key": _HOSTNAME, "operator": "In", "values": ["node-2"]}
     objects: list[Json] = [
@@ -287,7 +287,7 @@ def test_volumes(lab: Lab) -> None:
 
 
 def test_a_device_plugin(lab: Lab) -> None:
-    """Its resource appears and is used; when it goes, a bound pod is refused and others wait."""
+    """The resource appears and is used; when it disappears, one pod is rejected and others wait."""
     node = lab.node("node-2")
     asks = {"limits": {_DEVICE: "1"}}
     with lab.applied_text(text(pod("first", resources=asks))):
@@ -301,27 +301,27 @@ def test_a_device_plugin(lab: Lab) -> None:
             with lab.applied_text(text(replicated("second", resources=asks))):
                 bound(lab, "app=second", node.name)
                 node.start_kubelet()
-                assert "UnexpectedAdmissionError" in refused(lab, "app=second")
+                assert "UnexpectedAdmissionError" in rejection_reason(lab, "app=second")
                 waits = wait_for(lambda: alive(lab, "app=second"), "the next pod")
                 name = waits[0]["metadata"]["name"]
                 wait_for(lambda: f"Insufficient {_DEVICE}" in message(lab, name), "it to wait", 60)
 
 
 def test_claims(lab: Lab) -> None:
-    """Pods of a template run with a device each; the next waits, and runs when one of them goes."""
+    """Pods from a template get one device each; the next pod waits until one of them ends."""
     ours = replicated("ours", **CLAIM)
     ours["spec"]["replicas"] = 2
     with dra_driver(lab.node("node-2"), lab), lab.applied_text(text(*devices(), ours)):
         wait_for(lambda: len(alive(lab, "app=ours")) == 2, "two pods", 60)
         wait_for(lambda: all(map(is_ready, alive(lab, "app=ours"))), "both to run", 60)
         assert {each["spec"]["nodeName"] for each in alive(lab, "app=ours")} == {"node-2"}
-        assert sorted(given_devices(lab)) == ["device-0", "device-1"]
+        assert sorted(allocated_devices(lab)) == ["device-0", "device-1"]
 
         with lab.applied_text(text(pod("next", **CLAIM))):
             wait_for(lambda: "cannot allocate all claims" in message(lab, "next"), "it to wait", 60)
             lab.kubectl("scale", "deployment/ours", "--replicas=1")
             ready(lab, "next")
-            assert sorted(given_devices(lab)) == ["device-0", "device-1"]
+            assert sorted(allocated_devices(lab)) == ["device-0", "device-1"]
 
 
 # --- what tests are made of -----------------------------------------------------------------------
@@ -355,7 +355,7 @@ def pod(
 
 
 def replicated(name: str, *, prefer: str = "", **options: object) -> Json:
-    """A Deployment of one pod, which would rather run on a node."""
+    """Builds a Deployment with one pod and a preferred node."""
     made = pod(name, **options)  # type: ignore[arg-type] # what `pod` takes
     if prefer:
         here = {"key": _HOSTNAME, "operator": "In", "values": [prefer]}
@@ -381,7 +381,7 @@ def text(*objects: Json) -> str:
 
 @contextmanager
 def kubelet_off(node: Node) -> Iterator[None]:
-    """Ends the kubelet; it runs again at the end. What runs on the node goes on running."""
+    """Stops the kubelet, and restarts it on exit; containers keep running."""
     node.programs.pop("kubelet").stop()
     try:
         yield
@@ -391,15 +391,15 @@ def kubelet_off(node: Node) -> Iterator[None]:
 
 
 def bind(lab: Lab, name: str, node: str) -> None:
-    """Binds a pod as another scheduler does."""
+    """Binds a pod as another scheduler would."""
     target = {"apiVersion": "v1", "kind": "Node", "name": node}
     binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
     path = f"/api/v1/namespaces/default/pods/{name}/binding"
     lab.kubectl("create", f"--raw={path}", "--filename=-", stdin=json.dumps(binding))
 
 
-def told(lab: Lab, reason: str) -> list[Json]:
-    """The events with a reason."""
+def events_with(lab: Lab, reason: str) -> list[Json]:
+    """Returns the events with this reason."""
     found: list[Json] = lab.get("events", f"--field-selector=reason={reason}")["items"]
     return found
 
@@ -412,8 +412,8 @@ def _is_on(pods: list[Json], node: str) -> bool:
     return [each["spec"].get("nodeName") for each in pods] == [node]
 
 
-def refused(lab: Lab, selector: str) -> str:
-    """Why the kubelet has refused a pod, once another one of its kind runs or waits."""
+def rejection_reason(lab: Lab, selector: str) -> str:
+    """Returns the reason of the kubelet's rejection, once another pod of its kind runs or waits."""
 
     def reasons() -> str:
         failed = [each for each in lab.pods("default", selector) if _phase(each) == "Failed"]

@@ -1,4 +1,4 @@
-"""Promise: every overlay, component and variant of the chart runs as pods, as it is shipped."""
+"""Promise: every overlay, component and variant of the chart runs as pods, as shipped."""
 
 import shutil
 import socket
@@ -45,7 +45,7 @@ def test_the_overlay_for_kind(lab: Lab) -> None:
 
 
 def test_a_plugin_wheel(lab: Lab, tmp_path: Path) -> None:
-    """The plugin decides: no pod runs on the node that it rejects."""
+    """The plugin is active: no pod runs on the node that it rejects."""
     mine = overlay(tmp_path, "plugin-wheel")
     shutil.copy(wheel(tmp_path), mine / "plugin.whl")
     kustomization = yaml.safe_load((mine / "kustomization.yaml").read_text())
@@ -70,7 +70,7 @@ def test_a_plugin_wheel(lab: Lab, tmp_path: Path) -> None:
 
 
 def test_monitoring(lab: Lab) -> None:
-    """It is accepted beside the base, and its monitor selects the Service that answers."""
+    """The manifests are accepted beside the base, and the ServiceMonitor selects the Service."""
     with kinds_of_prometheus(lab), lab.applied("deploy/base"), lab.applied("deploy/monitoring"):
         lab.wait_for_rollout("stowage", "stowage")
         monitor = lab.get("servicemonitors.monitoring.coreos.com", "-nstowage", "stowage")
@@ -85,7 +85,7 @@ def test_monitoring(lab: Lab) -> None:
 
 
 def test_shadow(lab: Lab) -> None:
-    """Beside kube-scheduler it judges what that one binds, with reading rights."""
+    """With read-only permissions, it judges the bindings of kube-scheduler."""
     with lab.applied("deploy/shadow"):
         lab.wait_for_rollout("kube-system", "stowage-shadow")
         with lab.applied_text(deployment("theirs", replicas=3, scheduler="default-scheduler")):
@@ -98,7 +98,7 @@ def test_shadow(lab: Lab) -> None:
 
 
 def test_the_chart(lab: Lab) -> None:
-    """As it is: installed, upgraded to another configuration, removed."""
+    """The chart is installed, upgraded to another configuration, and removed."""
     with released(lab, {"image": {"tag": "dev"}}):
         with examples_run(lab):
             pass
@@ -108,7 +108,7 @@ def test_the_chart(lab: Lab) -> None:
 
 
 def test_the_chart_with_everything_on(lab: Lab, tmp_path: Path) -> None:
-    """A plugin, recordings, a serving certificate, monitoring, audiences, further flags."""
+    """A plugin, recordings, a serving certificate, monitoring, audiences and additional flags."""
     values: Json = {
         "image": {"tag": "dev"},
         "configuration": _CONFIGURATION,
@@ -138,7 +138,7 @@ CHART: Final = "deploy/helm/stowage"
 
 @contextmanager
 def released(lab: Lab, values: Json) -> Iterator[None]:
-    """A release called stowage."""
+    """Installs a release named stowage."""
     file = lab.directory / "values.yaml"
     file.write_text(yaml.safe_dump(values))
     words = ("-nstowage", "--create-namespace", f"--values={file}", "--wait", "--timeout=120s")
@@ -159,7 +159,7 @@ def helm(lab: Lab, *arguments: str) -> str:
 
 
 def overlay(tmp_path: Path, component: str) -> Path:
-    """A copy of the manifests with an overlay of the reader's own beside them."""
+    """Copies the manifests and adds an overlay of the reader's own."""
     shutil.copytree(CHECKOUT / "deploy", tmp_path / "deploy")
     mine = tmp_path / "deploy" / "mine"
     mine.mkdir()
@@ -169,7 +169,7 @@ def overlay(tmp_path: Path, component: str) -> Path:
 
 
 def wheel(tmp_path: Path) -> Path:
-    """The example plugin cool-racks as a wheel."""
+    """Builds the example plugin cool-racks as a wheel."""
     source, built = tmp_path / "cool-racks", tmp_path / "dist"
     shutil.copytree(CHECKOUT / "examples" / "plugins" / "cool-racks", source)
     words = ["wheel", "--quiet", "--no-deps", "--no-build-isolation", f"--wheel-dir={built}"]
@@ -180,14 +180,14 @@ def wheel(tmp_path: Path) -> Path:
 
 @contextmanager
 def examples_run(lab: Lab) -> Iterator[None]:
-    """The examples, all of them Ready."""
+    """Waits until all example pods are Ready."""
     with lab.applied("deploy/examples"):
         running(lab, "default", 7)
         yield
 
 
 def running(lab: Lab, where: str, count: int) -> list[Json]:
-    """The pods of a namespace once so many are there, and all Ready."""
+    """Waits for this many pods in a namespace, all Ready, and returns them."""
 
     def found() -> list[Json]:
         pods = lab.pods(where)
@@ -235,7 +235,7 @@ def namespace(lab: Lab, name: str) -> Iterator[None]:
 
 @contextmanager
 def kinds_of_prometheus(lab: Lab) -> Iterator[None]:
-    """The kinds of the Prometheus operator, without the operator."""
+    """Creates the CRDs of the Prometheus operator, without the operator."""
     kinds = "\n---\n".join(_definition(kind, name) for kind, name in _KINDS_OF_PROMETHEUS.items())
     with lab.applied_text(kinds):
         for name in _KINDS_OF_PROMETHEUS.values():
@@ -268,7 +268,7 @@ def _with_election(configuration: Json) -> Json:
 
 
 def answer_of(pod: Json, authority: Path, name: str) -> str:
-    """What a scraper is answered that verifies the certificate, and that it is for this name."""
+    """Returns the response to a scraper that verifies certificate and server name."""
     context = ssl.create_default_context(cafile=str(authority))
     with (
         socket.create_connection((pod["status"]["podIP"], 10259), timeout=5) as plain,
@@ -281,7 +281,7 @@ def answer_of(pod: Json, authority: Path, name: str) -> str:
 
 
 def serving_certificate(tmp_path: Path) -> tuple[Path, list[str]]:
-    """A certificate that an authority of the reader's own signed, and the arguments of a Secret."""
+    """Issues a certificate from a custom CA, and returns the arguments that create its Secret."""
     authority = Authority("readers")
     pair = authority.serving(["stowage-metrics.stowage.svc"], ["127.0.0.1"])
     contents = {"ca.crt": authority.certificate, "tls.crt": pair.public, "tls.key": pair.key}

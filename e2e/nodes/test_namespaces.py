@@ -1,4 +1,4 @@
-"""Promise: a lab changes nothing of the machine, and nothing of it is left."""
+"""Promise: a lab does not change the machine, and leaves nothing behind."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ def sleepers() -> list[str]:
 
 
 def test_everything_inside_ends_with_them(tmp_path: Path) -> None:
-    """Also what has left the process group of its parent, as containers do."""
+    """Also processes that left their parent's process group, as containers do."""
     with Namespaces("inner", tmp_path) as made:
         made.run("sh", "-c", ORPHAN)
         wait_for(sleepers, "the process inside")
@@ -39,7 +39,7 @@ def test_everything_inside_ends_with_them(tmp_path: Path) -> None:
 
 
 def test_they_do_not_outlive_a_harness_that_is_killed(tmp_path: Path) -> None:
-    """Nobody is left to tidy up: the kernel does it."""
+    """No process is left to clean up, so the kernel must."""
     words = [sys.executable, "-c", MAKER, str(tmp_path), ORPHAN]
     with subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=CHECKOUT
@@ -63,7 +63,7 @@ def test_mounts_are_not_seen_outside(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [each for each in SETTINGS if not each.startswith("net/")])
 def test_what_a_kubelet_writes_is_its_nodes_own(lab: Lab, name: str) -> None:
-    """Kubelet finds the kernel's settings as it wants them; those of the machine stay."""
+    """Kubelet finds the kernel settings that it requires; the machine's settings do not change."""
     path = Path("/proc/sys") / name
     before = path.read_text()
     node = lab.nodes[0]
@@ -76,7 +76,7 @@ def test_what_a_kubelet_writes_is_its_nodes_own(lab: Lab, name: str) -> None:
 
 
 def test_a_rebooted_node_is_another_boot_of_the_same_node(lab: Lab) -> None:
-    """Kubelet says so to the API server: the node's object stays, and its boot is a new one."""
+    """Kubelet reports the reboot: the Node object stays, with a new boot ID."""
     before = lab.get("node", "node-2")
 
     lab.node("node-2").reboot()

@@ -1,6 +1,7 @@
-"""Promise: `kubectl apply -k deploy/operator` gives an operator that runs, and what it makes runs.
+"""Promise: `kubectl apply -k deploy/operator` runs an operator, and its instances run.
 
-As pods from their images, with a wheel of plugins from a ConfigMap and a team's profile.
+Operator and instance run as pods from their images, with a plugin wheel from a ConfigMap and a
+team's profile.
 """
 
 import json
@@ -20,7 +21,7 @@ OPERATOR = "stowage-operator"
 
 @pytest.fixture
 def deployed(lab: Lab) -> Iterator[None]:
-    """The operator's manifests, as they are; its objects go before its kinds do."""
+    """Applies the operator's manifests; deletes its custom resources before the CRDs."""
     with lab.applied("deploy/operator"):
         yield
         lab.kubectl("delete", "schedulers", "--all", "--all-namespaces", "--timeout=90s")
@@ -28,7 +29,7 @@ def deployed(lab: Lab) -> Iterator[None]:
 
 @pytest.fixture
 def space(lab: Lab, deployed: None) -> Iterator[None]:
-    """A namespace for the instance, and racks of two temperatures."""
+    """A namespace for the instance, and nodes in racks of two temperatures."""
     lab.kubectl("create", "namespace", SPACE)
     lab.kubectl("label", "node", "node-1", "acme.com/rack-celsius=20")
     lab.kubectl("label", "node", "node-2", "acme.com/rack-celsius=30")
@@ -61,19 +62,19 @@ def run_pod(lab: Lab, name: str) -> str:
 
 
 def racks(weight: int) -> Json:
-    """The team's profile: cool racks first."""
+    """Builds the team's profile, which prefers cool racks."""
     enabled = [{"name": "CoolRacks", "weight": weight}]
     return {"schedulerName": "racks", "plugins": {"score": {"enabled": enabled}}}
 
 
 def served(lab: Lab) -> str:
-    """The configuration of the instance."""
+    """Returns the configuration of the instance."""
     found = lab.get("configmap", f"--namespace={SPACE}", "main-config")
     return str(found["data"]["config.yaml"])
 
 
 def reason(lab: Lab, kind: str, name: str, condition: str) -> str:
-    """Why a condition of a custom resource is as it is, once its status is about its spec."""
+    """Returns a condition's reason, once the status has the current generation."""
     found = lab.get(kind, f"--namespace={SPACE}", name)
     status = found.get("status", {})
     if status.get("observedGeneration") != found["metadata"]["generation"]:
@@ -83,7 +84,7 @@ def reason(lab: Lab, kind: str, name: str, condition: str) -> str:
 
 
 def test_it_runs_and_keeps_an_instance_running(lab: Lab, space: None, tmp_path: Path) -> None:
-    """Its pod is deleted and a node is drained meanwhile; a pod of the team runs each time."""
+    """Its pod is deleted and a node is drained; a pod of the team runs each time."""
     lab.wait_for_rollout(OPERATOR, OPERATOR)
     operators = lab.pods(OPERATOR)
     wheel = example_wheel("cool-racks", tmp_path)
@@ -99,7 +100,7 @@ def test_it_runs_and_keeps_an_instance_running(lab: Lab, space: None, tmp_path: 
     assert reason(lab, "schedulingprofile", "racks", "Accepted") == "InForce"
     assert run_pod(lab, "first") == "node-1"
 
-    # The operator that leads is deleted; the other one, or its successor, goes on.
+    # The operator's leader is deleted; the other replica continues.
     leader = lab.leader(OPERATOR, OPERATOR)
     assert leader in {pod["metadata"]["name"] for pod in operators}
     lab.kubectl("delete", "pod", leader, f"--namespace={OPERATOR}")
@@ -107,7 +108,7 @@ def test_it_runs_and_keeps_an_instance_running(lab: Lab, space: None, tmp_path: 
     wait_for(lambda: "weight: 99" in served(lab), "the change to be written", 60)
     assert lab.leader(OPERATOR, OPERATOR) not in ("", leader)
 
-    # A node is drained: operator and instance move, and go on.
+    # A node is drained: operator and instance move to the other one.
     lab.wait_for_rollout(OPERATOR, OPERATOR)
     lab.kubectl(
         *("drain", "node-1", "--ignore-daemonsets", "--force", "--timeout=150s"),
@@ -120,7 +121,7 @@ def test_it_runs_and_keeps_an_instance_running(lab: Lab, space: None, tmp_path: 
     assert run_pod(lab, "second") == "node-2"
     wait_for(lambda: reason(lab, "scheduler", "main", "Progressing") == "Complete", "main", 120)
 
-    # Nothing crashed on the way, and what the instance was made of goes along with it.
+    # No container crashed, and deleting the instance deletes its objects.
     pods = [*lab.pods(OPERATOR), *lab.pods(SPACE, "app.kubernetes.io/name=main")]
     restarts = [each["status"]["containerStatuses"][0]["restartCount"] for each in pods]
     assert restarts == [0, 0, 0, 0]

@@ -1,4 +1,4 @@
-"""Promise: what a kubelet does to Stowage's own pods does them no harm."""
+"""Promise: Stowage's own pods withstand what kubelets do to them."""
 
 import base64
 import http.client
@@ -34,7 +34,7 @@ subjects: [{kind: ServiceAccount, name: scraper, namespace: stowage}]
 
 @pytest.fixture
 def replicas(lab: Lab) -> Iterator[list[Json]]:
-    """The pods of the base manifests, both of them Ready."""
+    """The pods of the base manifests, both Ready."""
     with lab.applied("deploy/base"):
         lab.wait_for_rollout("stowage", "stowage")
         wait_for(lab.leader, "a leader")
@@ -46,7 +46,7 @@ def restarts(lab: Lab) -> list[int]:
 
 
 def probes(lab: Lab) -> set[tuple[str, str]]:
-    """What kubelets say of their probes of Stowage: kind and result."""
+    """Returns kind and result of the kubelets' probes of Stowage."""
     sample = re.compile(
         r'^prober_probe_total\{.*namespace="stowage".*probe_type="(\w+)",result="(\w+)"\}'
     )
@@ -61,7 +61,7 @@ def probes(lab: Lab) -> set[tuple[str, str]]:
 
 
 def test_it_answers_the_probes_of_a_kubelet(lab: Lab, replicas: list[Json]) -> None:
-    """Over TLS and without credentials; alive from its start, ready once it has listed."""
+    """The probes use TLS without credentials; live from the start, ready after the first list."""
     wait_for(
         lambda: {("Liveness", "successful"), ("Readiness", "successful")} <= probes(lab),
         "every kind of probe",
@@ -72,10 +72,10 @@ def test_it_answers_the_probes_of_a_kubelet(lab: Lab, replicas: list[Json]) -> N
     assert restarts(lab) == [0, 0]
 
 
-def ask(pod: Json, authority: bytes, token: str = "") -> tuple[int, str]:
-    """What a scraper gets that verifies the certificate: a status, and the serial number."""
+def scrape(pod: Json, authority: bytes, token: str = "") -> tuple[int, str]:
+    """Scrapes a pod with certificate verification; returns status and certificate serial number."""
     context = ssl.create_default_context(cadata=authority.decode())
-    # The address of a pod is not in it; the name of the Service has to be.
+    # The certificate has the name of the Service, not the address of the pod.
     context.check_hostname = False
     connection = http.client.HTTPSConnection(
         pod["status"]["podIP"], 10259, timeout=5, context=context
@@ -91,7 +91,7 @@ def ask(pod: Json, authority: bytes, token: str = "") -> tuple[int, str]:
 
 
 def secret(authority: Authority) -> str:
-    """A Secret as cert-manager makes it, with a new certificate."""
+    """Builds a Secret with a new certificate, as cert-manager does."""
     pair = authority.serving([NAME], [])
     data = {"tls.crt": pair.public, "tls.key": pair.key, "ca.crt": authority.certificate}
     document = {
@@ -105,7 +105,7 @@ def secret(authority: Authority) -> str:
 
 
 def test_a_renewed_serving_certificate_is_taken_over(lab: Lab) -> None:
-    """The kubelet exchanges the files of the Secret; both replicas serve it without a restart."""
+    """The kubelet updates the files; both replicas serve the new certificate unrestarted."""
     authority = Authority("stowage")
     rendered = lab.rendered("deploy/base", components=[COMPONENT])
     known = [
@@ -119,12 +119,12 @@ def test_a_renewed_serving_certificate_is_taken_over(lab: Lab) -> None:
         lab.wait_for_rollout("stowage", "stowage")
         pods = lab.pods("stowage")
         ours, others = lab.token("stowage", "scraper", "stowage"), lab.token("stowage", "scraper")
-        answers = [ask(pod, authority.certificate, ours) for pod in pods]
-        refused = [ask(pod, authority.certificate, others)[0] for pod in pods]
+        answers = [scrape(pod, authority.certificate, ours) for pod in pods]
+        refused = [scrape(pod, authority.certificate, others)[0] for pod in pods]
         lab.kubectl("apply", "--filename=-", stdin=secret(authority))
         wait_for(
             lambda: all(
-                ask(pod, authority.certificate)[1] != serial
+                scrape(pod, authority.certificate)[1] != serial
                 for pod, (_, serial) in zip(pods, answers, strict=True)
             ),
             "the new certificate to be served",
@@ -138,7 +138,7 @@ def test_a_renewed_serving_certificate_is_taken_over(lab: Lab) -> None:
 
 
 def credentials_used(lab: Lab, pod: Json) -> set[str]:
-    """The identities of the tokens with which a pod asked the API server."""
+    """Returns the identities of the tokens with which a pod sent requests."""
     name = f'"authentication.kubernetes.io/pod-name":["{pod["metadata"]["name"]}"]'
     identity = re.compile(r'"authentication.kubernetes.io/credential-id":\["JTI=([^"]+)"\]')
     log = lab.control_plane.audit_log
@@ -151,7 +151,7 @@ def credentials_used(lab: Lab, pod: Json) -> set[str]:
 
 
 def test_a_token_that_the_kubelet_exchanges_is_taken_over(lab: Lab, replicas: list[Json]) -> None:
-    """A kubelet that starts anew asks for new tokens and puts them into the files of its pods."""
+    """A restarted kubelet requests new tokens and writes them into the files of its pods."""
     before = [credentials_used(lab, pod) for pod in replicas]
 
     for node in lab.nodes:
@@ -172,7 +172,7 @@ def test_a_token_that_the_kubelet_exchanges_is_taken_over(lab: Lab, replicas: li
 
 @contextmanager
 def without_controllers(lab: Lab) -> Iterator[None]:
-    """Nobody judges nodes by their heartbeats, or mends what nodes and pods are said to be."""
+    """Suspends kube-controller-manager, so that it evicts no pods and overwrites no status."""
     [manager] = [
         each for each in lab.control_plane.programs if each.name == "kube-controller-manager"
     ]
@@ -182,7 +182,7 @@ def without_controllers(lab: Lab) -> Iterator[None]:
 
 
 def test_memory_at_5000_nodes_is_far_below_the_limit(lab: Lab, replicas: list[Json]) -> None:
-    """What the kernel counted for the containers at most, with 10,000 pods on the nodes."""
+    """Peak memory of the containers, from their cgroups, with 10,000 pods on 5,000 nodes."""
     nodes, pods = make_nodes(5000), make_pods(10_000, namespace="many", requests={"cpu": "100m"})
     for number, pod in enumerate(pods):
         pod["spec"]["nodeName"] = nodes[number % len(nodes)]["metadata"]["name"]

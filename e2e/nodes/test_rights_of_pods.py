@@ -1,6 +1,6 @@
-"""Promise: the pods need nothing that a pod lacks: no writable file, no home, no name of the user.
+"""Promise: the pods run with an arbitrary user, without a home and without writable files.
 
-What may be written goes to a volume that a component mounts. A start that fails says why.
+Writable data goes to a volume that a component mounts. A pod that cannot start says why.
 """
 
 import base64
@@ -26,14 +26,14 @@ from tests.support.extender import FakeExtender, names_of, serving
 from tests.support.pki import Authority
 
 STRANGER = 1_000_720_000
-"""A uid as some platforms give one: nothing knows its name."""
+"""A user ID without an entry in /etc/passwd, as OpenShift assigns."""
 BAD = base64.b64encode(b"hello").decode()
 Overlay = Callable[..., str]
 
 
 @pytest.fixture
 def overlay(tmp_path: Path) -> Overlay:
-    """Writes a kustomization over a folder of deploy/, and gives its folder."""
+    """Writes a kustomization over a folder of deploy/, and returns its folder."""
 
     def write(base: str = "base", components: tuple[str, ...] = (), **fields: object) -> str:
         there = {
@@ -52,7 +52,7 @@ def overlay(tmp_path: Path) -> Overlay:
 
 
 def changed(*operations: Json, kind: str = "Deployment") -> Json:
-    """A patch of every object of a kind."""
+    """Returns a patch for all objects of a kind."""
     return {"target": {"kind": kind}, "patch": yaml.safe_dump(list(operations))}
 
 
@@ -62,7 +62,7 @@ def argument(value: str) -> Json:
 
 
 def configured(folder: Path, **fields: object) -> Json:
-    """A generator with another configuration in place of that of deploy/base."""
+    """Returns a generator that replaces the configuration of deploy/base."""
     election = {"leaderElect": True, "resourceName": "stowage", "resourceNamespace": "stowage"}
     document = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -84,7 +84,7 @@ def data(path: Path) -> str:
 
 
 def test_nothing_is_mounted_that_stops_a_drain(lab: Lab) -> None:
-    """As shipped: kubectl drain asks for no further flag."""
+    """With the shipped manifests, kubectl drain needs no additional flag."""
     with lab.applied("deploy/base"):
         lab.wait_for_rollout("stowage", "stowage")
         for node in lab.nodes:
@@ -96,7 +96,7 @@ def test_nothing_is_mounted_that_stops_a_drain(lab: Lab) -> None:
 
 
 def test_recordings_are_written_into_a_volume(lab: Lab, overlay: Overlay, tmp_path: Path) -> None:
-    """With the component: each replica has its own, and what is in it can be replayed."""
+    """With the component, each replica has its own volume, and its recording can be replayed."""
     with lab.applied(overlay(components=("components/recordings",))):
         lab.wait_for_rollout("stowage", "stowage")
         with examples_run(lab):
@@ -125,7 +125,7 @@ def test_recordings_are_written_into_a_volume(lab: Lab, overlay: Overlay, tmp_pa
 def test_an_extender_whose_certificates_are_inline(
     lab: Lab, overlay: Overlay, tmp_path: Path
 ) -> None:
-    """It is asked; the keys are never in a file that has a name."""
+    """The extender is called; the keys are never in a named file."""
     authority = Authority(tmp_path, "authority")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*authority.issue("server", "extender", server=True))
@@ -152,7 +152,7 @@ def test_an_extender_whose_certificates_are_inline(
 
 
 def test_any_user_will_do(lab: Lab, overlay: Overlay) -> None:
-    """One that has no name and no home; commands run there as well."""
+    """A user without name and home directory; commands run in its pod as well."""
     as_stranger = changed(
         {"op": "add", "path": "/spec/template/spec/securityContext/runAsUser", "value": STRANGER}
     )
@@ -173,7 +173,7 @@ def test_any_user_will_do(lab: Lab, overlay: Overlay) -> None:
 
 
 def test_the_operator_runs_as_any_user(lab: Lab, overlay: Overlay) -> None:
-    """Both replicas become available, and nothing is restarted."""
+    """Both replicas become available without restarts."""
     as_stranger = changed(
         {"op": "add", "path": "/spec/template/spec/securityContext/runAsUser", "value": STRANGER}
     )
@@ -198,7 +198,7 @@ def test_the_operator_runs_as_any_user(lab: Lab, overlay: Overlay) -> None:
     ],
 )
 def test_why_a_pod_does_not_start(lab: Lab, overlay: Overlay, flag: str, said: str) -> None:
-    """The last line of its log says it, and there is no traceback."""
+    """The last line of the log gives the reason, and there is no traceback."""
     with lab.applied(overlay(patches=[argument(flag)])):
         assert said in failed(lab)[-1]
 
@@ -206,7 +206,7 @@ def test_why_a_pod_does_not_start(lab: Lab, overlay: Overlay, flag: str, said: s
 def test_why_a_pod_with_a_wrong_extender_does_not_start(
     lab: Lab, overlay: Overlay, tmp_path: Path
 ) -> None:
-    """The field is named."""
+    """The message names the field."""
     tls = {"caData": BAD}
     entry = {"urlPrefix": "https://x", "filterVerb": "f", "enableHTTPS": True, "tlsConfig": tls}
     with lab.applied(overlay(**configured(tmp_path, extenders=[entry]))):
@@ -214,7 +214,7 @@ def test_why_a_pod_with_a_wrong_extender_does_not_start(
 
 
 def failed(lab: Lab) -> list[str]:
-    """What a container that ended by itself has said."""
+    """Returns the output of a container that exited."""
 
     def started_again() -> Json:
         for pod in lab.pods("stowage"):
@@ -231,7 +231,7 @@ def failed(lab: Lab) -> list[str]:
 
 
 def test_a_pod_without_rights_waits_and_says_so(lab: Lab, overlay: Overlay) -> None:
-    """It is not ready, names what it may not read, and goes on by itself once it may."""
+    """The pod is not ready, names the forbidden resources, and recovers once permitted."""
     removed = {
         "patch": yaml.safe_dump(
             {
@@ -268,7 +268,7 @@ def _log(lab: Lab, pod: str) -> str:
 
 
 def test_a_frozen_leader_is_ended_within_a_minute(lab: Lab) -> None:
-    """Another leads after the lease, and the kubelet starts the frozen one again."""
+    """The other replica leads after the lease expires; the kubelet restarts the frozen one."""
     with lab.applied("deploy/base"):
         lab.wait_for_rollout("stowage", "stowage")
         leader = wait_for(lab.leader, "a leader")
@@ -293,7 +293,7 @@ def test_a_frozen_leader_is_ended_within_a_minute(lab: Lab) -> None:
 
 
 def test_a_roll_ends_with_a_new_leader(lab: Lab) -> None:
-    """New replicas are ready before old ones end; the lease moves twice at most."""
+    """New replicas are ready before old ones end; the lease changes hands at most twice."""
     with lab.applied("deploy/base"):
         lab.wait_for_rollout("stowage", "stowage")
         old = {pod["metadata"]["name"] for pod in lab.pods("stowage")}
