@@ -1,1 +1,1 @@
-"""Benchmarks: stowage beside kube-scheduler on a real API server, and decisions without any I/O."""
+"""Benchmarks: stowage beside kube-scheduler on a real API server, and decisions without I/O."""

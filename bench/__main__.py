@@ -1,7 +1,7 @@
-"""``python -m bench``: stowage and kube-scheduler do the same work, interleaved.
+"""``python -m bench``: runs the same workloads with stowage and kube-scheduler, interleaved.
 
-Every run begins with a control plane of its own over a copy of the same data. Results are printed
-and, unless the form is short, kept in ``bench/results/``; ``python -m bench.page`` makes
+Every run starts a new control plane from a copy of the same data. Results are printed and, except
+for the short form, saved in ``bench/results/``; ``python -m bench.page`` generates
 ``docs/performance.md`` from them.
 """
 
@@ -73,7 +73,7 @@ def main(
     if not (short or dirty):
         machine.refuse_dirty()
     build(CONTROL_PLANE)
-    # An installed package is compiled; a checkout may not be.
+    # An installed package is already compiled; a checkout may not be.
     compileall.compile_dir(Path(scheduler.__file__).parent, quiet=1)
     results = Results(machine)
     path = output or (None if short else default_path(machine, "cluster"))

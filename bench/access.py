@@ -1,8 +1,8 @@
-"""As whom contestants speak to the API server: one service account, with a token, for all of them.
+"""The identity of the contestants: one service account with a token for all of them.
 
-A token is what a scheduler in a cluster has; a client certificate costs the API server half a
-millisecond more for each request. No contestant waits in the API server's fairness queues: who is
-held back there says more about its queues than about the contestant.
+A scheduler in a cluster has a token; a client certificate costs the API server 0.5 ms more per
+request. Contestants are exempt from API priority and fairness, so that its queues do not affect the
+result.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _SUBJECT: Final[Json] = {"kind": "ServiceAccount", "name": _ACCOUNT, "namespace"
 
 
 def access_calls() -> Iterator[Call]:
-    """What to create once in a cluster: the account, its rights, and its way past the queues."""
+    """Yields the requests that create the account, its RBAC rules and its exempt FlowSchema."""
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": _ACCOUNT}}
     yield Call("POST", f"/api/v1/namespaces/{ACCESS}/serviceaccounts", account)
     for role in ("system:kube-scheduler", "system:volume-scheduler"):

@@ -1,8 +1,8 @@
-"""``python -m bench.binder``: makes volumes for the nodes that a scheduler selects, binds claims.
+"""``python -m bench.binder``: provisions volumes for selected nodes, and binds claims.
 
-It is what kube-controller-manager and a provisioner are together, as far as a scheduler sees: every
-contestant has the same one. It does no more than one write per claim where the volume exists, two
-where it makes one, so that schedulers and the API server are measured and not it.
+It replaces kube-controller-manager and a provisioner, identically for every contestant. It sends
+one write per claim with an existing volume, and two otherwise, so that the measurement shows the
+scheduler and the API server.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ _MERGE_PATCH = "application/merge-patch+json"
 @click.option("--kubeconfig", type=click.Path(path_type=Path), required=True)
 @click.option("--in-flight", default=16, show_default=True, help="Claims at the same time.")
 def main(kubeconfig: Path, in_flight: int) -> None:
-    """Bind claims until ended."""
+    """Bind claims until terminated."""
     uvloop.run(_run(kubeconfig, in_flight))
 
 
@@ -37,7 +37,7 @@ async def _run(kubeconfig: Path, in_flight: int) -> None:
 
 
 class Binder:
-    """Binds each claim once, as soon as a scheduler has said to which volume or node."""
+    """Binds each claim once, as soon as a scheduler has selected a volume or node."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -45,20 +45,20 @@ class Binder:
         self._begun: set[str] = set()
 
     def claim_seen(self, claim: Json) -> None:
-        """A claim is new, or has changed."""
+        """Handles a new or changed claim."""
         node = claim["metadata"].get("annotations", {}).get(SELECTED_NODE)
         if node is not None and not claim["spec"].get("volumeName"):
             self._begin(claim["metadata"]["name"], lambda: self._make(claim, node))
 
     def volume_seen(self, volume: Json) -> None:
-        """A volume is new, or has changed."""
+        """Handles a new or changed volume."""
         claim = volume["spec"].get("claimRef")
         if claim is not None:
             name = volume["metadata"]["name"]
             self._begin(claim["name"], lambda: self._bind(claim["name"], name))
 
     async def work(self) -> None:
-        """Do what is to be done, one after the other."""
+        """Processes pending binds one after another."""
         while True:
             begin = await self._work.get()
             await begin()
@@ -84,12 +84,12 @@ class Binder:
 
 
 async def _follow(api: Api, path: str, seen: Callable[[Json], None]) -> None:
-    """Tells of every object there is, and of every one that comes or changes."""
+    """Lists and watches objects, and calls ``seen`` with each."""
     version = (await api.get(f"{path}?limit=1"))["metadata"]["resourceVersion"]
     for found in await api.list_items(path):
         seen(found)
     while True:
-        # A server with too much to do may end a watch.
+        # An overloaded API server may end a watch.
         async for kind, found in api.watch(path, version):
             version = found["metadata"]["resourceVersion"]
             if kind in ("ADDED", "MODIFIED"):

@@ -1,11 +1,10 @@
-"""``python -m bench.bounds``: what one pod can cost, and one step, whatever there is.
+"""``python -m bench.bounds``: measures the worst-case cost of one pod and of one step.
 
-For each way to ask for much: how long the step takes that decides about such a pod (or takes it
-over, where it runs already), and what decisions about other pods take afterwards, as a multiple of
-what they took before. And how long the longest step takes when changes in a row may concern very
-many different waiting pods, and the changes together. Then the longest step of each case of
-`bench.steps`: groups in Permit, budgets, namespaces, label sets, terms, endpoints, recordings and
-profiles at ten times their documented sizes.
+For each kind of expensive pod spec it measures the step that schedules the pod, or adds it as a
+running pod. It also measures how much slower decisions about other pods are afterwards. Then it
+measures the longest step when many changes in a row concern many different waiting pods. Finally it
+runs each case of `bench.steps`: groups in Permit, budgets, namespaces, label sets, terms,
+endpoints, recordings and profiles at ten times their documented sizes.
 """
 
 from collections.abc import Callable, Iterator
@@ -48,24 +47,24 @@ _NEW_NODE: Final = 1_000_000
 _ZONE: Final = "topology.kubernetes.io/zone"
 
 _REMARK: Final = 80
-"""Characters shown."""
+"""Maximum length of a printed remark."""
 
 Spec = dict[str, Any]
 
 
 def resource_names(count: int) -> Spec:
-    """Asks for many extended resources."""
+    """Requests many extended resources."""
     requests = {f"example.com/r{i}": "1" for i in range(count)}
     return {"containers": [{"name": "c", "image": "app:1", "resources": {"requests": requests}}]}
 
 
 def selector_keys(count: int) -> Spec:
-    """Demands many labels."""
+    """Selects many labels."""
     return {"nodeSelector": {f"example.com/k{i}": "v" for i in range(count)}}
 
 
 def anti_affinity(count: int, keys: int, prefix: str = "example.com/key") -> Spec:
-    """Keeps away from all pods but some, in many ways, over this many topology keys."""
+    """Has anti-affinity to all but some pods, with many terms over this many topology keys."""
     terms = [
         {
             "topologyKey": f"{prefix}{i % keys}",
@@ -86,13 +85,13 @@ def tolerations(count: int) -> Spec:
 
 
 def host_ports(count: int) -> Spec:
-    """Wants many ports of its node."""
+    """Requests many host ports."""
     ports = [{"containerPort": i, "hostPort": i} for i in range(1, count + 1)]
     return {"containers": [{"name": "c", "image": "app:1", "ports": ports}]}
 
 
 def too_large() -> Spec:
-    """Asks for more than any node has but those that come."""
+    """Requests more than any node has, except new ones."""
     requests = {"cpu": "65"}
     return {"containers": [{"name": "c", "image": "app:1", "resources": {"requests": requests}}]}
 
@@ -122,7 +121,7 @@ WAKING: Final[dict[str, Callable[[], Spec]]] = {
 
 
 def make_node(index: int, cpu: str = "64") -> Node:
-    """A node with zone, hostname, and one of many lists of taints that nobody minds."""
+    """Builds a node with zone, hostname, and one of many lists of tolerated taints."""
     labels = {f"example.com/key{i}": f"v{index % 50}" for i in range(_TOPOLOGY_KEYS)}
     labels |= {"kubernetes.io/hostname": f"node-{index}", _ZONE: f"zone-{index % 10}"}
     taint = {"key": "t", "value": f"{index % _TAINT_SETS}", "effect": "PreferNoSchedule"}
@@ -138,7 +137,7 @@ def make_node(index: int, cpu: str = "64") -> Node:
 
 
 def make_pod(name: str, app: str, node_name: str = "", **spec: Any) -> PodInfo:
-    """A pod of a workload."""
+    """Builds a pod of a workload."""
     container = {"name": "c", "image": "app:1", "resources": {"requests": {"cpu": "100m"}}}
     body = {
         "metadata": {"name": name, "namespace": "default", "uid": name, "labels": {"app": app}},
@@ -153,7 +152,7 @@ def make_pod(name: str, app: str, node_name: str = "", **spec: Any) -> PodInfo:
 
 
 class Bench:
-    """A cluster and the decisions about it."""
+    """A cluster and the decisions in it."""
 
     def __init__(self, nodes: int) -> None:
         profiles = Profiles(default_configuration(_PROFILE))
@@ -169,7 +168,7 @@ class Bench:
         self._serial = 0
 
     def others(self) -> float:
-        """Microseconds for a decision about a pod like those that run."""
+        """Returns the microseconds of a decision about a pod like the running ones."""
         times = []
         for _ in range(_OTHERS):
             self._serial += 1
@@ -181,27 +180,27 @@ class Bench:
         return median(times[_OTHERS // 3 :])
 
     def decide(self, pod: PodInfo) -> str:
-        """A pod comes and is decided about; answers why not, if it fits nowhere."""
+        """Schedules a new pod; returns the rejection message, empty if it was bound."""
         self._engine.handle(ObjectSet("pods", pod), self._now)
         told = self._engine.handle(Decide(), self._now)
         return next((each.note for each in told if isinstance(each, RecordEvent)), "")
 
     def take_over(self, pod: PodInfo) -> str:
-        """A pod runs that somebody else has placed."""
+        """Adds a running pod that another scheduler bound."""
         self._engine.handle(ObjectSet("pods", pod), self._now)
         self._engine.core.catch_up()
         return ""
 
     def let_wait(self, kinds: int, make_spec: Callable[[], Spec]) -> None:
-        """So many pods come that differ in their labels and fit nowhere."""
+        """Adds pods with different labels that fit nowhere."""
         for number in range(kinds):
             self.decide(make_pod(f"waits-{number}", f"own-{number}", **make_spec()))
 
     def wake(self) -> tuple[float, float]:
-        """New nodes come in a row, and are looked at for all of them.
+        """Adds nodes one after another and retries the pods after each.
 
         Returns:
-            Milliseconds of the longest step, and of all the steps of the nodes themselves.
+            Milliseconds of the longest step, and of all the nodes' own steps.
         """
         nodes = [make_node(_NEW_NODE + number, cpu="66") for number in range(_IN_A_ROW)]
         times = [self._timed(ObjectSet("nodes", node)) for node in nodes]
@@ -217,7 +216,7 @@ class Bench:
 
 
 def measured(nodes: int) -> Iterator[Bound]:
-    """Measures every case, each in a cluster of its own."""
+    """Measures every case, each in a new cluster."""
     for case, make_spec in (*WAITING.items(), *RUNNING.items()):
         bench = Bench(nodes)
         before = bench.others()
@@ -244,9 +243,9 @@ def measured(nodes: int) -> Iterator[Bound]:
 
 
 def longest_steps() -> Iterator[Bound]:
-    """Measures what there is very much of; clusters are of the size that the case needs."""
+    """Runs the cases of `bench.steps`, each with a cluster of the required size."""
     for name, (case, sizes) in CASES.items():
-        # As in the daemon: what was there before is not looked through by a step of the case.
+        # As in the daemon, the garbage collector does not scan the initial objects during a step.
         spare_collector()
         steps = list(case(*sizes))
         written = " and ".join(f"{size:,}" for size in sizes)
@@ -255,7 +254,7 @@ def longest_steps() -> Iterator[Bound]:
 
 
 def holds(bound: Bound) -> bool:
-    """Tells whether both limits are kept."""
+    """Reports whether both limits are met."""
     others = 1.0 if bound.others is None else bound.others
     return bound.step_ms <= STEP_LIMIT_MS and others <= OTHERS_LIMIT
 
@@ -264,7 +263,7 @@ def holds(bound: Bound) -> bool:
 @click.option("--nodes", default=5000, show_default=True)
 @click.option("--output", type=click.Path(path_type=Path), help="Where to keep the results.")
 def main(nodes: int, output: Path | None) -> None:
-    """Measure every bound, and end with 1 when one does not hold."""
+    """Measure every bound; exits with 1 if a limit is exceeded."""
     results = Results(Machine.here())
     broken = False
     print(f"{nodes} nodes; a step may take {STEP_LIMIT_MS} ms, others {OTHERS_LIMIT} times as long")

@@ -1,4 +1,4 @@
-"""What goes on in the cluster beside the pods that are measured."""
+"""Changes to the cluster that accompany the measured pods."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -16,7 +16,7 @@ _NOT_FOUND = 404
 
 @asynccontextmanager
 async def churning(api: Api, workload: Workload, size: Size) -> AsyncIterator[None]:
-    """Keeps the workload's churn going until the context ends."""
+    """Runs the workload's churn until the context ends."""
     tasks = [
         asyncio.create_task(_Source(api, churn, workload, size, f"churn-{number}").run())
         for number, churn in enumerate(workload.churn)
@@ -33,7 +33,7 @@ async def churning(api: Api, workload: Workload, size: Size) -> AsyncIterator[No
 
 
 class _Source:
-    """One source of change, at its own pace."""
+    """One source of changes at a fixed rate."""
 
     def __init__(self, api: Api, churn: Churn, workload: Workload, size: Size, prefix: str) -> None:
         self._api = api
@@ -48,7 +48,7 @@ class _Source:
         loop = asyncio.get_running_loop()
         start = loop.time()
         for tick in count(1):
-            # Late ticks are made up for: what happens per second is part of the workload.
+            # Catch up after late ticks, since the rate is part of the workload.
             await asyncio.sleep(start + tick * self._churn.every_seconds - loop.time())
             await self._tick(tick)
 

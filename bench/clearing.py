@@ -1,7 +1,7 @@
-"""What has to be written so that a pod gets room on a full node; for the wall, which only writes.
+"""Requests that a preemption sends; for the wall, which only writes.
 
-The least important pods of the node go until the pod's cpu fits: for each of them a condition, a
-deletion and an event. And the pod is told of: an event, and the node it is nominated to.
+The node's least important pods are evicted until the pod's CPU fits: a condition, a deletion and an
+event each. The preemptor gets an event and a nominatedNodeName.
 """
 
 from collections import defaultdict
@@ -14,16 +14,16 @@ from e2e.support.objects import Json
 from scheduler.api.quantity import milli_value
 
 TIME: Final = "2020-01-01T00:00:00.000000Z"
-"""Of events that nobody reads."""
+"""Timestamp of events that no program reads."""
 
 _PATCH: Final = "application/strategic-merge-patch+json"
 
 
 class FullNodes:
-    """Nodes with the pods on them.
+    """Nodes and their pods.
 
     Attributes:
-        is_needed: whether any of the pods that wait may evict others.
+        is_needed: whether any waiting pod may preempt.
     """
 
     def __init__(self, nodes: Iterable[Json], running: Iterable[Json]) -> None:
@@ -39,14 +39,14 @@ class FullNodes:
 
     @classmethod
     async def read(cls, api: Api, waiting: Iterable[Json]) -> "FullNodes | None":
-        """Asks for what runs; None where nobody who waits is more important than anybody."""
+        """Lists the running pods; returns None if no waiting pod may preempt."""
         if not any(map(_priority, waiting)):
             return None
         running = await api.list_items("/api/v1/pods?fieldSelector=spec.nodeName%21%3D")
         return cls(await api.list_items("/api/v1/nodes"), running)
 
     def calls(self, pod: Json, node: str, *, events: bool) -> Iterator[Call]:
-        """Clear a node for a pod."""
+        """Yields the requests that free the pod's CPU on a node."""
         victims = list(self._victims(pod, node))
         if victims and events:
             yield event_call(
@@ -75,7 +75,7 @@ class FullNodes:
 
 
 def event_call(pod: Json, reason: str, action: str, note: str, kind: str = "Normal") -> Call:
-    """An event about a pod."""
+    """Returns the request that creates an event about a pod."""
     meta = pod["metadata"]
     body = {
         "apiVersion": "events.k8s.io/v1",

@@ -1,10 +1,9 @@
-"""``python -m bench.compare OLD NEW``: two commits of stowage against each other.
+"""``python -m bench.compare OLD NEW``: compares two commits of stowage.
 
-Each commit runs from a checkout of its own below ``.cache/compare``, with the libraries its own
-lock names. OLD runs as it is. NEW runs without a bound on what its outbox owes, through its own
-``bench.daemon``: OLD may have had none, and what the bound costs is another question, which
-``--bounded`` asks. Runs are interleaved, in changing order; ratios are of NEW to OLD, one for each
-pair.
+Each commit runs from its own checkout below ``.cache/compare``, with the dependencies of its own
+lock file. OLD runs unchanged. NEW runs with an unbounded outbox through its own ``bench.daemon``,
+since OLD may have none; ``--bounded`` keeps the bound. Runs are interleaved in changing order.
+Ratios are NEW to OLD, one for each pair.
 """
 
 import subprocess
@@ -142,7 +141,7 @@ def _contestant(
 
 
 def _checkout(commit: str) -> Path:
-    """Gives the folder with a commit's files and an environment for them; makes it if needed."""
+    """Returns the folder of a commit's checkout and virtual environment; creates it if needed."""
     whole = _output("git", "rev-parse", f"{commit}^{{commit}}").decode().strip()
     folder = CACHE / "compare" / whole
     done = folder / ".venv" / "done"

@@ -1,6 +1,6 @@
-"""Who does the work: each is a program started against a control plane of the harness.
+"""The contestants: programs that schedule the pods of a control plane.
 
-All of them are the same service account to the API server; see ``bench.access``.
+All use the same service account; see ``bench.access``.
 """
 
 import os
@@ -17,38 +17,38 @@ from e2e.support.processes import Program, free_port
 from e2e.support.stowage import start_stowage
 
 KUBE_SCHEDULER: Final = "kube-scheduler"
-"""As it is shipped: on large clusters it scores a part of the nodes that fit."""
+"""With its defaults: on large clusters it scores only some of the feasible nodes."""
 KUBE_SCHEDULER_ALL: Final = "kube-scheduler-all"
 """With ``percentageOfNodesToScore: 100``."""
 STOWAGE: Final = "stowage"
 WALL: Final = "wall"
-"""Binds without any scheduling: as fast as the API server lets anybody be."""
+"""Binds without scheduling, as fast as the API server allows."""
 WALL_WITH_EVENTS: Final = "wall-events"
-"""The same, and tells of each binding with an event as schedulers do: the wall for all of them."""
+"""Also writes an event per binding, as schedulers do; the upper bound for all contestants."""
 FOLLOWING_WALL: Final = "wall-follow"
-"""Binds each pod the moment it appears, and tells nobody."""
+"""Binds each pod as soon as it appears, without events."""
 FOLLOWING_WALL_WITH_EVENTS: Final = "wall-follow-events"
-"""The same, and writes an event after each binding."""
+"""Also writes an event after each binding."""
 FOLLOWING_WALLS: Final = (FOLLOWING_WALL, FOLLOWING_WALL_WITH_EVENTS)
 WALLS: Final = frozenset((WALL, WALL_WITH_EVENTS, *FOLLOWING_WALLS))
-"""Those that schedule nothing."""
+"""Contestants that do not schedule."""
 SILENT: Final = frozenset((WALL, FOLLOWING_WALL))
-"""Those that write no events."""
+"""Contestants that write no events."""
 
 IN_FLIGHT: Final = 32
-"""Requests of a wall at a time, unless others are found to serve it better."""
+"""Concurrent requests of a wall, unless another number proves faster."""
 
 _PROFILE: Mapping[str, Any] = {"schedulerName": SCHEDULER_NAME}
 
 Start = Callable[[ControlPlane, Path, Sequence[str]], Program]
-"""Starts a program with a kubeconfig and arguments that a workload needs of a scheduler.
+"""Starts a program with a kubeconfig and the flags that a workload requires of a scheduler.
 
-It is ready when this returns, unless it is a wall, which ignores the arguments.
+Returns when the program is ready; a wall ignores the flags and is not waited for.
 """
 
 
 class Contestant(NamedTuple):
-    """One that does the work."""
+    """A program that schedules the measured pods."""
 
     name: str
     start: Start
@@ -57,7 +57,7 @@ class Contestant(NamedTuple):
 def kube_scheduler(
     control_plane: ControlPlane, kubeconfig: Path, arguments: Sequence[str]
 ) -> Program:
-    """Starts it as shipped, but for its limit of requests per second."""
+    """Starts kube-scheduler with its defaults, except for its client QPS."""
     configuration = {"profiles": [_PROFILE]}
     return control_plane.start_kube_scheduler(configuration, arguments, kubeconfig=kubeconfig)
 
@@ -65,7 +65,7 @@ def kube_scheduler(
 def kube_scheduler_all(
     control_plane: ControlPlane, kubeconfig: Path, arguments: Sequence[str]
 ) -> Program:
-    """Starts it so that it scores every node."""
+    """Starts kube-scheduler with ``percentageOfNodesToScore: 100``."""
     configuration = {"profiles": [_PROFILE], "percentageOfNodesToScore": 100}
     return control_plane.start_kube_scheduler(configuration, arguments, kubeconfig=kubeconfig)
 
@@ -75,7 +75,7 @@ def stowage(
     checkout: Path = CHECKOUT,
     distance_ms: float = 0,
 ) -> Start:
-    """Gives what starts the daemon of one checkout, so far away from the API server."""
+    """Returns a function that starts a checkout's daemon with latency to the API server."""
 
     def start(control_plane: ControlPlane, kubeconfig: Path, needed: Sequence[str]) -> Program:
         open_paths = "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics"
@@ -97,7 +97,7 @@ def stowage(
 
 
 def _far_away(control_plane: ControlPlane, kubeconfig: Path, milliseconds: float) -> str:
-    """Starts what delays everything, and gives the address of the API server behind it."""
+    """Starts a TCP relay with latency, and returns the API server's address behind it."""
     port = free_port()
     flags = f"--port={port}", f"--milliseconds={milliseconds:g}"
     program = start_module(control_plane, "bench.distance", kubeconfig, *flags)
@@ -107,7 +107,7 @@ def _far_away(control_plane: ControlPlane, kubeconfig: Path, milliseconds: float
 
 
 def wall(name: str, *arguments: str) -> Start:
-    """Gives what starts one of the walls."""
+    """Returns a function that starts a wall."""
 
     def start(control_plane: ControlPlane, kubeconfig: Path, _needed: Sequence[str]) -> Program:
         return start_module(control_plane, "bench.wall", kubeconfig, *arguments, name=name)
@@ -118,7 +118,7 @@ def wall(name: str, *arguments: str) -> Start:
 def start_module(
     control_plane: ControlPlane, module: str, kubeconfig: Path, *arguments: str, name: str = ""
 ) -> Program:
-    """Starts a module of the harness beside a control plane, with which it ends."""
+    """Starts a module of this package beside a control plane, and stops it with it."""
     path = os.pathsep.join(filter(None, (str(CHECKOUT), os.environ.get("PYTHONPATH"))))
     program = Program(
         name or module,
@@ -131,10 +131,10 @@ def start_module(
 
 
 def contestants(in_flight: int = IN_FLIGHT) -> dict[str, Contestant]:
-    """Gives all of them by name.
+    """Returns all contestants by name.
 
     Args:
-        in_flight: how many requests a wall sends at a time.
+        in_flight: concurrent requests of a wall.
     """
     flag = f"--in-flight={in_flight}"
     starts: dict[str, Start] = {

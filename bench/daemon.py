@@ -1,7 +1,7 @@
 """``python -m bench.daemon CONCURRENCY MAX_OWED FLAG...``: ``stowage run`` with another outbox.
 
-For comparisons only: what another number of requests at a time, or no bound on what is owed (0),
-would bring. FLAGS are those of ``stowage run``.
+For comparisons with another number of concurrent requests, or without a bound on pending writes
+(0). FLAGS are those of ``stowage run``.
 """
 
 import socket
@@ -22,7 +22,7 @@ from scheduler.observability import logs
 @click.command(cls=FlagCommand, context_settings=CONTEXT_SETTINGS)
 @flag_options
 def main(options: RunOptions) -> None:
-    """Schedule with the outbox of the context's object."""
+    """Runs the scheduler with the outbox in the click context."""
     settings = click.get_current_context().find_object(OutboxSettings)
     uvloop.run(_run(options, settings))
 

@@ -38,7 +38,7 @@ NODE_COUNT = 200
 
 
 class History:
-    """A cluster that changes at random, and an engine that schedules it."""
+    """A cluster with random changes, and an engine that schedules its pods."""
 
     def __init__(self, directory: Path, seed: int) -> None:
         self._draw = random.Random(seed)
@@ -58,12 +58,12 @@ class History:
         self._serial = 0
         self._placed: dict[str, Any] = {}
         self._owed: list[Event] = []
-        """Answers to evictions, and what the watch says of the victims."""
+        """Pending responses to evictions, and watch events of victims."""
         self.events = 0
         self.evictions = 0
 
     def run(self, events: int) -> None:
-        """Let so many events happen."""
+        """Generates this many events."""
         for index in range(NODE_COUNT):
             self._set_node(index)
         while self.events < events:
@@ -101,7 +101,7 @@ class History:
                 self._evict(instruction)
 
     def _evict(self, evict: Evict) -> None:
-        """The answer and the watch come later, in any order."""
+        """Queues response and watch event in random order."""
         self.evictions += 1
         if self._draw.random() < 0.1:
             self._owed.append(EvictFailed(evict.uid, "no"))
@@ -164,7 +164,7 @@ class History:
 
 
 def main() -> int:
-    """Record, and replay twice."""
+    """Record a history, and replay it twice."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,4 +1,4 @@
-"""Devices of a workload: slices, a class and claims, as an API server takes them."""
+"""ResourceSlices, DeviceClass and claims of a workload."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ _FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 
 
 def slices_of(template: DeviceTemplate, nodes: Sequence[str]) -> Iterator[Json]:
-    """Gives the slices of all nodes; of one kind, every node has the same devices."""
+    """Yields the slices of all nodes; every node has identical devices."""
     for node in nodes:
         where = {"driver": DRIVER, "nodeName": node}
         if not template.partitions:
@@ -42,7 +42,7 @@ def _slice(node: str, where: Json, count: int, suffix: str = "", **content: Any)
 
 
 def _devices(template: DeviceTemplate) -> list[Json]:
-    """Gives devices of which each half shares a model, and every other one a NUMA node."""
+    """Returns devices of two models, on alternating NUMA nodes."""
     half = (template.each + 1) // 2
     return [
         {
@@ -57,7 +57,7 @@ def _devices(template: DeviceTemplate) -> list[Json]:
 
 
 def _partitions(template: DeviceTemplate) -> list[Json]:
-    """Gives a card, and the equal parts of it that may be had instead."""
+    """Returns a card and its partitions, of which either may be allocated."""
     parts = template.each - 1
     return [
         {
@@ -72,7 +72,7 @@ def _partitions(template: DeviceTemplate) -> list[Json]:
 
 
 def claims_of(template: DeviceTemplate, first: int, count: int) -> Iterator[Json]:
-    """Gives the claims of the measured pods, which name them by their number."""
+    """Yields the claims of the measured pods, which refer to them by number."""
     for index in range(first, first + count):
         yield {
             "apiVersion": "resource.k8s.io/v1",
@@ -85,7 +85,7 @@ def claims_of(template: DeviceTemplate, first: int, count: int) -> Iterator[Json
 async def create_devices(
     api: Api, workload: Workload, nodes: Sequence[str], first: int, count: int
 ) -> None:
-    """Creates everything but the measured pods."""
+    """Creates all devices and claims, but not the measured pods."""
     if workload.devices is None:
         return
     await api.post(f"{RESOURCE}/deviceclasses", gpu_class())
@@ -94,19 +94,19 @@ async def create_devices(
 
 
 def claim_name(pod: Json) -> str | None:
-    """Gives the name of the claim of a pod, if it has one."""
+    """Returns the name of a pod's claim, or None."""
     claims = pod["spec"].get("resourceClaims", ())
     return str(claims[0]["resourceClaimName"]) if claims else None
 
 
-class Shelf:
-    """Gives out devices one node after the other, for who writes claims without any scheduling."""
+class DeviceAllocator:
+    """Allocates devices node by node, for writers that do not schedule."""
 
     def __init__(self, slices: Iterable[Json]) -> None:
         by_shape: dict[str, list[str]] = defaultdict(list)
         for each in slices:
             node = each["spec"]["nodeName"]
-            # Whole cards come first where there are parts.
+            # Where a card has partitions, the whole card comes first.
             names = [device["name"] for device in each["spec"].get("devices", ())]
             parts = [name for name in names if name.startswith("part-")]
             by_shape[node] += parts or names
@@ -114,7 +114,7 @@ class Shelf:
         self._node, self._names = "", list[str]()
 
     def take(self, count: int) -> tuple[str, list[str]]:
-        """Gives a node and so many of its devices that were not given before."""
+        """Returns a node and this many of its unallocated devices."""
         while len(self._names) < count:
             self._node, self._names = next(self._free)
         taken, self._names = self._names[:count], self._names[count:]
@@ -122,7 +122,7 @@ class Shelf:
 
 
 def first_request(claim: Json) -> tuple[str, int]:
-    """Gives what the first choice of a claim is called in results, and how many devices it is."""
+    """Returns the first request's name in allocation results, and its device count."""
     request = claim["spec"]["devices"]["requests"][0]
     if "firstAvailable" in request:
         chosen = request["firstAvailable"][0]
@@ -131,7 +131,7 @@ def first_request(claim: Json) -> tuple[str, int]:
 
 
 async def write_claim(api: Api, claim: Json, pod: Json, node: str, devices: Sequence[str]) -> None:
-    """Makes the two writes that a scheduler makes before it binds: the claim, and its status."""
+    """Sends a scheduler's two writes before a binding: the claim and its status."""
     path = f"{CLAIMS}/{claim['metadata']['name']}"
     metadata = {**claim["metadata"], "finalizers": [_FINALIZER]}
     written = await api.put(path, {**claim, "metadata": metadata})
@@ -149,14 +149,14 @@ async def write_claim(api: Api, claim: Json, pod: Json, node: str, devices: Sequ
 
 
 async def device_violations(api: Api) -> tuple[str, ...]:
-    """Gives what is wrong with the devices of the measured pods, a few examples."""
+    """Returns some errors in the device allocations of the measured pods."""
     claims = {each["metadata"]["name"]: each for each in await api.list_items(CLAIMS)}
     pods = await api.list_items(f"/api/v1/namespaces/{MEASURED}/pods")
     return tuple(islice(violations_of(pods, claims), _SHOWN))
 
 
 def violations_of(pods: Iterable[Json], claims: Mapping[str, Json]) -> Iterator[str]:
-    """Gives each device that two claims have, and each pod that is not where its devices are."""
+    """Yields devices allocated to two claims, and pods on another node than their devices."""
     held = Counter(device for claim in claims.values() for device in devices_of(claim))
     for device, count in held.items():
         if count > 1:

@@ -1,4 +1,4 @@
-"""``python -m bench.distance``: an API server that is far away, on a machine where nothing is."""
+"""``python -m bench.distance``: simulates latency to the API server."""
 
 import asyncio
 import signal
@@ -16,7 +16,7 @@ from e2e.support.tcp_relay import TcpRelay
 @click.option("--port", type=int, required=True, help="Where to listen, on the loopback.")
 @click.option("--milliseconds", type=float, required=True, help="There and back together.")
 def main(kubeconfig: Path, port: int, milliseconds: float) -> None:
-    """Relay what comes to the API server of a kubeconfig, until ended."""
+    """Relay connections to the API server of a kubeconfig until terminated."""
     server_port = URL(asyncio.run(Credentials.load(kubeconfig)).server).port
     assert server_port is not None
     with TcpRelay(server_port, port, lag_seconds=milliseconds / 2000):

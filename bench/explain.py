@@ -1,11 +1,11 @@
-"""How long the daemon takes to explain pods while it schedules others, and what that costs it.
+"""Measures the latency of explain requests during scheduling, and their cost in throughput.
 
     python -m bench.explain                              # 5,000 nodes, 1,000 pods that fit nowhere
     python -m bench.explain --nodes 500 --pods 100 --load 500     # small: shows that it works
 
-Against a real API server: pods that fit nowhere, for several reasons, are asked about one after the
-other over the secure port while pods that fit are bound. Rounds with and without questions take
-turns. Each answer is held against the condition of its pod.
+The daemon runs against a real API server. A client requests explanations of unschedulable pods over
+the secure port, one after another, while other pods are bound. Rounds with and without requests
+alternate. Each response is compared with the pod's condition.
 """
 
 import argparse
@@ -47,11 +47,11 @@ KINDS: Final[tuple[Json, ...]] = (
     {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_NOBODY]}}},
     {"requests": {"cpu": "1000"}, "tolerations": [{"operator": "Exists"}]},
 )
-"""Of pods that fit nowhere: what is added to a plain one."""
+"""Spec fields of the unschedulable pods, by reason."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, and say by the exit status whether the targets are met."""
+    """Run the benchmark; the exit status says whether the targets are met."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--pods", type=int, default=1000, help="fit nowhere, and are asked about")
@@ -77,7 +77,7 @@ def _measure(cluster: Cluster, program: Program, options: argparse.Namespace) ->
     cluster.create_nodes(make_nodes(options.nodes, allocatable={"pods": "1000", "cpu": "64"}))
     cluster.create_pods(hopeless(options.pods))
     told = wait_for(lambda: _conditions(cluster, options.pods), "conditions", 600, 1.0)
-    asker = _Asker(program.url, told)
+    asker = _Explainer(program.url, told)
     quiet, asked = [], []
     for number in range(options.rounds):
         quiet.append(_round(cluster, program, options.load, f"quiet-{number}", None, 0))
@@ -99,12 +99,12 @@ def _measure(cluster: Cluster, program: Program, options: argparse.Namespace) ->
     return 0 if is_met else 1
 
 
-class _Asker:
-    """Asks about one pod after the other, over one connection, from a process of its own.
+class _Explainer:
+    """Sends explain requests over one connection, from a process of its own.
 
     Attributes:
-        milliseconds: how long each answer took.
-        wrong: the pods whose answer is not what they were told.
+        milliseconds: latency of each response.
+        wrong: pods whose explanation differs from their condition.
     """
 
     def __init__(self, url: str, told: dict[str, str]) -> None:
@@ -112,7 +112,7 @@ class _Asker:
         self.wrong: list[str] = []
         self._told = told
         self._keys: Iterator[str] = itertools.cycle(told)
-        # A process of its own: it is not to wait for those who create pods.
+        # A separate process does not compete with the creation of pods.
         self._process = ProcessPoolExecutor(
             1, get_context("spawn"), _connect, (urlsplit(url).netloc,)
         )
@@ -127,7 +127,7 @@ class _Asker:
 
 
 _connections: list[http.client.HTTPSConnection] = []
-"""The one of a process that asks."""
+"""The connection of the client process."""
 
 
 def _connect(address: str) -> None:
@@ -147,10 +147,10 @@ def _round(
     program: Program,
     load: int,
     prefix: str,
-    asker: _Asker | None,
+    asker: _Explainer | None,
     per_second: float,
 ) -> float:
-    """Binds pods, with questions meanwhile or without; gives how many were bound a second."""
+    """Binds pods with or without concurrent requests; returns pods per second."""
     bodies = make_pods(load, prefix=prefix, namespace="load", requests={"cpu": "10m"})
     before, start = scheduled(program), time.monotonic()
     next_look = next_question = start
@@ -175,13 +175,13 @@ def _round(
 
 
 def hopeless(count: int) -> Iterator[Json]:
-    """Pods that fit nowhere, for as many reasons as there are kinds of them."""
+    """Yields unschedulable pods, of each kind in turn."""
     for number in range(count):
         yield make_pod(f"pod-{number:05}", namespace=_NAMESPACE, **KINDS[number % len(KINDS)])
 
 
 def _conditions(cluster: Cluster, count: int) -> dict[str, str]:
-    """By pod, the message of its condition; empty until all have one."""
+    """Returns the pods' condition messages; empty until all have one."""
     found = {
         f"{_NAMESPACE}/{pod['metadata']['name']}": condition["message"]
         for pod in cluster.pods(_NAMESPACE)

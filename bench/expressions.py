@@ -1,4 +1,4 @@
-"""How long one selector takes over many devices.
+"""Measures the evaluation of one CEL selector over many devices.
 
     python -m bench.expressions                    # 40,000 devices on 5,000 nodes
 
@@ -49,7 +49,7 @@ SELECTORS: Final = {
 
 @dataclass
 class Fleet:
-    """Devices of equal nodes, in columns."""
+    """Devices of identical nodes, in columns."""
 
     count: int
     drivers: Column[str]
@@ -63,7 +63,7 @@ class Fleet:
 
 
 def fleet(count: int) -> Fleet:
-    """Make devices: two models, an index on the node, a version, and a serial number each."""
+    """Builds devices with two models, a node index, a version and a serial number each."""
     rows = np.arange(count)
     return Fleet(
         count,
@@ -94,7 +94,7 @@ def _best(run: Callable[[], object], rounds: int) -> float:
 
 
 def measure(program: Program, table: Fleet, rounds: int = ROUNDS) -> tuple[float, float]:
-    """Time a pass over all devices, and one device by itself, in microseconds."""
+    """Returns the time of a pass over all devices, and of one device alone, in microseconds."""
     one = np.array([0])
     return (
         _best(lambda: program.evaluate(table), rounds),

@@ -21,7 +21,7 @@ _SCHEDULED: Final[Json] = {
 
 
 def api_server_arguments(workload: Workload) -> list[str]:
-    """Return what makes an API server of 1.36 keep the groups of a workload."""
+    """Returns the API server flags for the workload's pod groups."""
     if workload.groups is None:
         return []
     gates = ["GenericWorkload=true"]
@@ -31,7 +31,7 @@ def api_server_arguments(workload: Workload) -> list[str]:
 
 
 def scheduler_arguments(workload: Workload) -> list[str]:
-    """Return what makes a scheduler place the groups of a workload."""
+    """Returns the scheduler flags for the workload's pod groups."""
     if workload.groups is None:
         return []
     gates = ["GenericWorkload=true", "GangScheduling=true"]
@@ -41,7 +41,7 @@ def scheduler_arguments(workload: Workload) -> list[str]:
 
 
 async def create_groups(api: Api, workload: Workload, first: int, count: int) -> None:
-    """Create the groups of the measured pods ``first`` to ``first + count``."""
+    """Creates the groups of the measured pods ``first`` to ``first + count``."""
     if workload.groups is None:
         return
     path = f"/apis/{_VERSION}/namespaces/{MEASURED}/podgroups"
@@ -49,7 +49,7 @@ async def create_groups(api: Api, workload: Workload, first: int, count: int) ->
 
 
 def groups_of(template: GroupTemplate, first: int, count: int) -> Iterator[Json]:
-    """Yield a group for each ``members`` pods."""
+    """Yields one group for each ``members`` pods."""
     spec: Json = {"schedulingPolicy": {"gang": {"minCount": template.members}}}
     if template.topology_key:
         spec["schedulingConstraints"] = {"topology": [{"key": template.topology_key}]}
@@ -64,13 +64,13 @@ def groups_of(template: GroupTemplate, first: int, count: int) -> Iterator[Json]
 
 
 class GroupConditions:
-    """What has to be written about each group; for the wall, which only writes."""
+    """Writes each group's condition; for the wall, which only writes."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()
 
     def calls(self, pod: Json) -> Iterator[Call]:
-        """The condition of the pod's group, with the first pod of it."""
+        """Yields the condition of the pod's group at the group's first pod."""
         group = pod["spec"].get("schedulingGroup", {}).get("podGroupName")
         if group is None or group in self._told:
             return
@@ -81,7 +81,7 @@ class GroupConditions:
 
 
 async def group_violations(api: Api, workload: Workload) -> tuple[str, ...]:
-    """Return a few examples of groups that do not run whole, or in more than one domain."""
+    """Returns some groups that are bound partly, or in more than one domain."""
     if workload.groups is None:
         return ()
     pods = await api.list_items(f"/api/v1/namespaces/{MEASURED}/pods")
@@ -93,12 +93,12 @@ async def group_violations(api: Api, workload: Workload) -> tuple[str, ...]:
 def violations_of(
     template: GroupTemplate, pods: Iterable[Json], labels: Mapping[str, Mapping[str, str]]
 ) -> Iterator[str]:
-    """Yield a sentence for each group that is bound in part, or in more than one domain.
+    """Yields a sentence for each group that is bound partly, or in more than one domain.
 
     Args:
         template: the groups.
         pods: all pods of the namespace.
-        labels: of the nodes, by name.
+        labels: node labels by node name.
     """
     places: dict[str, list[str]] = defaultdict(list)
     for pod in pods:

@@ -1,14 +1,13 @@
-"""Two daemons with half of the nodes each, and one with all of them: pods/s, and conflicts.
+"""Compares two daemons that share the nodes with one daemon: pods/s and conflicts.
 
     python -m bench.halves                                     # 5,000 nodes, 8,000 pods, 3 rounds
     python -m bench.halves --nodes 100 --pods 500 --rounds 1   # small: shows that it works
 
-The halves are the zones of the cluster, told apart by the plugin NodeOwnership; each daemon has
-half of the pods. The wall binds and writes events without any scheduling: what the API server takes
-at most. Every run begins with a control plane of its own over a copy of the same data, and the
-three take turns. A conflict is a binding that the API server refused, a pod on a node of the other
-half, or a node that holds more than it has room for. Two daemons that are ready one after the other
-begin one after the other; so the rate without the first and the last tenth is told as well.
+The plugin NodeOwnership assigns each zone to one daemon; each daemon schedules half of the pods.
+The wall binds and writes events without scheduling, as the upper bound. Every run starts a new
+control plane from a copy of the same data; the three alternate. A conflict is a rejected binding, a
+pod on the other daemon's node, or an overcommitted node. Since two daemons start one after the
+other, the rate without the first and last tenth is printed too.
 """
 
 import argparse
@@ -33,11 +32,11 @@ from bench.rounds import orders
 from bench.states import Prepared, measured_pods, running_cluster
 from bench.throughput import (
     Patience,
+    event_times,
     latest,
     rate,
-    told_in,
     wait_until_bound,
-    wait_until_told,
+    wait_until_events,
 )
 from bench.workload import MEASURED, Size, Workload, chosen, load_workloads
 from e2e.support.cluster import Cluster
@@ -54,7 +53,7 @@ _PATIENCE: Final = Patience(total_seconds=300)
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """What came of one run; `middle` is the rate without the first and the last tenth."""
+    """Result of one run; `middle` is the rate without the first and the last tenth."""
 
     pods_per_second: float
     middle: float
@@ -64,7 +63,7 @@ class Figure(msgspec.Struct, frozen=True):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, and say by the exit status whether there were conflicts."""
+    """Run the benchmark; the exit status says whether there were conflicts."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--pods", type=int, default=8000)
@@ -116,7 +115,7 @@ def _measured(
     start: Callable[[ControlPlane, Path], list[Program]],
     names: Sequence[str],
 ) -> Figure:
-    """Let pods wait, one after the other for each name, and have them bound."""
+    """Creates waiting pods, alternating between the scheduler names, and measures their binding."""
     control_plane = cluster.control_plane
     assert control_plane is not None
     assert control_plane.audit_log is not None
@@ -129,13 +128,13 @@ def _measured(
     programs = start(control_plane, access_kubeconfig(cluster))
     note = wait_until_bound(log, size.pods, programs[-1], _PATIENCE)
     if not note:
-        wait_until_told(log, size.pods, programs[-1], _PATIENCE)
+        wait_until_events(log, size.pods, programs[-1], _PATIENCE)
     wait_until_idle(programs)
     used = sum(program.cpu_seconds() for program in programs)
     log.read()
-    done = latest(log.bound, told_in(cluster, log)).values()
+    done = latest(log.bound, event_times(cluster, log)).values()
     violations = cluster.run(violations_in(cluster.api))
-    strays = _strays(cluster) if len(names) > 1 else 0
+    strays = _misplaced(cluster) if len(names) > 1 else 0
     return Figure(
         pods_per_second=rate([min(log.bound.values(), default=started), *done], 0.0),
         middle=rate(done, 0.1),
@@ -155,8 +154,8 @@ def _pods(workload: Workload, size: Size, names: Sequence[str]) -> Iterator[msgs
         yield msgspec.Raw(body.replace(written, f'"schedulerName":"{name}"'.encode()))
 
 
-def _strays(cluster: Cluster) -> int:
-    """How many pods are on nodes of the other half."""
+def _misplaced(cluster: Cluster) -> int:
+    """Returns the number of pods on the other daemon's nodes."""
     zones = {
         node["metadata"]["name"]: node["metadata"]["labels"][_ZONE]
         for node in cluster.run(cluster.api.list_items("/api/v1/nodes"))
@@ -179,7 +178,7 @@ def _alone(start: Start) -> Callable[[ControlPlane, Path], list[Program]]:
 
 
 def _start_halves(control_plane: ControlPlane, kubeconfig: Path) -> list[Program]:
-    """Both become ready beside each other."""
+    """Starts both daemons concurrently."""
     started = [
         start_stowage(
             kubeconfig,

@@ -1,4 +1,4 @@
-"""How long a pod waits for its node while pods come at a fixed rate."""
+"""Measures the time from creation to binding at a fixed rate of new pods."""
 
 import asyncio
 import math
@@ -21,7 +21,7 @@ from e2e.support.api import Api, Call
 from e2e.support.cluster import Cluster
 
 _WARM_UP = 0.1
-"""The share of the pods, from the first on, that does not count: connections are being opened."""
+"""Share of pods at the start that does not count, while connections are opened."""
 
 
 def measure_latency(
@@ -33,7 +33,7 @@ def measure_latency(
 ) -> Latency:
     """Creates pods at a fixed rate while one contestant schedules.
 
-    The rate does not depend on how fast the scheduler is: one that cannot keep up gets a backlog.
+    The rate is independent of the scheduler, so a slow one builds up a backlog.
     """
     with running_cluster(prepared.workload, prepared.quiet) as cluster:
         return _measure(cluster, prepared, size_name, contestant, (pods_per_second, seconds))
@@ -92,7 +92,7 @@ def _measure(
 
 
 async def _offer(api: Api, bodies: Sequence[object], pods_per_second: float) -> None:
-    """Creates one pod after the other on time, whether or not the one before is answered."""
+    """Creates pods on schedule, without waiting for responses."""
     loop = asyncio.get_running_loop()
     start = loop.time()
     path = f"/api/v1/namespaces/{MEASURED}/pods"
@@ -103,19 +103,19 @@ async def _offer(api: Api, bodies: Sequence[object], pods_per_second: float) -> 
 
 
 def waiting_times_ms(log: RequestLog) -> list[float]:
-    """Gives the time from creation to bind of each pod, the first ones left out.
+    """Returns each pod's time from creation to binding, without the warm-up.
 
-    Pods that were never bound have waited until now.
+    Unbound pods count as waiting until now.
     """
     created = sorted(log.created.items(), key=lambda item: item[1])
     counted = created[int(len(created) * _WARM_UP) :]
     now = time.time()
-    # A scheduler may see a pod before whoever created it gets the answer.
+    # A scheduler may bind a pod before its creator receives the response.
     return [1000 * max(0.0, log.bound.get(name, now) - moment) for name, moment in counted]
 
 
 def percentile(values: list[float], share: float) -> float:
-    """Gives the smallest value that at least ``share`` of all values do not exceed."""
+    """Returns the smallest value that at least ``share`` of all values do not exceed."""
     if not values:
         return 0.0
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]

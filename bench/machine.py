@@ -1,4 +1,4 @@
-"""The machine and the versions a figure belongs to."""
+"""The machine and the versions of a measurement."""
 
 import datetime as dt
 import os
@@ -18,16 +18,16 @@ _LIBRARIES: Final = ("aiohttp", "kubernetes", "msgspec", "numpy", "uvloop")
 
 
 class DirtyTreeError(RuntimeError):
-    """What would be measured is no commit."""
+    """The working tree differs from the commit."""
 
 
 class Machine(msgspec.Struct, frozen=True, rename="camel"):
-    """Facts that decide about figures.
+    """Properties that affect the results.
 
     Attributes:
         started: when the run began, UTC.
         commit: of the checkout; ends in ``-dirty`` when files differ from it.
-        load: runnable processes in the minute before the run, from others by definition.
+        load: load average before the run, caused by other processes.
     """
 
     started: str
@@ -43,7 +43,7 @@ class Machine(msgspec.Struct, frozen=True, rename="camel"):
 
     @classmethod
     def here(cls) -> Self:
-        """Looks at this machine."""
+        """Returns the properties of this machine."""
         return cls(
             started=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
             commit=_commit(),
@@ -58,10 +58,10 @@ class Machine(msgspec.Struct, frozen=True, rename="camel"):
         )
 
     def refuse_dirty(self) -> None:
-        """Sees to it that figures belong to a commit.
+        """Ensures that results belong to a commit.
 
         Raises:
-            DirtyTreeError: files differ from it.
+            DirtyTreeError: files differ from the commit.
         """
         if self.commit.endswith(_DIRTY):
             raise DirtyTreeError("files differ from the commit; --dirty measures them all the same")
@@ -69,7 +69,7 @@ class Machine(msgspec.Struct, frozen=True, rename="camel"):
 
 def _commit() -> str:
     commit = _git("rev-parse", "HEAD")
-    # New results do not make a checkout another one.
+    # New result files do not count as changes.
     changed = _git("status", "--porcelain", "--", *_MEASURED)
     return f"{commit}{_DIRTY}" if changed else commit
 

@@ -1,4 +1,4 @@
-"""Turns a workload into the bodies an API server takes."""
+"""Builds the API objects of a workload."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from random import Random
@@ -11,7 +11,7 @@ from bench.workload import ACCESS, MEASURED, NodeTemplate, PodTemplate, Workload
 from e2e.support.objects import Json, make_nodes, make_pod
 
 SCHEDULER_NAME = "bench"
-"""The profile every contestant answers to, so that all of them start from the same pods."""
+"""Scheduler name that every contestant uses, so that all start from the same pods."""
 
 _TOLERATED: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -21,12 +21,12 @@ _ZONE = "topology.kubernetes.io/zone"
 
 
 class PodFactory:
-    """Makes the pods of one template; a pod is text with some numbers put in.
+    """Builds the pods of one template.
 
     Args:
-        template: what they look like.
-        nodes: names of the cluster's nodes, for templates that name one.
-        prefix: begins every name.
+        template: the pod template.
+        nodes: node names, for templates that name one.
+        prefix: prefix of all pod names.
     """
 
     def __init__(self, template: PodTemplate, nodes: list[str], prefix: str) -> None:
@@ -46,11 +46,11 @@ class PodFactory:
         self._running = _text({**pod, "spec": {**pod["spec"], "nodeName": "$here"}})
 
     def waiting(self, index: int, namespace: str = MEASURED) -> msgspec.Raw:
-        """Gives pod ``index``, for a scheduler to place."""
+        """Returns unbound pod ``index``."""
         return self._body(self._waiting, index, namespace, "")
 
     def running(self, index: int, namespace: str, node: str) -> msgspec.Raw:
-        """Gives pod ``index`` as one that has been placed on ``node``."""
+        """Returns pod ``index`` bound to ``node``."""
         return self._body(self._running, index, namespace, node)
 
     def _body(self, text: Template, index: int, namespace: str, here: str) -> msgspec.Raw:
@@ -68,9 +68,9 @@ class PodFactory:
 
 
 def admitted(pod: Json) -> Json:
-    """Gives a pod as ServiceAccount, DefaultTolerationSeconds and Priority admission leave it.
+    """Returns a pod as ServiceAccount, DefaultTolerationSeconds and Priority admission modify it.
 
-    ``$suffix`` in it is for the letters that make the name of the token's volume unlike others.
+    ``$suffix`` stands for the random letters in the token volume's name.
     """
     spec = pod["spec"]
     volume = "kube-api-access-$suffix"
@@ -116,7 +116,7 @@ def _suffix(index: int) -> str:
 
 
 def nodes_of(template: NodeTemplate, count: int, prefix: str = "node") -> list[Json]:
-    """Gives ``count`` nodes."""
+    """Returns ``count`` nodes."""
     return make_nodes(
         count,
         zones=template.zones,
@@ -128,7 +128,7 @@ def nodes_of(template: NodeTemplate, count: int, prefix: str = "node") -> list[J
 
 
 def namespaces_of(workload: Workload) -> Iterator[Json]:
-    """Gives the namespaces a workload needs; some are always there."""
+    """Yields the namespaces that a workload needs, without the predefined ones."""
     plain: dict[str, dict[str, str]] = {ACCESS: {}, MEASURED: {}, "churn": {}, "waiting": {}}
     named = {
         name: dict(each.labels)
@@ -144,7 +144,7 @@ def namespaces_of(workload: Workload) -> Iterator[Json]:
 
 
 def namespace_names(workload: Workload, group: str) -> list[str]:
-    """Gives the names of the namespaces of one set."""
+    """Returns the names of one set of namespaces."""
     found = workload.namespaces.get(group)
     if found is None or found.count == 1:
         return [group]
@@ -152,13 +152,13 @@ def namespace_names(workload: Workload, group: str) -> list[str]:
 
 
 def services_of(workload: Workload) -> Iterator[Json]:
-    """Gives the services a workload needs."""
+    """Yields the services of a workload."""
     for number, selector in enumerate(workload.services):
         yield make_service(f"service-{number}", MEASURED, selector)
 
 
 def priority_classes_of(workload: Workload) -> Iterator[Json]:
-    """Gives the priorities a workload needs."""
+    """Yields the priority classes of a workload."""
     for name, value in workload.priority_classes.items():
         yield {
             "apiVersion": "scheduling.k8s.io/v1",
@@ -169,7 +169,7 @@ def priority_classes_of(workload: Workload) -> Iterator[Json]:
 
 
 def make_service(name: str, namespace: str, selector: Mapping[str, str]) -> Json:
-    """Gives a service without an address of its own."""
+    """Returns a headless service."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -181,7 +181,7 @@ def make_service(name: str, namespace: str, selector: Mapping[str, str]) -> Json
 def running_pods(
     workload: Workload, factory: PodFactory, nodes: Iterable[Json], count: int
 ) -> Iterator[tuple[str, msgspec.Raw]]:
-    """Gives the pods that run from the start, each with its namespace."""
+    """Yields the initially running pods with their namespaces."""
     places = [
         node["metadata"]["name"]
         for node in nodes

@@ -1,10 +1,10 @@
-"""What rows of decisions cost: the same pods, with rows and without, in turns in one process.
+"""Measures the cost of decision rows: the same pods with and without, alternating in one process.
 
     python -m bench.outcomes                  # plain pods, 5,000 nodes
     python -m bench.outcomes --workload spread-zone-hard --nodes 500
 
-Timed is the processor time of the whole process, the thread that writes included, for all that the
-engine is told of a pod: that it is there, Decide, Bound, and the pod on its node.
+It measures the CPU time of the whole process, including the writer thread, for all events of a pod:
+its arrival, Decide, Bound, and its confirmation.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from scheduler.daemon.recording.decisions import Rows
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, and print microseconds per pod."""
+    """Run the benchmark, and print microseconds per pod."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workload", default="plain")
     parser.add_argument("--nodes", type=int, default=5000)

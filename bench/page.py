@@ -1,7 +1,7 @@
-"""``python -m bench.page``: makes ``docs/performance.md`` and its picture from kept results.
+"""``python -m bench.page``: generates ``docs/performance.md`` and its figure from saved results.
 
-The page has two made parts: the results, and what is missed, with the reason that
-``bench/reasons.yaml`` gives for it. Only what lies between marks is replaced.
+The page has two generated parts: the results, and the missed targets with the reasons from
+``bench/reasons.yaml``. Only text between the markers is replaced.
 """
 
 import sys
@@ -84,7 +84,7 @@ def _reasons() -> dict[str, str]:
 
 
 def _missed_lines(found: list[Verdict], reasons: dict[str, str]) -> Iterator[str]:
-    """Tells what is missed and why; who gave no reason says so."""
+    """Yields the missed targets with their reasons; names those without a reason."""
     missed = [each for each in found if each.met is False]
     unknown = sum(each.met is None for each in found)
     yield f"Of {len(found)} targets {len(missed)} are missed, and {unknown} were not measured."
@@ -112,7 +112,7 @@ def _lines(parts: dict[str, Results], everything: Results, found: list[Verdict])
 
 
 def _together(parts: Iterable[Results]) -> Results:
-    """Puts results into one; of figures about the same the last ones stay."""
+    """Merges results; later results replace earlier ones of the same workload."""
     first, *others = parts
     for part in others:
         first = Results(

@@ -1,8 +1,8 @@
-"""Checks that what was placed obeys the rules, from the objects alone.
+"""Checks placements against scheduling rules, from the API objects alone.
 
-A scheduler that is fast because it is wrong must not win. Shares no code with the scheduler;
-knows the rules the workloads use: room on nodes, required node affinity, required inter-pod
-affinity and anti-affinity, and hard topology spread.
+This catches a scheduler that is fast because it is wrong, so it shares no code with the scheduler.
+It knows the rules that the workloads use: node resources, required node affinity, required
+inter-pod affinity and anti-affinity, and hard topology spread.
 """
 
 from collections import Counter, defaultdict
@@ -16,7 +16,7 @@ import msgspec
 from e2e.support.api import Api
 
 _SHOWN: Final = 5
-"""How many violations of a kind are told one by one."""
+"""Maximum number of printed violations of each kind."""
 
 _SUFFIXES: Final = {
     "m": Decimal("0.001"),
@@ -34,7 +34,7 @@ Rules = Mapping[str, Any]
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """Pods that no rule tells apart."""
+    """Pods that are identical for all rules."""
 
     namespace: str
     labels: tuple[tuple[str, str], ...]
@@ -43,7 +43,7 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 class Placements:
-    """All nodes, and how many pods of each kind are on each of them."""
+    """All nodes, and the number of pods of each kind on each node."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Labels] = {}
@@ -54,7 +54,7 @@ class Placements:
 
     @classmethod
     async def read(cls, api: Api) -> "Placements":
-        """Reads them from an API server."""
+        """Reads nodes and pods from an API server."""
         placements = cls()
         for namespace in await api.list_items("/api/v1/namespaces"):
             metadata = namespace["metadata"]
@@ -66,14 +66,14 @@ class Placements:
         return placements
 
     def add_node(self, node: Rules) -> None:
-        """Takes in a node."""
+        """Adds a node."""
         name = node["metadata"]["name"]
         self.nodes[name] = node["metadata"].get("labels", {})
         allocatable = node["status"]["allocatable"]
         self.room[name] = {key: _quantity(value) for key, value in allocatable.items()}
 
     def add_pod(self, pod: Rules) -> None:
-        """Takes in a pod; one without a node, or whose node is gone, does not count."""
+        """Adds a pod; ignores unbound pods and pods of deleted nodes."""
         spec, metadata = pod["spec"], pod["metadata"]
         node = spec.get("nodeName", "")
         if node not in self.nodes:
@@ -103,7 +103,7 @@ class Placements:
         return found
 
     def matching(self, matches: Callable[[Kind], bool], key: str) -> Counter[str]:
-        """Counts the pods of all kinds that match, by the value of a node label."""
+        """Counts the pods of all matching kinds by the value of a node label."""
         total: Counter[str] = Counter()
         for kind in self.kinds:
             if matches(kind):
@@ -112,12 +112,12 @@ class Placements:
 
 
 async def violations_in(api: Api) -> tuple[str, ...]:
-    """Gives what is wrong with the placements in a cluster; nothing when all is well."""
+    """Returns the violations in a cluster."""
     return violations(await Placements.read(api))
 
 
 def violations(placements: Placements) -> tuple[str, ...]:
-    """Gives what is wrong, a few examples of each kind."""
+    """Returns some violations of each kind."""
     found: list[str] = []
     for check in (_overfull, _off_node_affinity, _off_affinity, _off_anti_affinity, _skewed):
         problems = list(check(placements))
@@ -147,7 +147,7 @@ def _off_affinity(placements: Placements) -> Iterator[str]:
         matching = placements.matching(matches, term["topologyKey"])
         own = 1 if matches(kind) else 0
         domains = placements.domains(kind, term["topologyKey"])
-        # The first pod of those that look for each other finds nobody.
+        # The first pod of a self-affine group needs no match.
         alone = [domain for domain in domains if matching[domain] <= own]
         if len(alone) > own:
             yield f"pods of {_name(kind)} are in {alone[-1]} without the pods they must be near"
@@ -280,7 +280,7 @@ def _name(kind: Kind) -> str:
 
 
 async def _pods(api: Api) -> AsyncIterator[Rules]:
-    """Gives every pod, without holding all of them at once."""
+    """Yields the pods page by page, to limit memory."""
     token = ""
     while True:
         page = await api.get(f"/api/v1/pods?limit=5000&continue={token}")

@@ -1,4 +1,4 @@
-"""Draws pods per second of every workload as bars, in plain SVG."""
+"""Draws pods per second of every workload as a bar chart in SVG."""
 
 from typing import Final, NamedTuple
 from xml.sax.saxutils import escape
@@ -28,7 +28,7 @@ class _Line(NamedTuple):
 
 
 def draw_throughput(runs: list[Throughput], titles: dict[str, str]) -> str:
-    """Gives an SVG picture of the medians of ``runs``, all of one size."""
+    """Returns an SVG bar chart of the medians of ``runs``, all of one size."""
     lines = [
         _Line(
             titles.get(next(iter(group.values()))[0].workload, ""),

@@ -1,4 +1,4 @@
-"""Who used the processor, and when nobody does."""
+"""Measures CPU usage, and waits until programs are idle."""
 
 import os
 import time
@@ -12,11 +12,11 @@ from e2e.support.processes import Program
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 _IDLE_SHARE = 0.05
-"""Of one core: what servers use while nobody asks them anything."""
+"""Share of one core that an idle server uses."""
 
 
 def wait_until_idle(programs: Sequence[Program], timeout_seconds: float = 60) -> None:
-    """Waits until ``programs`` together use next to nothing; gives up without a word."""
+    """Waits until ``programs`` together are idle; returns silently after the timeout."""
     deadline = time.monotonic() + timeout_seconds
     every_seconds = 0.5
     before = _cpu_seconds(programs)
@@ -30,13 +30,13 @@ def wait_until_idle(programs: Sequence[Program], timeout_seconds: float = 60) ->
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """CPU seconds used up to one moment.
+    """CPU seconds up to one time.
 
     Attributes:
         moment: on the monotonic clock.
-        machine: by everything on this machine, time stolen by its host included.
-        programs: by each program that was asked for, by name.
-        own: by this process.
+        machine: of the whole machine, including stolen time.
+        programs: by program name.
+        own: of this process.
     """
 
     moment: float
@@ -46,7 +46,7 @@ class Usage:
 
     @classmethod
     def now(cls, programs: Sequence[Program]) -> Self:
-        """Takes the readings."""
+        """Reads the current values."""
         return cls(
             time.monotonic(),
             _machine_seconds(),
@@ -55,9 +55,9 @@ class Usage:
         )
 
     def foreign_share(self, since: Self) -> float:
-        """Gives the share of the machine used since then by others than those asked for.
+        """Returns the share of the machine that other processes used since ``since``.
 
-        A figure measured while others worked is worth less; this says how much they did.
+        A high share makes a measurement less reliable.
         """
         ours = sum(self.programs.values()) - sum(since.programs.values()) + self.own - since.own
         capacity = (self.moment - since.moment) * (os.cpu_count() or 1)

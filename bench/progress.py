@@ -1,4 +1,4 @@
-"""How many pods a running daemon has placed."""
+"""Reads the number of pods that a running daemon has scheduled."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ _SCHEDULED: Final = 'scheduler_schedule_attempts_total{profile="stowage",result=
 
 
 def scheduled(program: Program) -> float:
-    """How many pods it has placed since its start."""
+    """Returns the number of pods scheduled since its start."""
     for line in fetch(f"{program.url}/metrics").splitlines():
         if line.startswith(_SCHEDULED):
             return float(line.rpartition(" ")[2])

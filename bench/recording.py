@@ -1,13 +1,13 @@
-"""What it costs to keep what was decided: the flight recorder, and `stowage run --record`.
+"""Measures the cost of recording: the flight recorder, and `stowage run --record`.
 
     python -m bench.recording                             # 1,000 nodes, 5,000 pods
     python -m bench.recording --pods 500                  # small: shows that it works
 
-Keeping is timed in one process, in turns: the same pods with an engine of which nothing is kept,
-with the flight recorder, and with the recorder into files as well; processor time of the whole
-process, the thread that compresses included. A daemon that keeps all of it binds as many pods on a
-real API server: what keeping takes is held against what that daemon takes per pod, since where the
-processor is what is short, so much fewer pods are bound. Its recording is replayed.
+One process schedules the same pods without recording, with the flight recorder, and with recording
+to files, alternating. It measures the CPU time of the whole process, including the compression
+thread. Then a recording daemon binds as many pods on a real API server. The cost of recording is
+compared with that daemon's CPU time per pod, since a CPU-bound daemon loses that share of its
+throughput. The recording is replayed.
 """
 
 import argparse
@@ -34,13 +34,13 @@ from scheduler.kernel.engine.events import Event
 from scheduler.kernel.engine.instructions import Instruction
 
 MOST: Final = 0.03
-"""Of what the daemon takes without."""
+"""Maximum cost as a share of the daemon's CPU time per pod."""
 KINDS: Final = ("flight recorder", "flight recorder and --record")
 _NAMESPACE: Final = "load"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, and say by the exit status whether it costs too much."""
+    """Run the benchmark; the exit status says whether the cost is within the limit."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--pods", type=int, default=5000, help="for each engine, and the daemon")
@@ -65,7 +65,7 @@ class _Both:
 
 
 def keeping(nodes: int, pods: int, directory: Path) -> tuple[float, ...]:
-    """Microseconds that each of `KINDS` takes for a pod."""
+    """Returns the microseconds per pod of each of `KINDS`."""
     files = DirectoryRecorder(directory, HEADER, lambda why, _: print(why, file=sys.stderr))
     logs = None, FlightRecorder(HEADER), _Both(FlightRecorder(HEADER), files)
     [workload] = chosen(load_workloads(), ("plain",))
@@ -79,7 +79,7 @@ def keeping(nodes: int, pods: int, directory: Path) -> tuple[float, ...]:
 
 
 def _daemon(nodes: int, pods: int, directory: Path) -> tuple[float, bool]:
-    """Microseconds a daemon takes for a pod, and whether its recording is answered alike."""
+    """Returns a daemon's microseconds per pod, and whether its recording replays identically."""
     recording = directory / "recording"
     with (
         ControlPlane() as own,
@@ -97,7 +97,7 @@ def _daemon(nodes: int, pods: int, directory: Path) -> tuple[float, bool]:
             bodies = make_pods(pods, namespace=_NAMESPACE, requests={"cpu": "10m"})
             cluster.create_pods(bodies)
             wait_for(lambda: scheduled(program) >= pods, "the pods to be bound", 600, 0.3)
-            # What is still to be written belongs to the price.
+            # Include pending writes in the cost.
             wait_until_idle([program])
             used = program.cpu_seconds() - before
         finally:

@@ -1,8 +1,7 @@
-"""When pods were created, bound and told of, as the API server itself wrote it down.
+"""Times of creations, bindings and events, from the API server's audit log.
 
-The audit log costs the API server the same whoever schedules, and costs a reader nothing while
-nobody reads. A watch would not do: each watch in another encoding is work for the API server that
-its neighbours may or may not share.
+The audit log costs the API server the same for every contestant, and is read after the run. A watch
+would be less fair: each additional encoding of a watch is extra work for the API server.
 """
 
 from collections import Counter
@@ -18,20 +17,20 @@ _CREATED = 201
 
 
 class RequestLog:
-    """Reads the audit log of a running API server, further each time.
+    """Reads the audit log of a running API server incrementally.
 
     Attributes:
-        created: when the API server answered the creation of a pod, by name; seconds of wall time.
-        bound: when it answered the binding of a pod, by name.
-        told: when it answered the creation of an event, by the event's name.
-        deleted: when it answered the deletion of a pod, by name: evictions are part of the work.
-        refused: how many bindings it refused, by HTTP status.
+        created: response times of pod creations by name, in seconds of wall time.
+        bound: response times of bindings by pod name.
+        event_created: response times of event creations by event name.
+        deleted: response times of pod deletions by name, which include evictions.
+        refused: rejected bindings by HTTP status.
     """
 
     def __init__(self, path: Path) -> None:
         self.created: dict[str, float] = {}
         self.bound: dict[str, float] = {}
-        self.told: dict[str, float] = {}
+        self.event_created: dict[str, float] = {}
         self.deleted: dict[str, float] = {}
         self.refused: Counter[int] = Counter()
         self._path = path
@@ -39,7 +38,7 @@ class RequestLog:
         self._decoder = msgspec.json.Decoder(AuditEvent)
 
     def read(self) -> None:
-        """Takes in what has been written since the last call."""
+        """Reads the lines written since the last call."""
         for event in self._new_events():
             if event.stage != "ResponseComplete":
                 continue
@@ -48,7 +47,7 @@ class RequestLog:
             elif event.verb == "delete":
                 self.deleted.setdefault(event.object_ref.name, _seconds(event.stage_timestamp))
             elif event.code == _CREATED and event.object_ref.resource == "events":
-                self.told[event.object_ref.name] = _seconds(event.stage_timestamp)
+                self.event_created[event.object_ref.name] = _seconds(event.stage_timestamp)
             elif event.code == _CREATED and not event.object_ref.subresource:
                 self.created[event.object_ref.name] = _seconds(event.stage_timestamp)
 
@@ -64,7 +63,7 @@ class RequestLog:
         with self._path.open("rb") as log:
             log.seek(self._offset)
             for line in log:
-                # The last line may still be on its way to the file.
+                # The last line may be incomplete while the API server writes it.
                 if not line.endswith(b"\n"):
                     return
                 self._offset += len(line)

@@ -1,4 +1,4 @@
-"""What was measured, as it is kept: one file per run of the benchmark."""
+"""Saved results: one file per benchmark run."""
 
 from pathlib import Path
 from typing import Final
@@ -11,36 +11,36 @@ FOLDER: Final = Path(__file__).parent / "results"
 
 
 class ResultsError(ValueError):
-    """A file is not one of ours."""
+    """The file is not a results file."""
 
 
 class Record(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Common settings of what is kept."""
+    """Common settings of saved records."""
 
 
 class Throughput(Record, frozen=True, kw_only=True):
-    """One scheduler binding all pods of one workload that waited for it.
+    """Throughput of one scheduler with the waiting pods of one workload.
 
     Attributes:
         nodes, running, pods: the size.
         round: which of the interleaved runs it was, from 0.
-        bound: measured pods that got a node.
-        refused: bindings the API server refused, by HTTP status.
-        pods_per_second: bound and told of, from the first bind until the last bind or event is in;
-            of walls that tell nobody, bound.
+        bound: measured pods that were bound.
+        refused: rejected bindings, by HTTP status.
+        pods_per_second: pods with binding and event, from the first binding to the last binding or
+            event; without events for walls that write none.
         pods_per_second_middle: of the 80 % in the middle.
         binds_per_second: bound, from the first bind to the last.
         first_bind_seconds: from the start of the program to its first bind.
-        cpu_ms_per_pod: everything the program used from its start until it was idle again.
-        cpu_ms_per_pod_ready: the same, from the moment it was ready.
+        cpu_ms_per_pod: CPU time from the program's start until it is idle again.
+        cpu_ms_per_pod_ready: the same, from readiness on.
         peak_memory_bytes: of all its processes.
         events: pods with an event with the reason Scheduled.
-        server_cpu_ms_per_pod: what API server and etcd used per pod meanwhile.
-        loop_stall_ms: the longest stall of the event loop was at most this; stowage only.
-        loop_stall_work: what it was.
-        foreign_share: of the machine, used by others meanwhile.
-        violations: placements that break a rule.
-        note: what went wrong.
+        server_cpu_ms_per_pod: CPU time of API server and etcd.
+        loop_stall_ms: upper bound of the longest event loop stall; stowage only.
+        loop_stall_work: the work that caused it.
+        foreign_share: share of the machine that other processes used.
+        violations: placements that violate a rule.
+        note: error message.
     """
 
     workload: str
@@ -69,18 +69,17 @@ class Throughput(Record, frozen=True, kw_only=True):
 
 
 class Latency(Record, frozen=True, kw_only=True):
-    """One scheduler binding pods that are created at a fixed rate.
+    """Latency of one scheduler with pods created at a fixed rate.
 
     Attributes:
-        half: whether the rate is half of what this scheduler can do, and not the same for all.
-        offered_per_second: the rate.
-        created, bound: pods that counted.
-        p50_ms, p99_ms, longest_ms: from the answer to the creation to the answer to the binding.
-        cpu_ms_per_pod: what the scheduler used.
-        loop_stall_ms: the longest stall of the event loop was at most this; stowage only.
-        loop_stall_work: what it was.
-        foreign_share: of the machine, used by others meanwhile.
-        note: what went wrong.
+        half: whether the rate is half of this scheduler's throughput instead of a common one.
+        offered_per_second: the rate. created, bound: pods without the warm-up. p50_ms, p99_ms,
+            longest_ms: from the response to the creation to the response to the binding.
+        cpu_ms_per_pod: CPU time of the scheduler.
+        loop_stall_ms: upper bound of the longest event loop stall; stowage only.
+        loop_stall_work: the work that caused it.
+        foreign_share: share of the machine that other processes used.
+        note: error message.
     """
 
     workload: str
@@ -105,10 +104,10 @@ class Decision(Record, frozen=True, kw_only=True):
 
     Attributes:
         nodes, pods: the cluster's size before the first decision.
-        decisions: how many were timed.
-        median_us, p99_us: of Decide: snapshot update, choice of a node, assume, Reserve, Permit.
+        decisions: number of timed decisions. median_us, p99_us: of Decide: snapshot update, choice
+            of a node, assume, Reserve, Permit.
         rest_us: median of the pod's other events together: its arrival, Bound, its confirmation.
-        peak_memory_bytes: of the process that decided, the cluster in it.
+        peak_memory_bytes: of the process, including the cluster's objects.
     """
 
     workload: str
@@ -123,15 +122,15 @@ class Decision(Record, frozen=True, kw_only=True):
 
 
 class Bound(Record, frozen=True, kw_only=True):
-    """What one pod that asks for much costs.
+    """Cost of one pod with an expensive spec.
 
     Attributes:
         nodes: of the cluster.
-        case: what it asks for.
-        step_ms: how long its step takes.
-        others: what decisions about others take afterwards, as a multiple of before; None where
-            that is not measured.
-        remark: what became of it, where it is rejected.
+        case: kind of spec.
+        step_ms: duration of its step.
+        others: later decisions about other pods, as a multiple of earlier ones; None if not
+            measured.
+        remark: rejection message.
     """
 
     nodes: int
@@ -142,7 +141,7 @@ class Bound(Record, frozen=True, kw_only=True):
 
 
 class Results(msgspec.Struct, rename="camel"):
-    """Everything one run measured, and where."""
+    """All results of one run, and the machine."""
 
     machine: Machine
     throughput: list[Throughput] = []
@@ -151,13 +150,12 @@ class Results(msgspec.Struct, rename="camel"):
     bounds: list[Bound] = []
 
     def save(self, path: Path) -> None:
-        """Writes them to ``path``."""
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")
 
 
 def load_results(path: Path) -> Results:
-    """Reads what ``save`` wrote.
+    """Reads a file that ``save`` wrote.
 
     Raises:
         ResultsError: the file cannot be read.
@@ -169,6 +167,6 @@ def load_results(path: Path) -> Results:
 
 
 def default_path(machine: Machine, kind: str) -> Path:
-    """Gives a file name that tells runs apart."""
+    """Returns a file name unique to the run."""
     moment = machine.started.replace(":", "").replace("-", "")[:13]
     return FOLDER / f"{kind}-{moment}-{machine.commit[:9]}.json"

@@ -1,4 +1,4 @@
-"""In which order contestants run: interleaved, and none always before the same other one."""
+"""Orders of the contestants in interleaved rounds."""
 
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
@@ -7,7 +7,7 @@ T = TypeVar("T")
 
 
 def orders(contestants: Sequence[T], rounds: int) -> Iterator[list[T]]:
-    """Gives an order for each round: each begins with the next one, every other is reversed."""
+    """Yields an order for each round: rotated by one, and reversed every other time."""
     for number in range(rounds):
         shift = number % len(contestants) if contestants else 0
         turned = [*contestants[shift:], *contestants[:shift]]

@@ -1,4 +1,4 @@
-"""One run of the benchmark: every contestant at every workload, in interleaved rounds."""
+"""Runs every contestant with every workload, in interleaved rounds."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -34,25 +34,25 @@ _TRIAL: Final = Size(nodes=100, pods=3000)
 
 
 class Kinds(NamedTuple):
-    """What to measure."""
+    """Kinds of measurements to run."""
 
     throughput: bool = True
     latency: bool = True
 
 
 class Run:
-    """Measures, and keeps what it has after each workload.
+    """Runs measurements, and saves the results after each workload.
 
     Args:
-        results: where figures go.
-        path: where they are kept, if anywhere.
-        known: the contestants by name.
-        only: the names of those to measure; all that a workload asks for when empty.
-        rounds: how often to measure each.
-        kinds: what to measure.
+        results: collected results.
+        path: file for the results; None saves nothing.
+        known: contestants by name.
+        only: contestants to measure; empty for all of a workload.
+        rounds: number of rounds.
+        kinds: kinds of measurements.
 
     Attributes:
-        failures: programs that failed, and contestants that were not let work.
+        failures: failed programs, and contestants that were prevented from running.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Run:
         try:
             self._measure(workload, size)
         finally:
-            # Whoever interrupts a long run keeps what there is.
+            # An interrupted run keeps its results so far.
             if self.path is not None:
                 self.results.save(self.path)
 
@@ -98,20 +98,20 @@ class Run:
                         self._run_latency(prepared, size, name, speeds.get(name))
 
     def _names(self, workload: Workload, *walls: str) -> list[str]:
-        """Those to measure; the walls only where the workload asks for them."""
+        """Returns the contestants to measure; walls only if the workload includes them."""
         if self._only:
             return [each for each in self._only if each not in WALLS or each in walls]
         return [*(walls if workload.wall else ()), KUBE_SCHEDULER, STOWAGE]
 
     def _speeds(self, workload: Workload, size: str) -> dict[str, float]:
-        """Gives the median speed of each contestant; the walls that follow get stowage's."""
+        """Returns each contestant's median throughput; following walls get stowage's."""
         runs: dict[str, list[float]] = {}
         for run in self.results.throughput:
             if (run.workload, run.size) == (workload.name, size):
                 runs.setdefault(run.contestant, []).append(run.pods_per_second)
         speeds = {name: median(values) for name, values in runs.items()}
         if STOWAGE in speeds:
-            # Whether anybody at all could do what is asked of stowage.
+            # The walls show whether the API server can sustain stowage's rate.
             speeds |= dict.fromkeys(FOLLOWING_WALLS, speeds[STOWAGE])
         return speeds
 
@@ -150,13 +150,13 @@ class Run:
             )
 
     def _fail(self, prepared: Prepared, size: str, name: str, problem: object) -> None:
-        """Notes what failed; the other figures of a long run are not lost for that."""
+        """Records a failure and continues, to keep the other results of a long run."""
         self.failures.append(f"{prepared.workload.name}, size {size}, {name}: {problem}")
         print(f"  {name} failed:\n{problem}", file=sys.stderr, flush=True)
 
 
 def best_in_flight() -> int:
-    """Finds how many requests at a time bring a wall the most pairs of bind and event."""
+    """Returns the number of concurrent requests with which a wall is fastest."""
     plain = load_workloads()["plain"]
     speeds: dict[int, float] = {}
     with prepared_state(plain, _TRIAL, with_quiet=False) as prepared:

@@ -1,11 +1,11 @@
-"""``python -m bench.soak``: pods and nodes come and go for minutes; does anything grow?
+"""``python -m bench.soak``: runs constant churn for minutes, and checks for growth and stalls.
 
-One daemon, one control plane. At first the cluster is filled with pods that have nodes; then pods
-without are created and the oldest deleted at a steady rate, and each second a node goes and the one
-before comes back. Each sample is what the daemon uses, what waits in it, and the longest stall of
-its loop since the sample before. What is asked: memory flat after the warm-up, no stall over 100 ms
-of its own (for how long the machine kept it from running is said), no backlog of any kind that
-grows, and that the load was what it was meant to be.
+It runs one daemon and one control plane. First the cluster is filled with bound pods. Then pods are
+created and the oldest deleted at a steady rate; each second one node is deleted and the previous
+one recreated. Each sample has the daemon's resource usage, its backlog, and its longest event loop
+stall since the last sample. The checks: memory stays flat after the warm-up, no stall of its own
+exceeds 100 ms (time without CPU is reported separately), no backlog grows, and the load reached its
+rate.
 
     python -m bench.soak                                                       # a minute, small
     python -m bench.soak --nodes 10000 --pods 200000 --minutes 20 --rate 80    # the real one
@@ -43,9 +43,9 @@ _PODS: Final = f"/api/v1/namespaces/{_NAMESPACE}/pods"
 _UNBOUND: Final = f"{_PODS}?fieldSelector=spec.nodeName%3D&limit=1"
 _STALL_MS: Final = 100
 _GROWTH: Final = 1.05
-"""Of memory, from the first third of the samples after warm-up to the last."""
+"""Allowed memory growth, from the first third of the samples after warm-up to the last."""
 _BACKLOG_SECONDS: Final = 2
-"""How many seconds' worth of pods may wait at a sample."""
+"""Allowed backlog of pods at a sample, in seconds of the load."""
 _LOAD_SHARE: Final = 0.9
 _WARM_UP_SHARE: Final = 0.25
 _AT_ONCE: Final = 1000
@@ -53,18 +53,18 @@ _AT_ONCE: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The daemon at one moment.
+    """The daemon at one time.
 
     Attributes:
         seconds: since the cluster was full.
-        resident_mib: memory.
-        files: that are open.
-        tasks: of its loop.
+        resident_mib: resident memory.
+        files: open files.
+        tasks: asyncio tasks.
         waiting: pods in its queues.
-        owed: writes that wait or are under way, and events kept for pods in flight.
-        stall: for how long the daemon's loop was busy at most, since the sample before.
-        kept: for how long it had to wait at most: the machine had other things to do.
-        made: pods that were created since the cluster was full.
+        owed: pending and running writes, and events kept for pods in flight.
+        stall: longest time that work blocked the event loop since the last sample.
+        kept: longest time that the process waited for a CPU.
+        made: pods created since the cluster was full.
     """
 
     seconds: float
@@ -80,7 +80,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether one of the questions is answered as it should be."""
+    """Result of one check."""
 
     question: str
     answer: str
@@ -88,7 +88,7 @@ class Verdict:
 
 
 def verdicts(samples: Sequence[Sample], rate: int) -> Iterator[Verdict]:
-    """Judges what was measured after the warm-up."""
+    """Yields the checks of the samples after the warm-up."""
     steady = samples[int(len(samples) * _WARM_UP_SHARE) :]
     third = max(1, len(steady) // 3)
     begin = median(each.resident_mib for each in steady[:third])
@@ -130,14 +130,14 @@ class Soak:
         self._gone = 0
 
     async def fill(self) -> None:
-        """Creates as many pods as there are to be, on all nodes in turn."""
+        """Creates the initial pods, distributed over all nodes."""
         names = cycle(node["metadata"]["name"] for node in self._nodes)
         for _ in track(range(0, self._pods, _AT_ONCE), "filling"):
             count = min(_AT_ONCE, self._pods - self._made)
             await self._api.call_all(self._creations(count, names))
 
     async def run(self, seconds: float, every_seconds: float) -> list[Sample]:
-        """Lets pods come and go for so long."""
+        """Runs the churn for this time, and returns the samples."""
         samples: list[Sample] = []
         begun, filled = time.monotonic(), self._made
         stalls = stalls_in(await self._scraped())
@@ -175,7 +175,7 @@ class Soak:
                 raise ended[0]
 
     async def _change(self) -> None:
-        """Each second so many come, and the oldest go. Late seconds are made up for."""
+        """Creates and deletes pods each second; catches up after late seconds."""
         loop = asyncio.get_running_loop()
         begun, seconds = loop.time(), 0
         while True:
@@ -203,7 +203,7 @@ class Soak:
             yield Call("DELETE", f"{_PODS}/pod-{self._gone:08}?gracePeriodSeconds=0")
 
     def _node_changes(self, second: int) -> Iterator[Call]:
-        """One node goes, with its pods still there, and the one that went before comes back."""
+        """Deletes one node with its pods still bound, and recreates the previous one."""
         if second:
             yield Call("POST", _NODES, self._nodes[(second - 1) % len(self._nodes)])
         name = self._nodes[second % len(self._nodes)]["metadata"]["name"]
@@ -214,18 +214,18 @@ class Soak:
 
 
 def waiting_pods(scraped: str) -> int:
-    """Pods in any of the daemon's queues."""
+    """Returns the number of pods in the daemon's queues."""
     return int(total(scraped, "scheduler_pending_pods"))
 
 
 def owed_writes(scraped: str) -> int:
-    """Writes that wait in the daemon or hang, and the events it keeps for pods in flight."""
+    """Returns the daemon's pending and running writes, and events kept for pods in flight."""
     families = "workqueue_depth", "workqueue_unfinished_work_seconds", "scheduler_inflight_events"
     return ceil(sum(total(scraped, family) for family in families))
 
 
 def resident_mib(pid: int) -> float:
-    """Memory of a process that is in use."""
+    """Returns the resident memory of a process."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS:"))
 
@@ -237,7 +237,7 @@ def resident_mib(pid: int) -> float:
 @click.option("--minutes", default=1.0, show_default=True, help="After the cluster is full.")
 @click.option("--every", "every_seconds", default=5.0, show_default=True, help="Seconds.")
 def main(nodes: int, pods: int, rate: int, minutes: float, every_seconds: float) -> None:
-    """Soak one daemon; ends with 1 when something grew or stalled."""
+    """Run one daemon under churn; exits with 1 if a check fails."""
     room = Options(audit_level=None)
     with ControlPlane(room) as control_plane, tempfile.TemporaryDirectory() as directory:
         daemon = start_stowage(

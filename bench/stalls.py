@@ -1,4 +1,4 @@
-"""The longest stall of stowage's event loop, and what it was, from its own metrics."""
+"""Reads the longest stall of stowage's event loop, and its cause, from its metrics."""
 
 import math
 import urllib.request
@@ -13,15 +13,15 @@ from e2e.support.processes import Program
 _METRIC: Final = "stowage_loop_stall_seconds"
 
 Counts: TypeAlias = Mapping[tuple[str, float], float]
-"""How many stalls were at most so many seconds long, by what they were and by that limit."""
+"""Cumulative number of stalls, by work and upper bound in seconds."""
 
 
 class Stall(NamedTuple):
-    """No stall was longer.
+    """Upper bound of the longest stall.
 
     Attributes:
-        ms: the limit.
-        work: what took the time.
+        ms: upper bound in milliseconds.
+        work: the work that caused it.
     """
 
     ms: float
@@ -29,14 +29,14 @@ class Stall(NamedTuple):
 
 
 def scrape_stalls(program: Program) -> Counts:
-    """Reads how many stalls there were."""
+    """Scrapes the stall histogram."""
     url = f"{program.url}/metrics"
     with urllib.request.urlopen(url, context=unverified(), timeout=10) as answer:  # noqa: S310
         return stalls_in(answer.read().decode())
 
 
 def stalls_in(exposition: str) -> Counts:
-    """Reads the same from the text of a scrape."""
+    """Parses the stall histogram in a scrape."""
     lines = "\n".join(line for line in exposition.splitlines() if _METRIC in line)
     return {
         (sample.labels.get("work", ""), float(sample.labels["le"])): sample.value
@@ -49,12 +49,12 @@ def stalls_in(exposition: str) -> Counts:
 def longest_stall(
     now: Counts, before: Counts, counts: Callable[[str], bool] = lambda _: True
 ) -> Stall | None:
-    """Gives the longest between two scrapes; none when nothing is known.
+    """Returns the longest stall between two scrapes, or None.
 
     Args:
-        now: the later one.
-        before: the earlier one.
-        counts: for which work stalls are looked at.
+        now: the later scrape.
+        before: the earlier scrape.
+        counts: selects the kinds of work.
     """
     stalls = [Stall(0.0, "")] if now else []
     for work in filter(counts, {work for work, _ in now}):

@@ -1,9 +1,9 @@
-"""``python -m bench.starvation``: how long hopeless pods delay one that fits.
+"""``python -m bench.starvation``: measures how long unschedulable pods delay a schedulable one.
 
-Hopeless pods of higher priority wait, something happens that wakes them, and at the same moment a
-pod comes that fits; or it comes while things keep happening. The engine is told what a daemon tells
-it, and its time is the CPU time that it takes: what is printed is the time from the pod's arrival
-to the instruction to bind it.
+Unschedulable pods of higher priority wait. A schedulable pod arrives together with an event that
+requeues them, or while such events continue. The engine gets the events that a daemon would send,
+and its clock is its CPU time. The result is the time from the pod's arrival to its Bind
+instruction.
 """
 
 import gc
@@ -26,15 +26,15 @@ from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import objects_from_documents
 
 BOUND_SECONDS: Final = 1.0
-"""What is promised; see docs/configuration.md."""
+"""The documented limit; see docs/configuration.md."""
 ENDS_PER_SECOND: Final = 100
-"""How often a small pod ends where that goes on all the time."""
+"""Rate of ended pods, in cases where pods end continuously."""
 SMALL_PODS: Final = 3
-"""On each node. Their room is too little for whoever is hopeless."""
+"""Small pods on each node; their resources do not suffice for an unschedulable pod."""
 WARM_UP_SECONDS: Final = 3.0
-"""For how long it has gone on when the pod comes."""
+"""Time that the events have continued when the pod arrives."""
 FLUSH_SECONDS: Final = 331.0
-"""When pods that wait have waited too long, and somebody has looked."""
+"""Time of the periodic flush of unschedulable pods."""
 
 Json = dict[str, Any]
 
@@ -57,7 +57,7 @@ HOPELESS: Final[dict[str, Callable[[int], Json]]] = {
     "no room": lambda i: _requesting(cpu=f"{2000 + i % 1900}m", memory=f"{1 + i // 1900}Mi"),
     "nobody to be near": lambda i: _near(f"app-{i}"),
 }
-"""By why they are: what is in their specification; pods of one shape are all like the first."""
+"""Spec fields by reason; all pods of a kind are identical."""
 SHAPES: Final = ("one shape", "all unlike")
 GOES_ON: Final = "pods keep ending"
 EVENTS: Final = ("they arrive", "a pod ends", "a node is added", "patience ends", GOES_ON)
@@ -79,13 +79,13 @@ def main(
     events: Sequence[str],
     limit: float,
 ) -> None:
-    """Time how long hopeless pods delay one that fits."""
+    """Measure how long unschedulable pods delay a schedulable one."""
     longest = 0.0
     for why in whys or tuple(HOPELESS):
         for shape in shapes or SHAPES:
             for event in events or EVENTS:
                 case = Case(nodes, pods, why, shape, event, limit)
-                # Nothing of the cluster before is in its memory.
+                # A new process starts without earlier clusters in memory.
                 with ProcessPoolExecutor(1, get_context("spawn")) as processes:
                     delay, stall, tried = processes.submit(measure, case).result()
                 longest = max(longest, delay)
@@ -100,7 +100,7 @@ def main(
 
 
 class Case(msgspec.Struct, frozen=True):
-    """What to measure; see the options."""
+    """A case to measure; see the options."""
 
     nodes: int
     pods: int
@@ -111,7 +111,7 @@ class Case(msgspec.Struct, frozen=True):
 
 
 class Timed:
-    """An engine whose time is what it takes."""
+    """An engine whose clock is its own CPU time."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -122,12 +122,12 @@ class Timed:
         self._stream: Iterator[Event] = iter(())
         self._next_of_stream = self.now
 
-    def keep_telling(self, stream: Iterator[Event]) -> None:
-        """Have more and more of this happen from now on."""
+    def add_stream(self, stream: Iterator[Event]) -> None:
+        """Adds a stream of events that continues from now on."""
         self._stream, self._next_of_stream = stream, self.now
 
     def handle(self, event: Event) -> list[Bind]:
-        """Tell it something; gives what is to be bound."""
+        """Handles an event; returns the resulting Bind instructions."""
         start = thread_time_ns()
         told = self.engine.handle(event, self.now)
         seconds = (thread_time_ns() - start) / 1e9
@@ -136,7 +136,7 @@ class Timed:
         return [each for each in told if isinstance(each, Bind)]
 
     def decide(self) -> list[Bind]:
-        """Decide about one pod, after the tick that is due."""
+        """Decides about one pod, after the due tick."""
         if self.now >= self._next_tick:
             self._next_tick = floor(self.now) + 1.0
             self.handle(Tick())
@@ -147,8 +147,8 @@ class Timed:
         return self.handle(Decide())
 
     def settle(self) -> None:
-        """Let everybody be tried, however long that takes."""
-        # Long enough for back-off to be over.
+        """Lets every pod be tried."""
+        # Longer than the maximum backoff.
         for _ in range(20):
             while self.engine.has_ready:
                 self.engine.handle(Decide(), self.now)
@@ -158,21 +158,21 @@ class Timed:
 
 
 def measure(case: Case) -> tuple[float, float, int]:
-    """The delay, the longest step and how many others were tried meanwhile."""
+    """Returns the delay, the longest step, and the number of other pods tried meanwhile."""
     engine = Profiles(None).load(objects_from_documents(_cluster(case.nodes))).engine
     timed = Timed(engine)
     for pod in _hopeless(case):
         engine.handle(ObjectSet("pods", pod), timed.now)
     if case.event != "they arrive":
         timed.settle()
-    # As the daemon does once its caches are filled.
+    # The daemon does this after its initial lists.
     gc.collect()
     gc.freeze()
     happens = _EVENTS[case.event](case)
     if case.event == "patience ends":
         timed.now += FLUSH_SECONDS
     if case.event == GOES_ON:
-        timed.keep_telling(_ends(case))
+        timed.add_stream(_ends(case))
         until = timed.now + WARM_UP_SECONDS
         while timed.now < until:
             if not engine.has_ready:
@@ -210,7 +210,7 @@ def _node_object(number: int) -> Any:
 
 
 def _cluster(nodes: int) -> Iterator[tuple[str, Json]]:
-    """Nodes that are full but for a little, of pods that nobody here may evict."""
+    """Yields nodes that are almost full with pods that may not be preempted."""
     for i in range(nodes):
         yield "bench", _node(i)
     for i in range(nodes):

@@ -1,7 +1,7 @@
-"""Clusters to measure in: prepared once, then begun anew from the same bytes for every run.
+"""Prepared cluster states: created once, restored from the same bytes for every run.
 
-What is prepared is kept as the data of etcd. Each run gets a control plane of its own over a copy,
-so no run sees what another left behind.
+A state is saved as etcd's data. Each run starts a control plane from a copy, so no run affects
+another.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _AUDITED = {
         {"group": "events.k8s.io", "resources": ["events"]},
     ],
 }
-"""Nothing but what is measured is written to the audit log, to disturb as little as possible."""
+"""Audit only the measured requests, to minimize the overhead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class Prepared:
     """The states of one workload at one size.
 
     Attributes:
-        quiet: nodes, running and waiting pods, for pods to come; not made unless asked for.
-        loaded: the measured pods wait too.
+        quiet: nodes, running and waiting pods, without the measured pods; created only on request.
+        loaded: the same with the measured pods.
     """
 
     workload: Workload
@@ -56,7 +56,7 @@ class Prepared:
 
     @classmethod
     def prepare(cls, workload: Workload, size: Size, folder: Path, *, with_quiet: bool) -> Self:
-        """Makes the states below ``folder``."""
+        """Creates the states below ``folder``."""
         prepared = cls(workload, size, folder / "quiet", folder / "loaded")
         making = folder / "preparing"
         with _cluster(workload, making, None, audited=False) as cluster:
@@ -73,16 +73,16 @@ class Prepared:
 
 @contextmanager
 def prepared_state(workload: Workload, size: Size, *, with_quiet: bool) -> Iterator[Prepared]:
-    """Prepares a workload and removes all of it at the end."""
+    """Creates the states of a workload, and deletes them at the end."""
     with tempfile.TemporaryDirectory(prefix="stowage-bench-") as folder:
         yield Prepared.prepare(workload, size, Path(folder), with_quiet=with_quiet)
 
 
 @contextmanager
 def running_cluster(workload: Workload, state: Path) -> Iterator[Cluster]:
-    """Starts a control plane over a copy of ``state`` and waits until it has become quiet.
+    """Starts a control plane from a copy of ``state`` and waits until it is idle.
 
-    Where the workload's pods have claims, who binds them runs beside it.
+    If the workload's pods have claims, ``bench.binder`` runs beside it.
     """
     folder = state.parent / "running"
     with _cluster(workload, folder, state, audited=True) as cluster:
@@ -115,7 +115,7 @@ def _cluster(
         try:
             yield cluster
         except ApiRefusedError:
-            # The folder with the logs is about to be removed.
+            # The folder with the logs is deleted next.
             print(control_plane.logs(), file=sys.stderr)
             raise
         finally:
@@ -150,13 +150,13 @@ async def _fill(api: Api, workload: Workload, size: Size) -> None:
 
 async def _load(api: Api, workload: Workload, size: Size) -> None:
     factory = measured_pods(workload, size)
-    # In one order for all: schedulers take pods of equal priority by the time of their creation.
+    # A fixed creation order, since schedulers sort pods of equal priority by creation time.
     indexes = range(size.running, size.running + size.pods)
     await api.create_all(_pods(MEASURED), (factory.waiting(index) for index in indexes))
 
 
 async def _warm(api: Api) -> None:
-    """Has the API server fill its caches, as it would have done long ago in a cluster that runs."""
+    """Fills the API server's caches, as in a cluster that has run for a while."""
     collections = [
         *("nodes", "pods", "namespaces", "services"),
         *("persistentvolumes", "persistentvolumeclaims"),
@@ -167,7 +167,7 @@ async def _warm(api: Api) -> None:
 
 
 def measured_pods(workload: Workload, size: Size) -> objects.PodFactory:
-    """Gives the factory of the measured pods; their numbers go on where the running ones end."""
+    """Returns the factory of the measured pods, numbered after the running ones."""
     names = _names(objects.nodes_of(workload.nodes, size.nodes))
     return objects.PodFactory(workload.pods, names, "pod")
 

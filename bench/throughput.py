@@ -76,7 +76,7 @@ def _measure(
     cluster.run(beside.enter_async_context(churning(cluster.api, workload, size)))
     note = wait_until_bound(log, size.pods, program, patience)
     if not note and contestant.name not in SILENT:
-        wait_until_told(log, size.pods, program, patience)
+        wait_until_events(log, size.pods, program, patience)
     at_end = Usage.now(programs)
     cluster.run(beside.aclose())
     # Events may still be on their way; they belong to the price of a pod.
@@ -86,8 +86,8 @@ def _measure(
     memory = program.peak_memory_bytes()
     control_plane.stop_program(program)
     log.read()
-    told = told_in(cluster, log)
-    done = log.bound if contestant.name in SILENT else latest(log.bound, told)
+    events = event_times(cluster, log)
+    done = log.bound if contestant.name in SILENT else latest(log.bound, events)
     # Where room has to be made, that is where the work begins.
     evicted = sorted(log.deleted.values())[:1]
     first = min([*evicted, *log.bound.values()], default=started)
@@ -110,7 +110,7 @@ def _measure(
             len(log.bound) - bound_at_ready,
         ),
         peak_memory_bytes=memory,
-        events=len(told),
+        events=len(events),
         server_cpu_ms_per_pod=_ms_per_pod(
             sum(settled.programs[each.name] - at_start.programs[each.name] for each in servers),
             len(log.bound),
@@ -152,33 +152,33 @@ def wait_until_bound(log: RequestLog, count: int, program: Program, patience: Pa
     return ""
 
 
-def wait_until_told(log: RequestLog, count: int, program: Program, patience: Patience) -> None:
+def wait_until_events(log: RequestLog, count: int, program: Program, patience: Patience) -> None:
     """Waits until ``count`` events are in, or none comes any more: some schedulers lose them."""
     last_event = time.monotonic()
-    told = 0
-    while told < count and program.is_running():
+    events = 0
+    while events < count and program.is_running():
         time.sleep(_POLL_SECONDS)
         log.read()
         now = time.monotonic()
-        if len(log.told) > told:
-            told, last_event = len(log.told), now
+        if len(log.event_created) > events:
+            events, last_event = len(log.event_created), now
         elif now - last_event > patience.silent_seconds:
             return
 
 
-def told_in(cluster: Cluster, log: RequestLog) -> dict[str, float]:
+def event_times(cluster: Cluster, log: RequestLog) -> dict[str, float]:
     """Gives when the event about its place was in, for each pod that has one."""
-    told: dict[str, float] = {}
+    events: dict[str, float] = {}
     for event in cluster.events(MEASURED, "Scheduled"):
-        moment = log.told.get(event["metadata"]["name"])
+        moment = log.event_created.get(event["metadata"]["name"])
         if moment is not None:
-            told[event["regarding"]["name"]] = moment
-    return told
+            events[event["regarding"]["name"]] = moment
+    return events
 
 
-def latest(bound: Mapping[str, float], told: Mapping[str, float]) -> dict[str, float]:
+def latest(bound: Mapping[str, float], events: Mapping[str, float]) -> dict[str, float]:
     """Gives when bind and event were both in, for the pods that have both."""
-    return {name: max(bound[name], told[name]) for name in bound.keys() & told.keys()}
+    return {name: max(bound[name], events[name]) for name in bound.keys() & events.keys()}
 
 
 def rate(moments: Iterable[float], cut: float) -> float:

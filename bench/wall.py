@@ -18,7 +18,13 @@ import click
 import uvloop
 
 from bench.clearing import FullNodes, event_call
-from bench.devices import CLAIMS as DEVICE_CLAIMS, Shelf, claim_name, first_request, write_claim
+from bench.devices import (
+    CLAIMS as DEVICE_CLAIMS,
+    DeviceAllocator,
+    claim_name,
+    first_request,
+    write_claim,
+)
 from bench.groups import GroupConditions
 from bench.objects import SCHEDULER_NAME
 from bench.storage import CLAIMS, SELECTED_NODE, VOLUMES, claim_names
@@ -76,7 +82,9 @@ async def _run(kubeconfig: Path, events: bool, in_flight: int) -> None:
         volumes = iter([each["metadata"]["name"] for each in await api.list_items(VOLUMES)])
         full = await FullNodes.read(api, pods)
         claims = {each["metadata"]["name"]: each for each in await api.list_items(DEVICE_CLAIMS)}
-        shelf = Shelf(await api.list_items(f"{RESOURCE}/resourceslices") if claims else ())
+        allocator = DeviceAllocator(
+            await api.list_items(f"{RESOURCE}/resourceslices") if claims else ()
+        )
         groups = GroupConditions()
 
         def calls(pod: Json, node: str) -> Iterator[Call]:
@@ -91,7 +99,7 @@ async def _run(kubeconfig: Path, events: bool, in_flight: int) -> None:
             for pod in pods:
                 node, claim = next(nodes), claims.get(claim_name(pod) or "")
                 if claim is not None:
-                    node, devices = shelf.take(first_request(claim)[1])
+                    node, devices = allocator.take(first_request(claim)[1])
                     await write_claim(api, claim, pod, node, devices)
                 await api.call_all(calls(pod, node), 1)
 

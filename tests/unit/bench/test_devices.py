@@ -46,8 +46,8 @@ def test_there_are_devices_for_every_size(workload: Workload) -> None:
     _, count = devices.first_request(claim)
     for size in workload.sizes.values():
         slices = devices.slices_of(template, [f"n{i}" for i in range(size.nodes)])
-        shelf = devices.Shelf(slices)
-        taken = [shelf.take(count) for _ in range(size.pods)]
+        allocator = devices.DeviceAllocator(slices)
+        taken = [allocator.take(count) for _ in range(size.pods)]
         flat = [(node, name) for node, names in taken for name in names]
         assert len(set(flat)) == size.pods * count
 

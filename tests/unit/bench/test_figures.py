@@ -41,7 +41,7 @@ def test_the_audit_log_is_read_as_it_grows(tmp_path: Path) -> None:
     log.read()
 
     assert list(first[0]) == list(log.created) == ["p0"]
-    assert log.told["p0.abc"] - log.created["p0"] == pytest.approx(1.0)
+    assert log.event_created["p0.abc"] - log.created["p0"] == pytest.approx(1.0)
     assert first[1] == log.refused == {409: 1}
     assert log.bound["p0"] - log.created["p0"] == pytest.approx(0.25)
     assert log.bound["p1"] - log.bound["p0"] == pytest.approx(1.0)
