@@ -7,10 +7,10 @@ Schedulers are independent: the status of each reports its failures, and they ar
 import asyncio
 import json
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Final
+from typing import Any, Final
 
 from scheduler.clock import Clock
 from scheduler.config.problems import Problem
@@ -119,6 +119,9 @@ class Reconciler:
         """
         self._woken.clear()
         schedulers, unreadable = await self._cluster.list_objects(SCHEDULERS, Scheduler)
+        leaving = [each for each in schedulers if each.is_leaving]
+        # First: the kind of the profiles may be deleted already, and then cannot be listed.
+        failures = await _failures_of(self._reconcile_scheduler(each, None) for each in leaving)
         profiles, more = await self._cluster.list_objects(PROFILES, SchedulingProfile)
         decided = plan(
             schedulers,
@@ -130,17 +133,16 @@ class Reconciler:
         self._applied = {
             each.key: self._applied[each.key] for each in schedulers if each.key in self._applied
         }
-        async with asyncio.TaskGroup() as group:
-            kept = [
-                group.create_task(
-                    self._reconcile_scheduler(each, decided.configurations.get(each.key))
-                )
-                for each in schedulers
-            ]
-            told = [
-                group.create_task(self._update_profile_status(each, decided)) for each in profiles
-            ]
-        failures = [text for task in (*kept, *told) for text in task.result()]
+        failures += await _failures_of(
+            (
+                *(
+                    self._reconcile_scheduler(each, decided.configurations[each.key])
+                    for each in schedulers
+                    if not each.is_leaving
+                ),
+                *(self._update_profile_status(each, decided) for each in profiles),
+            )
+        )
         self._log([*unreadable, *more, *failures])
         return not failures
 
@@ -158,7 +160,11 @@ class Reconciler:
                 finalizers = (*scheduler.metadata.finalizers, FINALIZER)
                 await self._cluster.set_finalizers(scheduler, finalizers)
             deployment = await self._cluster.read(deployment_of(scheduler))
-            failures = await self._apply(scheduler, configuration, deployment)
+            try:
+                failures = await self._apply(scheduler, configuration, deployment)
+            except ApiError as problem:
+                # An object cannot be read: the status must not say that all is well.
+                failures = [str(problem)]
             await self._report(scheduler, configuration, failures)
         except ConflictError:
             # It has changed since it was listed; that wakes us.
@@ -183,6 +189,8 @@ class Reconciler:
         if failures:
             # All or nothing: a binding must not give rights to a ServiceAccount of others.
             return failures
+        # Until all is applied, the cluster may hold a part of this and a part of what was before.
+        self._applied.pop(scheduler.key, None)
         for each in objects:
             what = reference(each)
             try:
@@ -320,6 +328,13 @@ class Reconciler:
         if self._logged and not found:
             log.info("Reconcile succeeded again")
         self._logged = found
+
+
+async def _failures_of(work: Iterable[Coroutine[Any, Any, list[str]]]) -> list[str]:
+    """Do the work for several objects at once; return its failures."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(each) for each in work]
+    return [failure for task in tasks for failure in task.result()]
 
 
 def _failure(problem: Exception) -> str:

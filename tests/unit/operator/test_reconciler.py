@@ -5,8 +5,10 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
+from scheduler.daemon.client.errors import NotFoundError
 from scheduler.operator.desired import Reference, deployment_of, desired, reference
 from scheduler.operator.reconciler import RESYNC_SECONDS, SETTLE_SECONDS, Reconciler
+from scheduler.operator.resources import Scheduler
 from tests.support.clock import FakeClock
 from tests.support.virtual_time import run_in
 from tests.unit.operator.fake_cluster import FakeCluster
@@ -175,6 +177,58 @@ def test_leaving_removes_what_has_no_owner() -> None:
     )
     assert asked[-1] == "finalizers Scheduler stowage/stowage"
     assert world.cluster.customs == {}
+
+
+def test_leaving_needs_no_profiles() -> None:
+    """Both kinds are deleted: that of the profiles is gone while Schedulers have a finalizer."""
+    world = World(FakeCluster(make_scheduler()))
+    world.reconcile()
+    world.cluster.replace(make_scheduler(is_leaving=True))
+    listed = world.cluster.list_objects
+
+    async def without_profiles(plural: str, kind: type[Scheduler]) -> object:
+        if kind is not Scheduler:
+            raise NotFoundError(f"GET {plural}", status=404)
+        return await listed(plural, kind)
+
+    world.cluster.list_objects = without_profiles
+    with pytest.raises(NotFoundError):
+        world.reconcile(after=1)
+
+    assert world.cluster.customs == {}
+    assert not [each for each in world.cluster.objects if each.kind.startswith("Cluster")]
+
+
+def test_a_spec_that_was_half_applied_is_taken_back() -> None:
+    """What was applied before it is applied again, however soon it is asked for again."""
+    world = World(FakeCluster(make_scheduler()))
+    world.reconcile()
+    before = world.cluster.objects[CONFIG]["data"]
+
+    world.cluster.refused = {"Deployment stowage/stowage"}
+    world.cluster.replace(make_scheduler(replicas=9, configuration={"podMaxBackoffSeconds": 20}))
+    world.reconcile(after=1)
+    assert world.cluster.objects[CONFIG]["data"] != before
+    world.cluster.refused = set()
+    world.cluster.replace(make_scheduler())
+    world.reconcile(after=1)
+
+    assert world.cluster.objects[CONFIG]["data"] == before
+
+
+def test_an_object_that_may_not_be_read_stands_in_the_status() -> None:
+    """The status would otherwise say of the spec before that all of it is there."""
+    scheduler = make_scheduler()
+    world = World(FakeCluster(scheduler))
+    world.reconcile()
+
+    world.cluster.hidden = {"ServiceAccount stowage/stowage"}
+    world.reconcile(after=RESYNC_SECONDS)
+
+    found = {each["type"]: each for each in world.cluster.status(scheduler)["conditions"]}
+    assert found["Progressing"]["reason"] == "ApplyFailed"
+    assert "no such right" in found["Progressing"]["message"]
+    assert not world.succeeded
 
 
 def test_a_refusal_stops_neither_the_rest_nor_the_others() -> None:
