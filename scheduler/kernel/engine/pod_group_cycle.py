@@ -357,9 +357,20 @@ class PodGroupCycle:
     def _fail(self, member: Member, failure: Failure) -> None:
         """Fail a member, give back its place, and evict the victims that it is to replace."""
         attempt = member.attempt
+        if self._is_held(attempt.pod):
+            # Since it was tried. It would keep its room from others, and nothing would try it.
+            member.preemption = None
+            failure = replace(failure, nominated_node_name="")
         if member.preemption is not None and self._core.queue.get(attempt.pod.uid) is not None:
             self._preemption_executor.begin(attempt.queued.pod_info, member.preemption)
         self._failures.handle_scheduling_failure(attempt, failure, was_seen=self._was_seen)
+
+    def _is_held(self, pod: PodInfo) -> bool:
+        """Whether a pod is of a group that lacks members, or its object."""
+        groups = self._core.groups
+        if groups is None or not pod.group_name:
+            return False
+        return bool(groups.why_held(pod.namespace, pod.group_name))
 
     def _start(self, member: Member) -> None:
         """Bind a member, unless a Permit plugin holds it that decides per pod."""

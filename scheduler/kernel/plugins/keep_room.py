@@ -170,8 +170,8 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
         until = start.time
         now, wall = self._handle.now(), self._handle.wall()
         seconds = max(until - wall, ASKED_AGAIN_SECONDS) if until else UNKNOWN_REVIEWED_SECONDS
-        known = self._turns.room
-        since = wall if known is None or known.waiter is not waiter else known.since
+        known = self._turns.kept_for(waiter, first.uid)
+        since = wall if known is None else known.since
         return RoomReservation(
             waiter,
             name,

@@ -170,9 +170,12 @@ class Turns:
     def kept_for(self, waiter: Waiter, uid: str) -> RoomReservation | None:
         """The room that is kept for a group, or for this one of equal pods; None for none."""
         room = self.room
-        if room is None or room.waiter is not waiter or room.is_ending:
+        if room is None or room.is_ending:
             return None
-        return room if isinstance(waiter, WaitingGroup) or uid in room.places else None
+        if isinstance(waiter, WaitingGroup):
+            return room if room.waiter is waiter else None
+        # By its UID alone: a pod whose labels change is of another kind, and keeps its room.
+        return room if uid in room.places else None
 
     def is_next(self, waiter: Waiter, now: float) -> bool:
         """Whether room is to be kept for a waiter for which none is kept yet.
@@ -250,6 +253,8 @@ class KeptRoom(SharedState):
         turns = self._turns.get(profile)
         if turns is None:
             turns = self._turns[profile] = Turns(after, self._waiting_of)
+        # An attempt that began under an earlier configuration may have been the first to ask.
+        turns.after = after
         return turns
 
     def room_of(self, profile: str) -> RoomReservation | None:

@@ -122,6 +122,12 @@ class TimedCluster(GroupedCluster):
                 if pod.node_name and pod.pod.status.start_time is None:
                     self._show(uid, start_time=text_of(self.now))
 
+    def pass_until_ready(self) -> None:
+        """Time passes until something may be decided."""
+        while not self.engine.has_ready:
+            self.now += 1.0
+            self.handle(Tick())
+
     def is_running(self, pod: PodInfo) -> bool:
         return pod.uid in self.pods and bool(self.pods[pod.uid].node_name)
 
@@ -299,6 +305,71 @@ def test_those_that_waited_for_kept_room_are_woken_when_it_is_given_up(how: str)
 
     assert cluster.is_running(small)
     assert (cluster.room, cluster.nominated) == (None, set())
+
+
+@pytest.mark.parametrize("how", ["group", "pod"])
+@pytest.mark.parametrize("steps", [3, 16, 22, 25])
+def test_a_gang_that_may_not_be_tried_when_room_was_found_keeps_none(how: str, steps: int) -> None:
+    """It has lost its object or a member meanwhile, and nothing would try it until it is whole."""
+    cluster = TimedCluster(2, 2)
+    cycle = cluster.engine.scheduler.group_cycle
+    cycle.step.units = 1
+    for _ in range(3):
+        cluster.run(900)
+    cluster.pass_seconds(2)
+    cluster.start_gang("a", 4)
+    cluster.pass_seconds(AFTER - 3)
+    small = cluster.run(None)
+    while not cycle.members or cluster.now < 1000 + AFTER:
+        cluster.pass_until_ready()
+        cluster.handle(Decide())
+    for _ in range(steps):
+        assert cycle.members
+        cluster.handle(Decide())
+
+    if how == "group":
+        cluster.drop_gang("a")
+    else:
+        cluster.end("a-4")
+    cluster.pass_seconds(12)
+
+    assert cluster.is_running(small)
+    assert (cluster.room, cluster.nominated) == (None, set())
+
+
+def test_a_pod_whose_labels_change_keeps_its_room() -> None:
+    """It is of another kind then; its room is chosen anew when it is needed, as ever."""
+    cluster = TimedCluster(2)
+    cluster.run(30)
+    cluster.pass_seconds(2)
+    big = cluster.add(preemption_policy="Never", requests={"cpu": "2"})
+    cluster.pass_seconds(AFTER + 2)
+    before = cluster.room
+    assert before is not None
+    cluster.seconds.clear()
+
+    cluster.pods[big.uid] = newer = labelled(big, before.places[big.uid])
+    cluster.handle(ObjectSet("pods", newer))
+    cluster.pass_seconds(60)
+
+    after = cluster.room
+    assert after is not None
+    assert (after.until, after.unknown, after.since) == (0.0, 1, before.since)
+
+
+def labelled(pod: PodInfo, nominated_node_name: str) -> PodInfo:
+    """A pod after a change of its labels."""
+    request = pod.spec.containers[0].resources
+    assert request is not None
+    return make_pod_info(
+        pod.name,
+        uid=pod.uid,
+        labels={"new": "yes"},
+        scheduler_name=pod.spec.scheduler_name,
+        requests=request.requests,
+        preemption_policy=pod.spec.preemption_policy,
+        nominated_node_name=nominated_node_name,
+    )
 
 
 def test_a_gang_is_tried_when_it_has_waited_long_enough_though_nothing_happens() -> None:
@@ -479,6 +550,29 @@ def test_nothing_is_kept_by_a_configuration_without_the_plugin() -> None:
     assert [*before] == [DEFAULT_PROFILE]
     assert before[DEFAULT_PROFILE] is not None
     assert keeper.rooms() == {}
+
+
+def test_the_time_until_room_is_kept_is_that_of_the_newest_configuration() -> None:
+    """Also if an attempt that began before is the first to ask for it."""
+    cluster = TimedCluster(2, 2)
+    cycle = cluster.engine.scheduler.group_cycle
+    cycle.step.units = 1
+    for _ in range(3):
+        cluster.run(900)
+    cluster.pass_seconds(2)
+    cluster.start_gang("a", 4)
+    cluster.pass_until_ready()
+    cluster.handle(Decide())
+    assert cycle.members
+
+    cluster.engine._rules_of = lambda _: EngineProfiles(cluster.built(CONFIGURATION % (9 * AFTER)))
+    cluster.handle(Configure({}))
+    cluster.pass_seconds(8 * AFTER)
+    before = cluster.room
+    cluster.pass_seconds(20 * AFTER)
+
+    assert before is None
+    assert cluster.room is not None
 
 
 class ExtendedCluster(TimedCluster):

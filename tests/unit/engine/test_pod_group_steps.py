@@ -493,6 +493,31 @@ def test_victims_leave_only_for_a_gang_that_fits_after_all_steps() -> None:
     assert driven.used == 3
 
 
+@pytest.mark.parametrize("steps", range(9))
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_group_that_may_not_be_tried_takes_no_room(
+    change: Callable[[Stepping], Event], steps: int
+) -> None:
+    """Whenever it changes: no further victim leaves, and no member keeps a nomination."""
+    driven = Stepping(3)
+    driven.group()
+    for number in range(3):
+        driven.set(make_pod_info(f"low{number}", node_name="n", priority=-5))
+    driven.members(3)
+    while driven.engine.scheduler.waking.asleep:
+        driven.handle(Decide())
+    for _ in range(steps):
+        driven.handle(Decide())
+
+    driven.handle(change(driven))
+    before = len(driven.all(Evict))
+    driven.run()
+
+    nominator = driven.engine.core.queue.nominator
+    assert len(driven.all(Evict)) == before
+    assert [nominator.node_of(member(number).uid) for number in range(3)] == [None] * 3
+
+
 def test_what_goes_wrong_in_a_step_loses_no_member(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault of our own between two members: all are given back, and tried again."""
     driven = under_way(room=3, members=3)
