@@ -94,7 +94,7 @@ def test_the_other_replica_takes_over(
     cluster.create_nodes(make_nodes(200))
     requests = {"cpu": "50m"}
     with ThreadPoolExecutor(1) as background:
-        before = make_pods(3000, namespace=namespace, requests=requests)
+        before = make_pods(2000, namespace=namespace, requests=requests)
         creating = background.submit(cluster.create_pods, before)
         wait_for(
             lambda: any(e.is_binding() for e in cluster.audit_events()),
@@ -109,7 +109,7 @@ def test_the_other_replica_takes_over(
     wait_for(lambda: "Leading" in replicas.standby.tail(200), "the take-over", LEASE_SECONDS * 4)
     replicas.returns(how)
 
-    cluster.wait_until_bound(namespace, timeout_seconds=90)
+    cluster.wait_until_bound(namespace, timeout_seconds=240)
     time.sleep(1)
     pods = cluster.pods(namespace)
     assert overcommitted_nodes(cluster.nodes(), pods) == {}
