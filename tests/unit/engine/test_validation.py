@@ -179,8 +179,8 @@ def want_another(driven: DrivenEngine, pod: PodInfo) -> None:
     ("breaking", "said"),
     [
         (let_go, "the preemptors that are held back are not those whose victims are to leave"),
-        (wait_no_more, "victims are evicted for default/high, which does not wait"),
-        (evict_nothing, "default/high waits for default/low-0, which nobody evicts"),
+        (wait_no_more, "victims are evicted for high, which does not wait"),
+        (evict_nothing, "high waits for default/low-0, which nobody evicts"),
         (want_another, "who waits for which victim is noted twice, and differs"),
     ],
 )
