@@ -189,7 +189,16 @@ class Cluster:
 
     def unbound(self, namespace: str, scheduler_name: str, limit: int = 500) -> list[str]:
         """Returns the names of up to ``limit`` unbound pods of one scheduler."""
-        selector = f"spec.nodeName%3D,spec.schedulerName%3D{scheduler_name}"
+        return self._pods_on("spec.nodeName%3D", namespace, scheduler_name, limit)
+
+    def bound(self, namespace: str, scheduler_name: str, limit: int = 500) -> list[str]:
+        """Returns the names of up to ``limit`` bound pods of one scheduler."""
+        return self._pods_on("spec.nodeName%21%3D", namespace, scheduler_name, limit)
+
+    def _pods_on(
+        self, node_selector: str, namespace: str, scheduler_name: str, limit: int
+    ) -> list[str]:
+        selector = f"{node_selector},spec.schedulerName%3D{scheduler_name}"
         path = f"{_pods_path(namespace)}?fieldSelector={selector}&limit={limit}"
         return [pod["metadata"]["name"] for pod in self.run(self.api.get(path))["items"]]
 
