@@ -49,15 +49,19 @@ class EndedPods:
 
     def end(self, pods: Sequence[PodInfo]) -> None:
         """End running pods."""
-        self._world.update([PodRemoved(pod) for pod in pods])
+        self._world.update([PodRemoved(pod) for pod in self._on_nodes(pods)])
         self._gone.update(pod.uid for pod in pods)
         self._change(pods, is_gone=True)
 
     def revive(self, pods: Sequence[PodInfo]) -> None:
         """Let pods that have ended run again."""
-        self._world.update([PodAdded(pod) for pod in pods])
+        self._world.update([PodAdded(pod) for pod in self._on_nodes(pods)])
         self._gone.difference_update(pod.uid for pod in pods)
         self._change(pods, is_gone=False)
+
+    def _on_nodes(self, pods: Sequence[PodInfo]) -> list[PodInfo]:
+        """Pods whose node is in the copy; one that runs on a deleted node takes no room there."""
+        return [pod for pod in pods if pod.node_name in self._world.table.row_of]
 
     def _change(self, pods: Sequence[PodInfo], *, is_gone: bool) -> None:
         states = self._states

@@ -250,7 +250,9 @@ class GroupTrial:
         for pod, state in placed:
             self.framework.run_unreserve_plugins(state, pod, pod.node_name)
             self._states.unreserved(pod)
-        self.world.update([PodRemoved(pod) for pod, _ in placed])
+        # The node of a place may have been deleted since.
+        nodes = self.world.table.row_of
+        self.world.update([PodRemoved(pod) for pod, _ in placed if pod.node_name in nodes])
         for pod, _ in placed if self._is_nominated else ():
             _nominate_again(self.nominated, pod)
 

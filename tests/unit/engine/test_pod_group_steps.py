@@ -518,7 +518,9 @@ def test_a_group_that_may_not_be_tried_takes_no_room(
     assert [nominator.node_of(member(number).uid) for number in range(3)] == [None] * 3
 
 
-def test_what_goes_wrong_in_a_step_loses_no_member(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_goes_wrong_in_a_step_loses_no_member(
+    monkeypatch: pytest.MonkeyPatch, unexpected_errors: list[Exception]
+) -> None:
     """A fault of our own between two members: all are given back, and tried again."""
     driven = under_way(room=3, members=3)
     monkeypatch.setattr(driven.engine.core.metrics.pod_groups, "algorithm_duration", None)
@@ -531,5 +533,6 @@ def test_what_goes_wrong_in_a_step_loses_no_member(monkeypatch: pytest.MonkeyPat
         driven.run()
 
     assert failed[0].message == "Unexpected error"
+    unexpected_errors.clear()
     assert used == 0
     assert sorted(driven.bound()) == ["g0", "g1", "g2"]

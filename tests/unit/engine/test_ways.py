@@ -637,7 +637,7 @@ def test_an_object_that_breaks_its_handler_is_reported_and_stops_nobody() -> Non
     assert driven.stage(pod) == "binding"
 
 
-def test_an_unexpected_error_does_not_lose_the_pod() -> None:
+def test_an_unexpected_error_does_not_lose_the_pod(unexpected_errors: list[Exception]) -> None:
     """It waits in back-off, says what happened, and the operator gets the trace."""
     driven = DrivenEngine()
     broken = SchedulingAlgorithm(Random(1))
@@ -658,3 +658,4 @@ def test_an_unexpected_error_does_not_lose_the_pod() -> None:
     assert report.problem == "ZeroDivisionError: bug"
     assert "break_down" in report.trace
     assert driven.notes == ["ZeroDivisionError: bug"]
+    unexpected_errors.clear()
