@@ -21,7 +21,7 @@ from e2e.support.proxy import FaultProxy
 from e2e.support.rights import scheduler_kubeconfig
 from e2e.support.waiting import wait_for
 
-LEASE_SECONDS = 4.0
+LEASE_SECONDS = 8.0
 TAKEOVER_SECONDS = 2.0
 LEADER, STANDBY = "replica-a", "replica-b"
 
@@ -60,7 +60,7 @@ def replicas(
     """Each speaks as a user of its own, so that the audit log tells them apart."""
     flags = [
         f"--leader-elect-lease-duration={LEASE_SECONDS:g}s",
-        "--leader-elect-renew-deadline=3s",
+        "--leader-elect-renew-deadline=6s",
         "--leader-elect-retry-period=500ms",
         f"--leader-elect-resource-name={namespace}",
         "--leader-elect-resource-namespace=default",
