@@ -13,6 +13,7 @@ ROUNDS ?= 1
 # Processes of `make test`: one more than two cores, because many tests wait for a daemon.
 WORKERS ?= 3
 HARNESS ?=
+E2E ?= e2e
 IMAGE ?= stowage
 PLATFORMS ?= linux/amd64,linux/arm64
 URL ?= https://example.com/stowage/releases
@@ -103,7 +104,7 @@ cover: $(VENV)/dev.stamp ## Show which branches no test reaches
 
 .PHONY: e2e
 e2e: $(VENV)/dev.stamp ## Test against a real API server (HARNESS=kubeconfig, kind, own, nodes or ecosystem; else the first of three)
-	$(BIN)/python -m $(if $(filter nodes,$(HARNESS)),e2e.nodes,pytest e2e $(addprefix --harness=,$(HARNESS)))
+	$(BIN)/python -m $(if $(filter nodes,$(HARNESS)),e2e.nodes,pytest $(E2E) $(addprefix --harness=,$(HARNESS)))
 
 .PHONY: chaos
 chaos: $(VENV)/dev.stamp ## Let things go wrong under load, and print what came of it (SEED=1 MINUTES=20)
