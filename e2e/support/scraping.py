@@ -86,14 +86,16 @@ def run_workload(cluster: Cluster, namespace: str, scheduler_name: str) -> None:
     wait_for(
         lambda: len(_failed(cluster, namespace)) >= 2, "two pods to be rejected", every_seconds=0.5
     )
+    cluster.wait_until_bound(namespace, scheduler_name=scheduler_name, but=3)
+    # The deletion is to wake "big", not the new node. So the scheduler must see the deletion first:
+    # on the same watch, it precedes the pod whose gate is removed.
+    cluster.delete_pods(namespace, ["pod-00000"])
     cluster.run(
         cluster.api.patch(
             f"/api/v1/namespaces/{namespace}/pods/gated", {"spec": {"schedulingGates": None}}
         )
     )
-    # Delete the pod first: then "big" waits in the unschedulable pods, not in backoff, for the
-    # node.
-    cluster.delete_pods(namespace, ["pod-00000"])
+    cluster.wait_until_bound(namespace, scheduler_name=scheduler_name, but=2)
     cluster.create_nodes([make_node(late, labels={late: "yes"})])
     cluster.wait_until_bound(namespace, scheduler_name=scheduler_name, but=1)
 
