@@ -68,6 +68,19 @@ def test_pods_that_come_together_sum_up_as_one_by_one(largest: int) -> None:
     assert set(together.sum_log.since(0)) == set(one_by_one.sum_log.since(0)) == {0, 1, 2, 3}
 
 
+def test_small_pods_come_together_to_a_sum_that_float64_just_holds() -> None:
+    """Each adds a byte, which float64 would round away."""
+    snapshot = make_snapshot([make_node("n")])
+    large = make_pod_info("large", node_name="n", requests={"memory": 2**53 - 1})
+    snapshot.update([PodAdded(large)])
+
+    small = [make_pod_info(f"p{i}", node_name="n", requests={"memory": 1}) for i in range(50)]
+    snapshot.update(map(PodAdded, small))
+
+    taken, (_, non_zero), count = snapshot.table.sums.of_row(0)
+    assert (taken["memory"], non_zero, count) == (2**53 + 49, 2**53 + 49, 51)
+
+
 def test_numbers_stay_exact_on_either_side_of_what_float64_holds() -> None:
     """What is rounded in the array is kept beside it, and only that."""
     amounts = Amounts(1, 4)

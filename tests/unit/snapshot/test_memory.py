@@ -122,6 +122,26 @@ def test_columns_of_resources_that_nobody_offers_any_more_go() -> None:
     assert extended["a.b/r3"] == [1]
 
 
+def test_amounts_that_float64_does_not_hold_move_with_their_column() -> None:
+    """Columns before it went, because no node offers their resources any more."""
+    snapshot = make_snapshot([make_node("n"), make_node("m")])
+    set_node(snapshot, "n", allocatable={f"a.b/r{i}": 1 for i in range(20)})
+    set_node(snapshot, "m", allocatable={"a.b/kept": 2**62 + 1})
+    pod = make_pod_info("p", node_name="m", requests={"a.b/kept": 2**60 + 1})
+    snapshot.update([PodAdded(pod)])
+    before = snapshot.table.resources.get("a.b/kept")
+
+    set_node(snapshot, "n")
+
+    column, row = snapshot.table.resources.get("a.b/kept"), snapshot.table.row_of["m"]
+    assert column is not None
+    assert column != before
+    assert snapshot.table.sums.exact_allocatable(column, row) == 2**62 + 1
+    assert snapshot.table.sums.exact_requested(column, row) == 2**60 + 1
+    snapshot.update([PodRemoved(pod)])
+    assert snapshot.table.sums.of_row(row) == ({}, (0, 0), 0)
+
+
 def test_a_resource_whose_column_moved_can_be_withdrawn() -> None:
     """Columns before it went, because no node offers their resources any more."""
     snapshot = make_snapshot([make_node("n", allocatable={"a.b/r": 1}), make_node("m")])
