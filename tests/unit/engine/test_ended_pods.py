@@ -4,10 +4,16 @@ from itertools import permutations
 
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.engine.ended_pods import EndedPods
+from scheduler.kernel.framework.runtime.shared_states import SharedStates
+from scheduler.kernel.snapshot import PodAdded
+from scheduler.observability.framework_metrics import FrameworkMetrics
+from scheduler.observability.instruments import Instruments
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import objects_from_documents
+from tests.support.builders import make_node, make_pod_info, make_snapshot
 from tests.support.device_manifests import claim_manifest, class_manifest, slice_manifest, using
 from tests.support.manifests import node_manifest, pod_manifest
+from tests.support.storage import claims_of
 
 
 def test_a_claim_is_free_only_while_all_of_its_pods_have_ended() -> None:
@@ -54,3 +60,17 @@ def test_a_claim_is_free_only_while_all_of_its_pods_have_ended() -> None:
                 expected = {f"of-{x}" for x in names if x not in gone}
                 assert held() == expected | (set() if {"a", "b"} <= gone else {"shared"})
         assert held() == before
+
+
+def test_a_pod_with_volumes_ends_where_no_plugin_knows_of_storage() -> None:
+    """Its room alone is free, and taken again."""
+    pod = make_pod_info("p", node_name="n", volumes=claims_of("c"))
+    world = make_snapshot([make_node("n")])
+    world.update([PodAdded(pod)])
+    ended = EndedPods(world, SharedStates(FrameworkMetrics(Instruments())))
+
+    ended.end([pod])
+    between = int(world.table.pod_count[0])
+    ended.revive([pod])
+
+    assert (between, int(world.table.pod_count[0])) == (0, 1)

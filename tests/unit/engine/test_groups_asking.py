@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.config.types import Extender
+from scheduler.config.types import Extender, ExtenderManagedResource
 from scheduler.kernel.engine.events import Answered, Decide, ObjectGone, ObjectSet
 from scheduler.kernel.engine.instructions import Ask, Bind, Cancel, Evict
 from scheduler.kernel.engine.pending_extender_calls import MAX_ASKING
@@ -212,6 +212,28 @@ def test_others_are_decided_while_a_group_asks() -> None:
     assert asked == ["g0", "g1", "h0", "h1"]
     assert driven.bound() == ["h0", "h1"]
     assert driven.known().scheduled == 0
+
+
+def test_a_pod_that_is_refused_the_places_of_a_group_is_woken_when_they_are_given_back() -> None:
+    """Its extender answers between two steps of the group, which does not fit in the end."""
+    managed = (ExtenderManagedResource("x.io/x"),)
+    driven = AskingGangs(extender(filter_verb="f", managed_resources=managed), room=2, nodes=("a",))
+    driven.engine.scheduler.group_cycle.step.units = 1
+    single = driven.add("single", requests={"x.io/x": 1})
+    driven.run()
+    driven.group(least=3)
+    driven.members(3)
+    while driven.used < 2:
+        driven.handle(Decide())
+
+    driven.say(Filtered(("a",)))
+    refused = driven.stage(single)
+    driven.run()
+    driven.tick(2.0)
+    driven.agree()
+
+    assert refused == "unschedulable"
+    assert driven.bound() == ["single"]
 
 
 def test_a_member_that_comes_meanwhile_belongs_to_the_group() -> None:

@@ -591,6 +591,21 @@ def test_what_nobody_waits_for_is_not_asked_again() -> None:
     assert driven.evicts == ["low-0", "low-0"]
 
 
+def test_a_victim_that_is_deleted_for_a_preemptor_that_is_gone_is_not_evicted_again() -> None:
+    """The answer comes when no pod waits for it; the watch is still to show the victim leaving."""
+    driven = Preempting(low=1)
+    [low] = driven.low
+    driven.gone(driven.preemptor())
+    driven.handle(Evicted(low.uid))
+
+    following = driven.preemptor("next")
+
+    assert driven.evicts == ["low-0"]
+    driven.gone(low)
+    driven.run()
+    assert driven.stage(following) == "binding"
+
+
 def test_the_invariants_know_evictions() -> None:
     """A preemptor that is let go while its victims stay is a contradiction."""
     driven = Preempting()
