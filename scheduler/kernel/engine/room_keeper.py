@@ -241,7 +241,6 @@ class RoomKeeper:
             for room in kept.rooms():
                 self._give_up(kept, self._nominated(room))
             kept.drop_profiles()
-            self._show_devices(kept)
 
     def _give_up(self, kept: KeptRoom, waiting: Sequence[PodInfo]) -> None:
         self._executor.clear_nominations(waiting)

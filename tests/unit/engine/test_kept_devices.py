@@ -13,8 +13,9 @@ from scheduler.kernel.answers.model import KeptFor
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.ends.times import text_of
 from scheduler.kernel.engine.attempt import AttemptState
-from scheduler.kernel.engine.events import Decide, ObjectGone, ObjectSet, Tick
+from scheduler.kernel.engine.events import Configure, Decide, ObjectGone, ObjectSet, Tick
 from scheduler.kernel.engine.instructions import Instruction, PatchGroupStatus
+from scheduler.kernel.engine.profiles import EngineProfiles
 from scheduler.kernel.preemption.kept_room import KeptRoom, RoomReservation
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import objects_from_documents
@@ -28,7 +29,7 @@ from tests.support.device_manifests import (
 )
 from tests.support.manifests import node_manifest, pod_manifest
 from tests.unit.answers.test_ahead import disk, gang, limit, mounting
-from tests.unit.engine.test_kept_room import CONFIGURATION, configured
+from tests.unit.engine.test_kept_room import CONFIGURATION, PLAIN, configured
 
 NOW: Final = 1767225600.0
 ON_ITS_WAY: Final = frozenset(AttemptState) - {AttemptState.FAILED, AttemptState.GONE}
@@ -270,6 +271,31 @@ def test_room_for_devices_is_given_up_with_its_pod() -> None:
 
     assert scene.room is None
     assert scene.place("small") == "n"
+
+
+def test_a_configuration_without_the_plugin_keeps_no_devices() -> None:
+    """A pod that comes next has one, before any time passes; so has one that waited."""
+    scene = kept()
+    scene.come(*wanting("waits"))
+    scene.pass_seconds()
+    before = scene.room, scene.place("waits")
+    [plain] = scene.profiles._builder.build(configured(PLAIN)).values()
+    rules = EngineProfiles(dict.fromkeys(scene.profiles.frameworks, plain))
+    scene.engine._rules_of = lambda _: rules
+    scene.handle(Configure({}))
+    scene.come(*wanting("small"))
+    while scene.engine.has_ready:
+        scene.handle(Decide())
+    at_once = scene.place("small")
+    scene.end("early")
+    scene.handle(ObjectGone("pods", "default", "big", "big"))
+    for _ in range(2):
+        scene.pass_seconds(11)
+
+    assert before[0] is not None
+    assert before[1] == ""
+    assert at_once == "n"
+    assert scene.place("waits") == "n"
 
 
 def test_devices_are_kept_no_longer_for_a_pod_whose_claim_is_gone() -> None:
