@@ -29,6 +29,8 @@ from scheduler.daemon.client.wire import json_string, segment
 PLUGIN_REQUESTS: Final = 32
 """Most requests of plugins under way at a time. Thousands of pods may be at PreBind, and a
 connection for each would use up the process's file descriptors and the server's patience."""
+EVENT_TIMEOUT_SECONDS: Final = 5.0
+"""Longest time for one request of an event: binds may wait for the room that its event takes."""
 
 
 class PodWrites:
@@ -37,7 +39,8 @@ class PodWrites:
     Args:
         session: sends the requests.
         fence: whether this scheduler still holds the lease; called as the bytes leave.
-        timeout: seconds for one request, including repetitions that the server requests.
+        timeout: seconds for one request, including repetitions that the server requests; for
+            events `EVENT_TIMEOUT_SECONDS` at most.
 
     Attributes:
         plugin_requests: number of plugins' requests under way.
@@ -53,6 +56,7 @@ class PodWrites:
         self._session = session
         self._fence = fence
         self._timeout = timeout
+        self._event_timeout = min(timeout, EVENT_TIMEOUT_SECONDS)
         self.plugin_requests = 0
         self._for_plugins = asyncio.Semaphore(PLUGIN_REQUESTS)
 
@@ -219,7 +223,9 @@ class PodWrites:
         event, count, last_observed = occurrence.event, occurrence.count, occurrence.last_observed
         path = events_path(event)
         if count == 1:
-            await self._session.request("POST", path, event_body(event))
+            await self._session.request(
+                "POST", path, event_body(event), timeout=self._event_timeout
+            )
             return
         try:
             await self._session.request(
@@ -227,11 +233,12 @@ class PodWrites:
                 f"{path}/{segment(event.name)}",
                 series_body(count, last_observed),
                 content_type=STRATEGIC_MERGE_PATCH,
+                timeout=self._event_timeout,
             )
         except NotFoundError:
             # The first event has expired, or was never taken.
             body = event_body(event, count=count, last_observed=last_observed)
-            await self._session.request("POST", path, body)
+            await self._session.request("POST", path, body, timeout=self._event_timeout)
 
     async def read(self, namespace: str, name: str) -> bytes | None:
         """Read the pod of this name; None if it does not exist.

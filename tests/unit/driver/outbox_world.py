@@ -98,7 +98,7 @@ class World:
 
 
 def play(story: Callable[[World], Awaitable[None]], **settings: Any) -> World:
-    """Run a story with an outbox that sends; waiting takes no time."""
+    """Run a story with an outbox that sends; waiting takes no time. `clock` is that of both."""
 
     async def run() -> World:
         world = World(**settings)
@@ -114,7 +114,7 @@ def play(story: Callable[[World], Awaitable[None]], **settings: Any) -> World:
             await asyncio.gather(sending, return_exceptions=True)
         return world
 
-    return run_in(FakeClock(), run())
+    return run_in(settings.get("clock") or FakeClock(), run())
 
 
 class SlowWrites(FakeWrites):

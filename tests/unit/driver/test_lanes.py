@@ -7,10 +7,12 @@ from time import process_time
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
+from scheduler.daemon.client.direct import Response
 from scheduler.daemon.client.errors import (
     ApiError,
     UnavailableError,
 )
+from scheduler.daemon.client.writes import PodWrites
 from scheduler.daemon.driver.event_broadcaster import FEW_EVENTS
 from scheduler.daemon.driver.lanes import CONCURRENCY, FOR_BINDS, MAX_OWED, PATCH, Lane
 from scheduler.daemon.driver.outbox import AHEAD
@@ -134,6 +136,42 @@ def test_binds_go_on_where_no_event_is_taken_for_long() -> None:
         assert len(world.writes.names("bind")) == 2 * MAX_OWED
 
     world = play(story)
+    assert set(world.dropped) == {"unreachable"}
+
+
+class SilentAboutEvents:
+    """A session with a server that takes binds, and never answers a request of an event."""
+
+    async def request(
+        self, _method: str, path: str, _body: bytes, *, timeout: float, **_: object
+    ) -> Response:
+        if "/events" in path:
+            await asyncio.sleep(timeout)
+            raise UnavailableError("POST", message="no answer in time")
+        await asyncio.sleep(0.01)
+        return Response(201, {}, b"{}")
+
+
+def test_binds_go_on_where_requests_of_events_hang_for_ever() -> None:
+    """Some hundred a minute, from the first on: an event waits five seconds for its answer."""
+    bound: list[int] = []
+
+    async def story(world: World) -> None:
+        world.tells = True
+        number = 0
+        for _ in range(4):
+            before = len(world.answers)
+            for _ in range(600):
+                while world.outbox.room > 0:
+                    number += 1
+                    world.outbox.bind(bind(f"p{number}", number))
+                await asyncio.sleep(0.1)
+            bound.append(len(world.answers) - before)
+
+    world = play(story, writes=PodWrites(SilentAboutEvents()), clock=FakeClock())
+    assert min(bound) > 100
+    assert sum(bound) > 1_000
+    assert world.most_owed == MAX_OWED
     assert set(world.dropped) == {"unreachable"}
 
 
