@@ -22,10 +22,11 @@ EVERY_NEED: Final = VOLUMES | DEVICES
 
 OWN_FIELDS: Final = {
     "affinity": None,
+    "resource_claims": (),
     "scheduling_group": None,
     "topology_spread_constraints": (),
 }
-"""Fields in which otherwise equal pods differ: they name the pod's group or its own labels."""
+"""Fields in which otherwise equal pods differ: they name the pod's group, claims or labels."""
 _OFTEN_ALIKE: Final = [f for f in PodSpec.__struct_fields__ if f not in OWN_FIELDS]
 
 
@@ -84,6 +85,8 @@ class PodShape:
             self._add_up(pod, is_reported=is_reported)
         else:
             self._share_with(alike)
+        needs_devices = pod.spec.resource_claims or any(map(may_be_devices, self.requests))
+        self.needs = DEVICES if needs_devices else 0
 
     @property
     def limits(self) -> dict[str, int]:
@@ -112,8 +115,6 @@ class PodShape:
             self.non_zero_occupied = non_zero_requests(pod, use_status=True)
         self.is_resized = (self.occupied, self.non_zero_occupied) != (self.requests, non_zero)
         self.host_ports = host_ports_of(pod.spec)
-        needs_devices = pod.spec.resource_claims or any(map(may_be_devices, self.requests))
-        self.needs = DEVICES if needs_devices else 0
 
 
 _SUMS: Final = (
@@ -123,6 +124,5 @@ _SUMS: Final = (
     "non_zero_occupied",
     "is_resized",
     "host_ports",
-    "needs",
 )
 """Attributes of a shape that depend on none of `OWN_FIELDS`."""

@@ -20,6 +20,7 @@ from scheduler.api.objects import (
     RBDVolumeSource,
     Volume,
 )
+from scheduler.api.pod_shape import DEVICES
 from scheduler.api.pods import PodInfo, pod_info
 from tests.support.builders import make_pod, make_pod_info
 
@@ -239,6 +240,27 @@ def test_shapes_share_all_but_what_they_say_about_other_pods() -> None:
         (term,) = pod.shape.affinity.required_anti
         assert term.selector.matches({"app": app})
     assert first.shape.affinity != second.shape.affinity
+
+
+def claiming(*claims: str) -> PodInfo:
+    """A pod that names resource claims."""
+    spec = {
+        "containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}],
+        "resourceClaims": [{"name": claim, "resourceClaimName": claim} for claim in claims],
+    }
+    manifest = {"metadata": {"name": "-".join(claims), "namespace": "ns"}, "spec": spec}
+    return pod_info(msgspec.json.decode(msgspec.json.encode(manifest), type=Pod))
+
+
+def test_shapes_share_all_but_the_claims_they_name() -> None:
+    """Pods with claims of their own are as many; only those that name one need devices."""
+    first, second, without = claiming("a"), claiming("b"), claiming()
+
+    assert first.shape.requests is second.shape.requests is without.shape.requests
+    assert first.spec.containers is second.spec.containers
+    named = [pod.spec.resource_claims for pod in (first, second, without)]
+    assert [[claim.resource_claim_name for claim in each] for each in named] == [["a"], ["b"], []]
+    assert (first.needs, second.needs, without.needs) == (DEVICES, DEVICES, 0)
 
 
 # --- kinds ----------------------------------------------------------------------------------------
