@@ -57,10 +57,12 @@ class Outcome(NamedTuple):
     Attributes:
         code: `ALLOCATABLE` or another of its kind.
         score: the score of the chosen alternatives.
+        picks: the devices, by their index among those that some request may take.
     """
 
     code: int
     score: int = 0
+    picks: Sequence[Pick] = ()
 
 
 class AllocationVerdicts(NamedTuple):
@@ -148,16 +150,21 @@ class Allocator:
             AllocationError: the attempt ends; the message is upstream's.
             OutOfStepsError: the search took too long.
         """
-        search, rows = self._search(self._places.layout(row), [c.key for c in claims], MAX_STEPS)
-        try:
-            picks = search.run()
-        except SelectorFailedError as problem:
-            raise AllocationError(self._selector_text(problem, rows, claims)) from problem
+        layout = self._places.layout(row)
+        picks: Sequence[Pick] | None = self._known_picks(row)
+        if picks:
+            rows = layout.rows[self._judging.takeable(layout, _BUDGET)[0]]
+        else:
+            search, rows = self._search(layout, [c.key for c in claims], MAX_STEPS)
+            try:
+                picks = search.run()
+            except SelectorFailedError as problem:
+                raise AllocationError(self._selector_text(problem, rows, claims)) from problem
         if picks is None:
             return None
         taken: list[list[AllocatedDevice]] = [[] for _ in claims]
         for pick in picks:
-            taken[pick.claim].append(self._taken(pick, rows[pick.candidate]))
+            taken[pick.claim].append(self._taken(pick, rows.item(pick.candidate)))
         return [
             allocation_of(claim, asked.requests, devices, node_name, new_share_id)
             for claim, asked, devices in zip(claims, self.plan.claims, taken, strict=True)
@@ -227,7 +234,7 @@ class Allocator:
                 rows.tolist(), classes.tolist(), areas.tolist(), strict=True
             ):
                 outcome = self._outcome(row, (class_, area))
-                self._codes[row], self._scores[row] = outcome
+                self._codes[row], self._scores[row] = outcome.code, outcome.score
             timed_out = rows[self._codes[rows] == TIMED_OUT]
         for row in timed_out.tolist():
             pair = (int(self._class_of[row]), int(self._area_class[self._places.area[row]]))
@@ -251,7 +258,7 @@ class Allocator:
         else:
             if picks is not None:
                 score = sum(MAX_ALTERNATIVES - index for index in search.chosen)
-                outcome = Outcome(ALLOCATABLE, score)
+                outcome = Outcome(ALLOCATABLE, score, picks)
             else:
                 outcome = Outcome(INVALID_POOLS if layout.is_invalid else NOT_ALLOCATABLE)
         self._steps -= search.steps
@@ -259,9 +266,17 @@ class Allocator:
             self._outcomes[pair] = outcome
         return outcome
 
-    def _search(
-        self, layout: Layout, claims: Sequence[str], max_steps: int
-    ) -> tuple[Search, list[int]]:
+    def _known_picks(self, row: int) -> Sequence[Pick]:
+        """The devices that a search found for the class of a node; none if it is not known."""
+        places = self._places
+        is_judged = self._position == places.log.position and places.is_current
+        if not is_judged or row in self._pending:
+            return ()
+        pair = self._class_of.item(row), self._area_class.item(places.area.item(row))
+        known = self._outcomes.get(pair)
+        return () if known is None else known.picks
+
+    def _search(self, layout: Layout, claims: Sequence[str], max_steps: int) -> tuple[Search, Rows]:
         candidates, rows = self._judging.candidates(layout, _BUDGET)
         return Search(self.plan, candidates, claims, max_steps), rows
 
@@ -273,9 +288,9 @@ class Allocator:
         return AllocatedDevice(pick.ask, device, placed.spec, shares)
 
     def _selector_text(
-        self, problem: SelectorFailedError, rows: Sequence[int], claims: Sequence[ResourceClaim]
+        self, problem: SelectorFailedError, rows: Rows, claims: Sequence[ResourceClaim]
     ) -> str:
         claim = claims[self.plan.claim_of[problem.ask.index]]
         return self._judging.selectors.error(
-            problem.ask.selectors, rows[problem.candidate], claim.key
+            problem.ask.selectors, rows.item(problem.candidate), claim.key
         )

@@ -235,12 +235,17 @@ class DeviceDecision:
     def _judge_new(self, rows: Rows) -> None:
         """Judge the rows that have not been judged before."""
         known = self._known[rows]
-        if not known.all():
-            new = np.arange(len(self._known))[rows][~known]
-            self._judge(new)
-            self._known[new] = True
+        if known.all():
+            return
+        # A slice of all rows, as most often, takes no copies.
+        new = self._indices(rows)[~known] if known.any() else rows
+        self._judge(new)
+        self._known[new] = True
 
-    def _judge(self, rows: NDArray[np.intp]) -> None:
+    def _indices(self, rows: Rows) -> NDArray[np.intp]:
+        return np.arange(len(self._known))[rows] if isinstance(rows, slice) else rows
+
+    def _judge(self, rows: Rows) -> None:
         extended = self._claims.extended
         if extended is not None and extended.spec.devices.requests:
             self._bits[rows] = _STALE
@@ -251,7 +256,7 @@ class DeviceDecision:
             else:
                 self._judge_case(self._case(resources), group)
 
-    def _judge_case(self, number: int, rows: NDArray[np.intp]) -> None:
+    def _judge_case(self, number: int, rows: Rows) -> None:
         case = self._cases[number]
         self._case_of[rows] = number
         if self._score_of_allocated:
@@ -264,7 +269,7 @@ class DeviceDecision:
             allocation = claim.status.allocation
             if allocation is None:
                 continue
-            elsewhere = rows
+            elsewhere = rows = self._indices(rows)
             if index not in self._unusable:
                 where = _where(allocation)
                 elsewhere = rows[~where.matches(self._snapshot, rows)]
@@ -272,9 +277,7 @@ class DeviceDecision:
                 self.unavailable.add(index)
                 self._bits[elsewhere] = _NOT_AVAILABLE
 
-    def _judge_to_allocate(
-        self, case: _Case, allocator: Allocator, rows: NDArray[np.intp]
-    ) -> NDArray[np.intp]:
+    def _judge_to_allocate(self, case: _Case, allocator: Allocator, rows: Rows) -> Rows:
         """The rows on which the claims of a case can be allocated.
 
         Cost: on most nodes they can, so the common path stays small: it runs over all rows per pod.
@@ -283,14 +286,14 @@ class DeviceDecision:
         if scores.any():
             self._scores[rows] += scores[rows]
         codes = codes[rows]
-        rejected = codes.nonzero()[0]
-        if not len(rejected):
+        if not codes.any():
             return rows
+        rows = self._indices(rows)
         for code in (FAILED, TIMED_OUT):
             failed = rows[codes == code]
             if len(failed):
                 self._fail(case, int(failed[0]), code)
-        self._bits[rows[rejected]] = _CANNOT_ALLOCATE
+        self._bits[rows[codes != ALLOCATABLE]] = _CANNOT_ALLOCATE
         self._bits[rows[codes == INVALID_POOLS]] = _INVALID
         left: NDArray[np.intp] = rows[codes == ALLOCATABLE]
         return left
@@ -320,13 +323,12 @@ class DeviceDecision:
 
     # --- extended resources -----------------------------------------------------------------------
 
-    def _by_extended_resources(
-        self, rows: NDArray[np.intp]
-    ) -> Iterator[tuple[frozenset[str] | None, NDArray[np.intp]]]:
+    def _by_extended_resources(self, rows: Rows) -> Iterator[tuple[frozenset[str] | None, Rows]]:
         """The rows by the extended resources that devices serve there; None where nothing does."""
         if self._claims.extended is None:
             yield frozenset(), rows
             return
+        rows = self._indices(rows)
         class_of, table = self.catalog.class_names.class_of, self._snapshot.table
         served = np.zeros(len(rows), np.int64)
         lacks = np.zeros(len(rows), np.bool_)

@@ -18,7 +18,7 @@ from scheduler.kernel.devices.columns import Consumed
 from scheduler.kernel.devices.constraints import Attributes, ValueColumn
 from scheduler.kernel.devices.places import Layout
 from scheduler.kernel.devices.plan import AllocationPlan, RequestData
-from scheduler.kernel.devices.pools import CounterTable, Rows
+from scheduler.kernel.devices.pools import NO_ROWS, CounterTable, Rows
 from scheduler.kernel.devices.search import (
     BLOCKED,
     FAILING,
@@ -78,7 +78,7 @@ class _AskColumns:
             self._fits = np.concatenate([self._fits, np.array(more, np.bool_)])
         capacity, states = capacity_sets.of(rows), usage.state.of(rows)
         found = self._fits[capacity]
-        for index in np.flatnonzero(states != UNTOUCHED).tolist():
+        for index in (states != UNTOUCHED).nonzero()[0].tolist():
             pair = (int(capacity[index]), int(states[index]))
             if pair not in self._fits_beside:
                 self._fits_beside[pair] = self._fit(usage, *pair)
@@ -165,7 +165,7 @@ class Judging:
         if self._numberings != numberings:
             self._short, self._numberings = {}, numberings
         found = np.zeros(len(rows), np.bool_)
-        for index in np.flatnonzero(consumptions).tolist():
+        for index in consumptions.nonzero()[0].tolist():
             pair = (int(consumptions[index]), int(availabilities[index]))
             known = self._short.get(pair)
             if known is None:
@@ -201,21 +201,29 @@ class Judging:
         columns = [self._attributes.column(name) for name in self.plan.attributes]
         return [ValueColumn(column.numbering, column.numbers[rows]) for column in columns]
 
-    def candidates(self, layout: Layout, budget: int | None) -> tuple[CandidateDevices, list[int]]:
-        """The devices of a node for a search, and their rows."""
+    def takeable(self, layout: Layout, budget: int | None) -> tuple[Rows, list[Codes]]:
+        """The devices of a node that some request may take.
+
+        Returns:
+            Their positions in the layout, and by request their codes.
+        """
+        short = self.short(layout.rows, self.availabilities(layout))
+        codes = self.codes(layout.rows, layout.here, short, budget)
+        places = may_be_taken(codes)
+        return places, [each[places] for each in codes]
+
+    def candidates(self, layout: Layout, budget: int | None) -> tuple[CandidateDevices, Rows]:
+        """The devices of a node that some request may take, for a search, and their rows."""
         usage, table = self.usage, self.usage.table
         columns = table.columns
-        available = self.availabilities(layout)
-        short = self.short(layout.rows, available)
-        codes = self.codes(layout.rows, layout.here, short, budget)
-        rows: list[int] = layout.rows.tolist()
-        ids = [table.id_of(row) for row in rows]
-        multiple: list[bool] = columns.multiple[layout.rows].tolist()
-        capacities: list[int] = columns.capacity_sets.of(layout.rows).tolist()
-        consumptions: list[int] = columns.consumption.of(layout.rows).tolist()
-        lengths = [len(view.rows) for view in layout.views]
-        firsts = np.cumsum([0, *lengths])[:-1].tolist() if lengths else []
-        values = self.value_columns(layout.rows)
+        places, codes = self.takeable(layout, budget)
+        rows, pool_of = layout.rows[places], layout.pool_of[places]
+        ids = [table.id_of(row) for row in rows.tolist()]
+        multiple: list[bool] = columns.multiple[rows].tolist()
+        capacities: list[int] = columns.capacity_sets.of(rows).tolist()
+        consumptions: list[int] = columns.consumption.of(rows).tolist()
+        firsts = pool_of.searchsorted(np.arange(len(layout.views))).tolist()
+        values = self.value_columns(rows)
         return (
             CandidateDevices(
                 names=[device.text for device in ids],
@@ -229,7 +237,7 @@ class Judging:
                     )
                     for view, first in zip(layout.views, firsts, strict=True)
                 ],
-                pool_of=layout.pool_of.tolist(),
+                pool_of=pool_of.tolist(),
                 multiple=multiple,
                 consumptions=[columns.consumption.values.values[n] for n in consumptions],
                 shares=[
@@ -247,6 +255,14 @@ class Judging:
             ),
             rows,
         )
+
+
+def may_be_taken(codes: Sequence[Codes]) -> Rows:
+    """The positions of the devices that some request may take, from their codes by request."""
+    if not codes:
+        return NO_ROWS
+    places: Rows = np.logical_or.reduce([each != SKIPPED for each in codes]).nonzero()[0]
+    return places
 
 
 def _is_short(consumption: Sequence[Consumed], available: CounterTable) -> bool:

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.kernel.devices.constraints import MISSING
-from scheduler.kernel.devices.judging import Judging
+from scheduler.kernel.devices.judging import Judging, may_be_taken
 from scheduler.kernel.devices.places import Area, Layout
 from scheduler.kernel.devices.plan import AllocationPlan
 from scheduler.kernel.devices.pools import Rows
-from scheduler.kernel.devices.search import SKIPPED, UNKNOWN, USABLE
+from scheduler.kernel.devices.search import UNKNOWN, USABLE
 from scheduler.kernel.devices.selectors import Codes
 from scheduler.kernel.devices.table import SliceTable
 from scheduler.kernel.snapshot import Mask
@@ -61,9 +61,7 @@ class DevicesOfLayouts:
         if consumption.any():
             availabilities = np.concatenate([judging.availabilities(one) for one in layouts])
         codes = judging.codes(rows, here, judging.short(rows, availabilities), budget)
-        kept = rows[:0]
-        if codes:
-            kept = np.flatnonzero(np.logical_or.reduce([c != SKIPPED for c in codes]))
+        kept = may_be_taken(codes)
         self.unknown = np.concatenate([owner[:0], *(owner[c == UNKNOWN] for c in codes)])
         self._kept = kept
         self._rows, self._owner = rows[kept], owner[kept]

@@ -165,6 +165,16 @@ class Places:
         """The areas: groups of nodes that see the same of the slices with conditions."""
         return self._areas.areas
 
+    @property
+    def is_current(self) -> bool:
+        """Whether slices and allocations are as they were at the last `refresh`."""
+        table, usage = self._table, self._usage
+        return (
+            self._positions == (table.node_log.position, usage.node_log.position)
+            and self._versions == (table.numberings, table.broad_changes)
+            and self._used == usage.broad_changes
+        )
+
     def refresh(self, snapshot: Snapshot) -> None:
         """Catch up with the nodes of a snapshot, the slices, and the allocations.
 

@@ -80,8 +80,10 @@ class Selectors:
             rows: of devices.
             budget: cost limit of one expression, in units of CEL's cost.
         """
-        codes = np.full(len(rows), TRUE, np.uint8)
-        for selector in selectors:
+        if not selectors:
+            return np.full(len(rows), TRUE, np.uint8)
+        codes: Codes = self.verdicts(selectors[0].expression, budget)[rows]
+        for selector in selectors[1:]:
             verdicts = self.verdicts(selector.expression, budget)[rows]
             codes = np.where(codes == TRUE, verdicts, codes)
         return codes

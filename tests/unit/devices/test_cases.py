@@ -42,6 +42,20 @@ def test_the_first_claim_of_a_pod_gets_the_first_device() -> None:
     assert chosen(allocate(devices, nodes, "n", one, other)) == [["r=gpu-0"], ["r=gpu-1"]]
 
 
+def test_devices_that_were_taken_since_the_node_was_judged_are_not_given() -> None:
+    devices, nodes = cluster([a_slice("n", _gpus(2))]), nodes_of("n")
+    claim = a_claim(exactly(count=2))
+    allocator = devices.allocator([claim], nodes)
+    assert allocator.judge().codes.tolist() == [ALLOCATABLE]
+
+    found = allocator.allocate(0, [claim], "n", str)
+    assert found is not None
+    assert chosen(found) == [["r=gpu-0", "r=gpu-1"]]
+    devices.allocate("another", found[0])
+
+    assert allocator.allocate(0, [claim], "n", str) is None
+
+
 def test_an_alternative_gives_way_when_the_next_request_starves() -> None:
     models = {"a": "big", "b": "small", "c": "small"}
     slices = [a_slice("n", [a_device(n, attributes={"model": m}) for n, m in models.items()])]
