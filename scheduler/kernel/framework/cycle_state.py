@@ -6,16 +6,15 @@ that reading needs no cast.
 
 from typing import Any, Generic, TypeVar
 
+import msgspec
+
 T = TypeVar("T")
 
 
-class StateKey(Generic[T]):
+class StateKey(msgspec.Struct, Generic[T], frozen=True, eq=False):
     """Names one value of type T in a `CycleState`; compared by identity."""
 
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
+    name: str
 
 
 class CycleState:

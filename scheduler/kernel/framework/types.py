@@ -69,7 +69,7 @@ class Failure(msgspec.Struct, frozen=True):
     since: float = 0.0
 
 
-class QueuedPodInfo:
+class QueuedPodInfo(msgspec.Struct, eq=False):
     """A pod in the scheduling queue with the history of its attempts.
 
     Times are seconds of the injected monotonic clock.
@@ -95,44 +95,23 @@ class QueuedPodInfo:
         excess: the request that exceeds every node, if the last rejection found one.
     """
 
-    __slots__ = (
-        "attempts",
-        "backoff_expiration",
-        "consecutive_errors_count",
-        "excess",
-        "gate_failed",
-        "gating_plugin",
-        "initial_attempt_timestamp",
-        "is_slow",
-        "last_failure",
-        "pending_plugins",
-        "pod_info",
-        "slow_attempt",
-        "timestamp",
-        "unschedulable_count",
-        "unschedulable_plugins",
-        "waits_out",
-        "was_flushed",
-    )
-
-    def __init__(self, pod_info: PodInfo, timestamp: float) -> None:
-        self.pod_info = pod_info
-        self.timestamp = timestamp
-        self.attempts = 0
-        self.initial_attempt_timestamp: float | None = None
-        self.unschedulable_count = 0
-        self.consecutive_errors_count = 0
-        self.backoff_expiration = 0.0
-        self.unschedulable_plugins: frozenset[str] = frozenset()
-        self.pending_plugins: frozenset[str] = frozenset()
-        self.gating_plugin = ""
-        self.gate_failed = False
-        self.last_failure = ""
-        self.is_slow = False
-        self.slow_attempt = -1
-        self.was_flushed = False
-        self.waits_out = False
-        self.excess: Excess | None = None
+    pod_info: PodInfo
+    timestamp: float
+    attempts: int = 0
+    initial_attempt_timestamp: float | None = None
+    unschedulable_count: int = 0
+    consecutive_errors_count: int = 0
+    backoff_expiration: float = 0.0
+    unschedulable_plugins: frozenset[str] = frozenset()
+    pending_plugins: frozenset[str] = frozenset()
+    gating_plugin: str = ""
+    gate_failed: bool = False
+    last_failure: str = ""
+    is_slow: bool = False
+    slow_attempt: int = -1
+    was_flushed: bool = False
+    waits_out: bool = False
+    excess: Excess | None = None
 
     @property
     def may_come_early(self) -> bool:

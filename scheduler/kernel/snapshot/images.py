@@ -7,7 +7,9 @@ from array import array
 from collections.abc import Iterable
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from scheduler.api.objects import ContainerImage
@@ -16,24 +18,13 @@ _NamedSize: TypeAlias = tuple[str, int]
 """One name of an image, and the size in bytes the node reports."""
 
 
-class _ImageState:
+class _ImageState(msgspec.Struct):
     """One image name: the size that the first node with it reported, and the rows that have it."""
 
-    __slots__ = ("changed_at", "distinct_rows", "rows", "size_bytes")
-
-    def __init__(self, size_bytes: int) -> None:
-        self.size_bytes = size_bytes
-        self.changed_at = 0
-        self.rows = array("q")
-        self.distinct_rows: NDArray[np.int64] | None = None
-
-    def copy(self) -> "_ImageState":
-        """An independent copy."""
-        copy = _ImageState(self.size_bytes)
-        copy.changed_at = self.changed_at
-        copy.rows = self.rows[:]
-        copy.distinct_rows = self.distinct_rows
-        return copy
+    size_bytes: int
+    changed_at: int = 0
+    rows: "array[int]" = msgspec.field(default_factory=lambda: array("q"))
+    distinct_rows: NDArray[np.int64] | None = None
 
 
 class ImageIndex:
@@ -98,7 +89,7 @@ class ImageIndex:
         copy = ImageIndex()
         copy.__dict__.update(self.__dict__)
         copy._images_of = self._images_of.copy()
-        copy._states = {name: state.copy() for name, state in self._states.items()}
+        copy._states = {n: replace(s, rows=s.rows[:]) for n, s in self._states.items()}
         return copy
 
     def _add(self, name: str, size_bytes: int, row: int) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Final
 from weakref import WeakKeyDictionary, ref
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -64,30 +65,28 @@ class PodKinds:
             self.epoch += 1
 
 
-class OtherPods:
+class OtherPods(msgspec.Struct, frozen=True, eq=False):
     """Some kinds of pods that come or go, in a fixed order.
 
     Attributes:
-        numbers: the numbers of the kinds.
+        kinds: the kinds of all pods.
+        numbers: the numbers of these.
     """
 
-    __slots__ = ("_kinds", "numbers")
-
-    def __init__(self, kinds: PodKinds, numbers: NDArray[np.intp]) -> None:
-        self._kinds = kinds
-        self.numbers = numbers
+    kinds: PodKinds
+    numbers: NDArray[np.intp]
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def __iter__(self) -> Iterator[PodKind]:
         """The kinds, all of which have pods."""
-        found = map(self._kinds.kind, self.numbers.tolist())
+        found = map(self.kinds.kind, self.numbers.tolist())
         return (kind for kind in found if kind is not None)
 
     def column(self, key: Hashable, judge: Callable[[PodKind], float]) -> NDArray[np.float64]:
         """The results of `judge` for each; they are kept, so they must depend on the kind only."""
-        return self._kinds.column(key, judge)[self.numbers]
+        return self.kinds.column(key, judge)[self.numbers]
 
 
 def kinds_used(numbers: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 from weakref import ref
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,14 +22,11 @@ _MAX_SUMS: Final = 2
 """Topologies with sums kept up to date: most callers sum by zone, or by zone and node name."""
 
 
-class _Sums:
+class _Sums(msgspec.Struct, eq=False):
     """The counts by domain of one topology, kept up to date; void once that is gone."""
 
-    __slots__ = ("by_domain", "topology")
-
-    def __init__(self, topology: Topology, by_domain: NDArray[np.float64]) -> None:
-        self.topology = ref(topology)
-        self.by_domain = by_domain
+    topology: ref[Topology]
+    by_domain: NDArray[np.float64]
 
     def add(self, row: int, amount: float) -> None:
         """Add a change of a row's count."""
@@ -150,7 +148,7 @@ class RowCounts:
         found = self._summed(topology)
         if found.nbytes <= self._own_bytes:
             kept = [sums for sums in self._sums if sums.topology() is not None]
-            self._sums = (*kept[1 - _MAX_SUMS :], _Sums(topology, found.copy()))
+            self._sums = (*kept[1 - _MAX_SUMS :], _Sums(ref(topology), found.copy()))
         return found
 
     @property

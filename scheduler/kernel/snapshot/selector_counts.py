@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from heapq import nsmallest
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from scheduler.api.pods import PodInfo, PodKind
@@ -34,16 +35,13 @@ _BYTES_PER_CLASS: Final = 1024
 _BYTES_PER_MEMBERSHIP: Final = 100
 
 
-class _Class:
+class _Class(msgspec.Struct, eq=False):
     """The pods of one selector, counted by row."""
 
-    __slots__ = ("asked_at", "counts", "groups", "pods")
-
-    def __init__(self, pods: PodSelector) -> None:
-        self.pods = pods
-        self.counts = RowCounts()
-        self.groups = 0
-        self.asked_at = 0
+    pods: PodSelector
+    counts: RowCounts = msgspec.field(default_factory=RowCounts)
+    groups: int = 0
+    asked_at: int = 0
 
     @property
     def size_bytes(self) -> int:

@@ -1,10 +1,11 @@
 """The domains that nodes form by a label, as long as no node changes."""
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 
-class Topology:
+class Topology(msgspec.Struct, frozen=True, eq=False, weakref=True):
     """The domains of one label key.
 
     It is another object once any node has changed, so that results for it can be kept by
@@ -17,17 +18,7 @@ class Topology:
         is_complete: whether every node has the label.
     """
 
-    __slots__ = ("__weakref__", "count", "eligible", "ids", "is_complete")
-
-    def __init__(
-        self,
-        ids: NDArray[np.intp],
-        count: int,
-        eligible: NDArray[np.bool_] | None = None,
-        *,
-        is_complete: bool = False,
-    ) -> None:
-        self.ids = ids
-        self.count = count
-        self.eligible = eligible
-        self.is_complete = is_complete
+    ids: NDArray[np.intp]
+    count: int
+    eligible: NDArray[np.bool_] | None = None
+    is_complete: bool = False

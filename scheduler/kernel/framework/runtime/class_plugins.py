@@ -6,6 +6,7 @@ pods, and by the data that their answers depend on. Failures are kept until they
 
 from collections.abc import Callable, Iterable, Sequence
 
+import msgspec
 import numpy as np
 
 from scheduler.api.pod_shape import EVERY_NEED
@@ -21,23 +22,20 @@ from scheduler.kernel.framework.status import Code, Status
 from scheduler.kernel.snapshot import Rows, Snapshot
 
 
-class RawScore:
+class RawScore(msgspec.Struct, eq=False):
     """A row-local score that is only comparable after normalisation.
 
     Attributes:
         scored: the plugin.
+        constant: the normalised and weighted score on every node while no row differs from 0.
         column: the score before normalisation, by row.
         varies: whether any row may differ from 0.
-        constant: the normalised and weighted score on every node while no row does.
     """
 
-    __slots__ = ("column", "constant", "scored", "varies")
-
-    def __init__(self, scored: BoundScore, constant: float) -> None:
-        self.scored = scored
-        self.column = np.zeros(0)
-        self.varies = False
-        self.constant = constant
+    scored: BoundScore
+    constant: float
+    column: Scores = msgspec.field(default_factory=lambda: np.zeros(0))
+    varies: bool = False
 
 
 class ClassPlugins:

@@ -3,6 +3,8 @@
 from collections.abc import Hashable
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
+import msgspec
+
 from scheduler.api.pod_shape import DEVICES
 from scheduler.api.pods import PodInfo, PodKind
 from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
@@ -10,7 +12,7 @@ from scheduler.kernel.framework.runtime.pod_class import PodClass
 from scheduler.kernel.snapshot import Snapshot
 
 
-class Signature:
+class Signature(msgspec.Struct, frozen=True, eq=False, weakref=True):
     """The data of pods that row-local plugins read; it lives as long as the kinds of its pods.
 
     Attributes:
@@ -18,11 +20,8 @@ class Signature:
         is_shared: whether pods with this signature share their answers.
     """
 
-    __slots__ = ("__weakref__", "among", "is_shared")
-
-    def __init__(self, among: "_Signatures", *, is_shared: bool) -> None:
-        self.among = among
-        self.is_shared = is_shared
+    among: "_Signatures"
+    is_shared: bool
 
 
 _Signatures = WeakValueDictionary[tuple[Hashable, ...], Signature]
