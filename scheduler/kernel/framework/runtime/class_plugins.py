@@ -62,27 +62,6 @@ class ClassPlugins:
         score_failure: a score plugin that failed; matters as soon as a node is to be scored.
     """
 
-    __slots__ = (
-        "_pod",
-        "can_foresee",
-        "failures",
-        "filters",
-        "narrows",
-        "node_filters",
-        "node_scores",
-        "pod_filters",
-        "pod_scores",
-        "pre_filter",
-        "raw_scores",
-        "reads_images",
-        "reads_sums",
-        "remaining_pre_filters",
-        "score_failure",
-        "skipped",
-        "state",
-        "unmeasured",
-    )
-
     def __init__(self, pod: PodInfo, plugins: ProfilePlugins, snapshot: Snapshot) -> None:
         self._pod = pod
         self.unmeasured = plugins.calls.unmeasured

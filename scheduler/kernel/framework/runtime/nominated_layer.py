@@ -56,8 +56,6 @@ class NominatedLayer:
         positions: the log positions of nodes, pods and nominations that are taken over.
     """
 
-    __slots__ = ("_bits", "_first", "_has_nominated", "differences", "key", "positions")
-
     def __init__(self, key: _Key, positions: tuple[int, int, int], size: int) -> None:
         self.key = key
         self.positions = positions

@@ -48,8 +48,6 @@ class PluginCalls:
         steps: the end time and name of each extension point of the present cycle.
     """
 
-    __slots__ = ("_time_limit", "metrics", "now", "on_failed", "profile", "sampled", "steps")
-
     def __init__(
         self,
         profile: str,

@@ -61,27 +61,6 @@ class PodClass:
         nominated_layer: the rows on which nominated pods exclude the class; see its module.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_image_names",
-        "_images_changed_at",
-        "_known",
-        "_node_bits",
-        "_node_first",
-        "_node_position",
-        "_node_raw",
-        "_node_total",
-        "_pod_position",
-        "_pod_raw",
-        "_rankings",
-        "bits",
-        "first",
-        "nominated_layer",
-        "plugins",
-        "raw_scores",
-        "total",
-    )
-
     def __init__(self, pod: PodInfo, profile: ProfilePlugins, snapshot: Snapshot) -> None:
         self.plugins = plugins = ClassPlugins(pod, profile, snapshot)
         self.raw_scores = [RawScore(each, plugins.constant(each)) for each in plugins.raw_scores]

@@ -31,19 +31,6 @@ class Ranking:
         feasible: number of rows that are not rejected, as of the last `_look`.
     """
 
-    __slots__ = (
-        "_best",
-        "_is_known",
-        "_lost",
-        "_merged",
-        "_order",
-        "_rows",
-        "_sizes",
-        "_starts",
-        "feasible",
-        "topology",
-    )
-
     def __init__(self, topology: Topology | None = None) -> None:
         self.topology = topology
         self.feasible = 0

@@ -22,8 +22,6 @@ BYTES: Final = _MAX_KEPT * 512
 class RowAnswers:
     """The answers of a class by the content of a row, for one layout of the sums."""
 
-    __slots__ = ("_by_key", "_layout")
-
     def __init__(self) -> None:
         self._by_key: dict[Key, RowAnswer] = {}
         self._layout: object = None
