@@ -15,9 +15,8 @@ from scheduler.kernel.answers.judgement import rejection_of
 from scheduler.kernel.answers.model import Check, NearNode, PluginRejection
 from scheduler.kernel.framework.obstacles import Obstacle
 from scheduler.kernel.framework.runtime import Feasibility, Framework
-from scheduler.kernel.framework.runtime.judging import FilterAttempt
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
-from scheduler.kernel.framework.runtime.verdicts import FEASIBLE, Verdicts
+from scheduler.kernel.framework.runtime.verdicts import FEASIBLE, FilterAttempt, Verdicts
 from scheduler.kernel.snapshot import Snapshot
 
 NEAREST: Final = 5

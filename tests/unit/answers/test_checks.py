@@ -29,9 +29,7 @@ from scheduler.kernel.answers.checks import (
 from scheduler.kernel.answers.model import Check, NearNode, PluginRejection
 from scheduler.kernel.framework.obstacles import ResourceObstacle, TaintObstacle
 from scheduler.kernel.framework.runtime import Framework
-from scheduler.kernel.framework.runtime.judging import judge
 from scheduler.kernel.framework.runtime.nominated_layer import with_nominated_pods
-from scheduler.kernel.framework.runtime.verdicts import blank_verdicts
 from scheduler.kernel.framework.status import Status, unschedulable
 from scheduler.kernel.snapshot import Snapshot
 from tests.support.builders import make_node, make_pod_info
@@ -124,9 +122,7 @@ def test_every_filter_is_heard_about_every_node(seed: int) -> None:
         assert len(every) == len(filters)
         for each, said in zip(filters, every, strict=True):
             attempt = replace(found.attempt, filters=(each,))
-            alone = blank_verdicts(snapshot, None, attempt)
-            judge((each,), attempt.state, pod, snapshot, alone)
-            alone = with_nominated_pods(attempt, snapshot, alone, others)
+            alone = with_nominated_pods(attempt, attempt.verdicts(), others)
             assert said.first.tolist() == alone.first.tolist()
             for row in np.flatnonzero(alone.first == each.index).tolist():
                 assert said.status(row) == alone.status(row)

@@ -22,8 +22,14 @@ from numpy.typing import NDArray
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.interface import Reads
 from scheduler.kernel.framework.runtime.bound import BoundCounting, BoundFilter
-from scheduler.kernel.framework.runtime.judging import FilterAttempt, judge
-from scheduler.kernel.framework.runtime.verdicts import FEASIBLE, First, Verdicts, blank_verdicts
+from scheduler.kernel.framework.runtime.verdicts import (
+    FEASIBLE,
+    FilterAttempt,
+    First,
+    Verdicts,
+    blank_verdicts,
+    judge,
+)
 from scheduler.kernel.snapshot import Indices, Rows, Snapshot
 from scheduler.kernel.snapshot.pod_kinds import OtherPods
 
@@ -60,6 +66,8 @@ class _Moves:
 class ChangedRows:
     """The filters of one attempt on some rows that change.
 
+    Methods raise `PluginError` if a plugin failed.
+
     Attributes:
         rows: the rows; all methods take rows as positions among them.
     """
@@ -81,9 +89,6 @@ class ChangedRows:
             others: the kinds of pods that may come and go.
             known: the first rejection of each row as it is; spares running filters that no change
                 concerns.
-
-        Raises:
-            PluginError: a plugin failed.
         """
         self.rows = rows
         self._places = np.arange(len(rows))
@@ -143,9 +148,6 @@ class ChangedRows:
 
         Returns:
             A mask of the pods that have to go after all.
-
-        Raises:
-            PluginError: a plugin failed.
         """
         # Not `[:, kinds]`: that lies in memory row by row, and all sums go line by line.
         more = self._weights.take(kinds, axis=1)
@@ -168,9 +170,6 @@ class ChangedRows:
         """The first rejection of each of some rows as they are now; of all when None.
 
         A row with nominated pods is judged with them, and if that passes, without them.
-
-        Raises:
-            PluginError: a plugin failed.
         """
         if at is None:
             at = np.arange(len(self.rows))
@@ -217,12 +216,8 @@ class ChangedRows:
         return rejected
 
     def judge_with_nominated(self) -> Verdicts:
-        """The first rejection of each row as it is with the nominated pods.
-
-        Raises:
-            PluginError: a plugin failed.
-        """
-        return self._judge(np.arange(len(self.rows)), nominated=True)
+        """The first rejection of each row as it is with the nominated pods."""
+        return self._judge(self._places, nominated=True)
 
     def _settle(self, known: Verdicts | None) -> First:
         """Take over the known answers of filters that no change concerns.
@@ -302,7 +297,7 @@ class ChangedRows:
         attempt = self._attempt
         one = slice(place, place + 1)
         rows = None if found.rows is None else found.rows[one]
-        single = Verdicts(found.first[one], found.bits[one], rows, found.table, found.failures)
+        single = Verdicts(found.first[one], found.bits[one], rows, found.attempt, found.failures)
         state = attempt.state.clone()
         if active.follow is not None:
             add_pod, remove_pod = active.follow

@@ -14,10 +14,9 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import PreFilterResult, Reads, Scores
 from scheduler.kernel.framework.runtime.bound import BoundFilter, BoundScore
-from scheduler.kernel.framework.runtime.judging import as_view, judge
 from scheduler.kernel.framework.runtime.plugin_calls import PluginError
 from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
-from scheduler.kernel.framework.runtime.verdicts import Verdicts
+from scheduler.kernel.framework.runtime.verdicts import Verdicts, as_view, judge
 from scheduler.kernel.framework.status import Code, Status
 from scheduler.kernel.snapshot import Rows, Snapshot
 
@@ -124,7 +123,7 @@ class ClassPlugins:
             raise self.score_failure
 
     def judge(self, filters: Sequence[BoundFilter], snapshot: Snapshot, verdicts: Verdicts) -> None:
-        """Let filters reject rows; see `judging.judge`."""
+        """Let filters reject rows; see `verdicts.judge`."""
         judge(filters, self.state, self._pod, snapshot, verdicts)
         if verdicts.failures:
             self.failures.update(verdicts.failures)

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import Candidate
-from scheduler.kernel.framework.runtime.judging import FilterAttempt
 from scheduler.kernel.framework.runtime.pod_class import PodClass
-from scheduler.kernel.framework.runtime.verdicts import FEASIBLE, Verdicts
+from scheduler.kernel.framework.runtime.verdicts import FEASIBLE, FilterAttempt, Verdicts
 from scheduler.kernel.framework.status import EXTENDER, SUCCESS, Code, Status
 from scheduler.kernel.framework.types import Excess
 from scheduler.kernel.snapshot import Snapshot
@@ -90,21 +89,22 @@ class Feasibility(msgspec.Struct):
         refused: Mapping[str, Status | None] | None = None,
         within: NDArray[np.intp] | None = None,
     ) -> "AttemptDiagnosis":
-        """Sum up the rejections of all nodes; see `AttemptDiagnosis`.
+        """Sum up the rejections of all nodes.
 
         Args:
             snapshot: the cluster.
-            refused: the rejections of extenders by node.
+            refused: the rejections of extenders by node; None without a reason.
             within: the rows that count; None for all.
-        """
-        found = self if within is None else replace(self, verdicts=self._verdicts_on(within))
-        return AttemptDiagnosis(found, snapshot, refused, within)
 
-    def _verdicts_on(self, rows: NDArray[np.intp]) -> Verdicts | None:
-        if self.verdicts is None:
-            return None
-        known = self.verdicts.rows
-        return self.verdicts.at(rows if known is None else np.flatnonzero(np.isin(known, rows)))
+        Raises:
+            PluginError: a plugin that rejects nodes failed to return its reasons.
+        """
+        found, verdicts = self, self.verdicts
+        if within is not None and verdicts is not None:
+            judged = verdicts.rows
+            at = within if judged is None else np.flatnonzero(np.isin(judged, within))
+            found = replace(self, verdicts=verdicts.at(at))
+        return AttemptDiagnosis(found, snapshot, refused, within)
 
 
 class AttemptDiagnosis:
@@ -134,17 +134,7 @@ class AttemptDiagnosis:
         refused: Mapping[str, Status | None] | None = None,
         rows: NDArray[np.intp] | None = None,
     ) -> None:
-        """Sum up.
-
-        Args:
-            found: the result of filtering.
-            snapshot: the cluster.
-            refused: the rejections of extenders by node; None without a reason.
-            rows: the nodes that were judged; None for the cluster.
-
-        Raises:
-            PluginError: a plugin that rejects nodes failed to return its reasons.
-        """
+        """Sum up; see `Feasibility.diagnosis`."""
         self.state = found.state
         self.unasked = 0
         self.attempt, self.verdicts, self.absent = found.attempt, found.verdicts, found.absent

@@ -14,9 +14,7 @@ from scheduler.api.pod_shape import EVERY_NEED
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import NOT_REACHED, SKIPPED
-from scheduler.kernel.framework.runtime.bound import BoundFilter
 from scheduler.kernel.framework.runtime.diagnosis import Feasibility
-from scheduler.kernel.framework.runtime.judging import FilterAttempt, judge
 from scheduler.kernel.framework.runtime.nominated_layer import with_nominated_pods
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
@@ -25,15 +23,16 @@ from scheduler.kernel.framework.runtime.pod_classes import PodClasses
 from scheduler.kernel.framework.runtime.verdicts import (
     DEAD,
     FEASIBLE,
+    FilterAttempt,
     Verdicts,
-    blank_verdicts,
+    judge,
 )
 from scheduler.kernel.framework.status import Code, Status, unresolvable
 from scheduler.kernel.snapshot import Snapshot
 
 
 class Filtering:
-    """The PreFilter and Filter plugins of one profile."""
+    """The PreFilter and Filter plugins of one profile. One that fails raises `PluginError`."""
 
     def __init__(self, plugins: ProfilePlugins, classes: PodClasses) -> None:
         self._pre_filter_names = [p.name for p in plugins.pre_filter]
@@ -58,30 +57,21 @@ class Filtering:
             snapshot: the cluster.
             nominated: pods that wait for a node to be cleared; those of no lower priority than the
                 pod count as running there already.
-
-        Raises:
-            PluginError: a plugin failed.
         """
         start = self._calls.now()
         found = self._pre_filtered(pod, snapshot, self._classes.class_of(pod, snapshot))
         start = self._calls.point_done("PreFilter", found.pre_filter.code, start)
-        if found.pre_filter.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+        attempt, pod_class, own_class = found.attempt, found.pod_class, None
+        if attempt is None or not found.pre_filter.is_success:
             return found
-        pod_class, cluster_filters = found.pod_class, self._active_cluster_filters(found.state)
-        filters = (*pod_class.plugins.filters, *cluster_filters)
-        attempt = found.attempt = FilterAttempt(filters, found.state, pod, snapshot)
-        if not found.pre_filter.is_success:
-            return found
-        own_class = None
         if found.node_names is None:
-            alone = pod_class.verdicts(snapshot, attempt)
+            alone = pod_class.verdicts(attempt)
+            cluster_filters = attempt.filters[len(pod_class.plugins.filters) :]
             judge(cluster_filters, found.state, pod, snapshot, alone)
             own_class = None if cluster_filters else pod_class
         else:
-            rows = _rows_to_look_at(found.node_names, pod, snapshot)
-            alone = blank_verdicts(snapshot, rows, attempt)
-            attempt.judge(alone)
-        verdicts = with_nominated_pods(attempt, snapshot, alone, nominated, own_class)
+            alone = attempt.verdicts(_rows_to_look_at(found.node_names, pod, snapshot))
+        verdicts = with_nominated_pods(attempt, alone, nominated, own_class)
         verdicts.raise_failure()
         self._calls.point_done("Filter", Code.SUCCESS, start)
         found.verdicts = verdicts
@@ -106,9 +96,6 @@ class Filtering:
             node_names: the nodes; those that do not exist are left out.
             add: pods that count as running on the nodes they name.
             remove: pods that count as gone from the nodes they name.
-
-        Raises:
-            PluginError: a plugin failed.
         """
         row_of = snapshot.table.row_of
         names = [name for name in node_names if name in row_of]
@@ -117,13 +104,9 @@ class Filtering:
             [other for other in remove if other.node_name in row_of],
         )
         found = self._pre_filtered(pod, fork, self._classes.class_of(pod, snapshot))
-        if not found.pre_filter.is_success:
+        if found.attempt is None or not found.pre_filter.is_success:
             return dict.fromkeys(names, found.pre_filter)
-        filters = (*found.pod_class.plugins.filters, *self._active_cluster_filters(found.state))
-        attempt = FilterAttempt(filters, found.state, pod, fork)
-        rows = np.array([row_of[name] for name in names], np.intp)
-        verdicts = blank_verdicts(fork, rows, attempt)
-        attempt.judge(verdicts)
+        verdicts = found.attempt.verdicts(np.array([row_of[name] for name in names], np.intp))
         verdicts.raise_failure()
         absent = _absent_status(found, pod, snapshot, verdicts)
         return {
@@ -147,9 +130,6 @@ class Filtering:
             pod: the pod.
             snapshot: the cluster.
             nominated: as in `find_nodes_that_fit`.
-
-        Raises:
-            PluginError: a plugin failed.
         """
         every = []
         filters = () if found.attempt is None else found.attempt.filters
@@ -159,25 +139,16 @@ class Filtering:
             if found.verdicts is not None and each.index <= first_to_reject:
                 every.append(found.verdicts.of_filter(each.index, attempt))
                 continue
-            verdicts = blank_verdicts(snapshot, None, attempt)
-            attempt.judge(verdicts)
-            verdicts = with_nominated_pods(attempt, snapshot, verdicts, nominated)
+            verdicts = with_nominated_pods(attempt, attempt.verdicts(), nominated)
             verdicts.raise_failure()
             every.append(verdicts)
         return every
-
-    def _active_cluster_filters(self, state: CycleState) -> list[BoundFilter]:
-        skipped = state.read(SKIPPED)
-        return [f for f in self._cluster_filters if f.name not in skipped]
 
     def _pre_filtered(self, pod: PodInfo, snapshot: Snapshot, pod_class: PodClass) -> Feasibility:  # noqa: C901, PLR0912 - PreFilter as upstream runs it
         """Run the PreFilter plugins, except those whose answer for the pod's class is known.
 
         UnschedulableAndUnresolvable ends the attempt; after Unschedulable the other plugins still
         run, and the last such rejection counts.
-
-        Raises:
-            PluginError: a plugin failed.
         """
         of_class = pod_class.plugins
         state = CycleState(of_class.state)
@@ -209,7 +180,10 @@ class Filtering:
             found.restrict(plugin.name, result.node_names)
             if not found.node_names:
                 return self._ended(found, plugin.name, _nothing_left(found.restricting))
-        state.write(SKIPPED, of_class.skipped.union(skipped, found.silent))
+        all_skipped = of_class.skipped.union(skipped, found.silent)
+        state.write(SKIPPED, all_skipped)
+        others = [each for each in self._cluster_filters if each.name not in all_skipped]
+        found.attempt = FilterAttempt((*of_class.filters, *others), state, pod, snapshot)
         return found
 
     def _ended(self, found: Feasibility, last: str, rejection: Status) -> Feasibility:

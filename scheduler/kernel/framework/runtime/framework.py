@@ -37,7 +37,7 @@ BESIDE_CACHE_BYTES: Final = 32 * 1024 * 1024
 
 
 class Framework:
-    """The plugins of one profile. No method raises anything but `PluginError`.
+    """The plugins of one profile. No method raises anything but `PluginError`: a plugin failed.
 
     Attributes:
         profile_name: the profile's schedulerName.
@@ -142,11 +142,7 @@ class Framework:
             return 1, queued.timestamp
 
     def events_to_register(self) -> dict[str, tuple[ClusterEventWithHint, ...]]:
-        """The events each plugin that can reject pods registers for; called once, at start.
-
-        Raises:
-            PluginError: a plugin failed.
-        """
+        """The events each plugin that can reject pods registers for; called once, at start."""
         # Extenders do not register the events that could change their answers.
         of_extenders = {EXTENDER: ALL_EVENTS} if self._has_extenders else {}
         return {**of_extenders, **self.plugins.events_to_register()}
@@ -181,11 +177,7 @@ class Framework:
     def run_post_filter_plugins(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: AttemptDiagnosis
     ) -> tuple[PostFilterResult | None, Status]:
-        """Return the first success, or all reasons together.
-
-        Raises:
-            PluginError: a plugin failed.
-        """
+        """Return the first success, or all reasons together."""
         start = self.calls.now()
         if self.plugins.places_together:
             diagnosis.places_together = self.places_together
@@ -206,11 +198,7 @@ class Framework:
         return _with(writes, result), ended
 
     def places_together(self, pod: PodInfo) -> bool:
-        """Whether a Permit plugin places a pod together with others.
-
-        Raises:
-            PluginError: a plugin failed.
-        """
+        """Whether a Permit plugin places a pod together with others."""
         return any(ask(pod) for ask in self.plugins.places_together)
 
     # --- placements of groups -------------------------------------------------------------------
@@ -218,11 +206,7 @@ class Framework:
     def run_placement_generate_plugins(
         self, pods: Sequence[PodInfo], snapshot: Snapshot
     ) -> tuple[Placements, Status]:
-        """The placements to try for a group; all nodes where no plugin makes any.
-
-        Raises:
-            PluginError: a plugin failed.
-        """
+        """The placements to try for a group; all nodes where no plugin makes any."""
         start = self.calls.now()
         placements, status = ALL_NODES, SUCCESS
         for plugin in self.plugins.placement_generate[:1]:
@@ -236,11 +220,7 @@ class Framework:
     def run_placement_score_plugins(
         self, pods: Sequence[PodInfo], candidates: FeasiblePlacements, snapshot: Snapshot
     ) -> Scores:
-        """Return the weighted sum of all scores by placement.
-
-        Raises:
-            PluginError: a plugin failed.
-        """
+        """Return the weighted sum of all scores by placement."""
         start = self.calls.now()
         total = np.zeros(len(candidates.placements.numbers))
         plugins = zip(self.plugins.placement_score, self.plugins.placement_weights, strict=True)
@@ -289,11 +269,7 @@ class Framework:
     def run_permit_plugins(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> tuple[Status, dict[str, float]]:
-        """Return Success, a rejection, or Wait with a timeout in seconds for each plugin.
-
-        Raises:
-            PluginError: a plugin failed.
-        """
+        """Return Success, a rejection, or Wait with a timeout in seconds for each plugin."""
         start = self.calls.now()
         ended, waits = SUCCESS, dict[str, float]()
         for plugin in self.plugins.permit:
@@ -310,11 +286,7 @@ class Framework:
     # --- binding --------------------------------------------------------------------------------
 
     def pre_bind_work(self, state: CycleState, pod: PodInfo, node_name: str) -> PreBindWork:
-        """The work that PreBind plugins have for the pod.
-
-        Raises:
-            PluginError: a plugin failed.
-        """
+        """The work that PreBind plugins have for the pod."""
         needs, work = pod.needs, PreBindWork.NOTHING
         for plugin in self.plugins.pre_flight:
             if plugin.needs & ~needs:
@@ -327,11 +299,7 @@ class Framework:
         return work
 
     async def run_pre_bind_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Return Success, or the first failure.
-
-        Raises:
-            PluginError: a plugin failed.
-        """
+        """Return Success, or the first failure."""
         start = self.calls.now()
         status = await self._pre_bind(state, pod, node_name)
         self.calls.point_done("PreBind", status.code, start)
@@ -356,11 +324,7 @@ class Framework:
         duration["Bind", code.upstream_name, self.profile_name].observe(seconds)
 
     async def run_bind_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Return the answer of the first plugin that does not skip.
-
-        Raises:
-            PluginError: a plugin failed.
-        """
+        """Return the answer of the first plugin that does not skip."""
         start = self.calls.now()
         ended = Status(Code.SKIP)
         for plugin in self.plugins.bind:

@@ -4,23 +4,19 @@ Source: kubernetes pkg/scheduler/framework/runtime/framework.go
 (RunFilterPluginsWithNominatedPods) v1.36.
 """
 
-from collections.abc import Sequence
-from functools import cached_property
 from typing import Final, TypeAlias
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
-from typing_extensions import override
 
-from scheduler.kernel.framework.interface import Reads, Reason
+from scheduler.kernel.framework.interface import Reads
 from scheduler.kernel.framework.runtime.changed_rows import ChangedRows
-from scheduler.kernel.framework.runtime.judging import FilterAttempt
 from scheduler.kernel.framework.runtime.nominated_pods import Nominated, NominatedPods
 from scheduler.kernel.framework.runtime.pod_class import PodClass
-from scheduler.kernel.framework.runtime.verdicts import FEASIBLE, First, ReasonTable, Verdicts
-from scheduler.kernel.snapshot import Indices, Rows, Snapshot
+from scheduler.kernel.framework.runtime.verdicts import FEASIBLE, FilterAttempt, First, Verdicts
+from scheduler.kernel.snapshot import Indices, Rows
 from scheduler.kernel.snapshot.pod_kinds import OtherPods, kinds_used
 from scheduler.kernel.snapshot.row_log import RowLog
 
@@ -79,33 +75,8 @@ class NominatedLayer:
         self.differences = _Differences(places, self._first[places], self._bits[places])
 
 
-class _Together(ReasonTable):
-    """The meaning of answers with nominated pods; they are placed when a caller reads a reason."""
-
-    def __init__(self, attempt: FilterAttempt, nominated: NominatedPods) -> None:
-        self._attempt = attempt
-        self._nominated = nominated
-
-    @cached_property
-    def _placed(self) -> FilterAttempt:
-        attempt, snapshot = self._attempt, self._attempt.snapshot
-        found = self._nominated.before(attempt.pod, snapshot)
-        fork = snapshot.fork(() if found is None else found.pods_on(snapshot))
-        return replace(attempt, snapshot=fork)
-
-    @override
-    def reasons(self, index: int, answer: int, row: int | None = None) -> Sequence[Reason]:
-        table = self._attempt if row is None else self._placed
-        return table.reasons(index, answer, row)
-
-    @override
-    def name(self, index: int) -> str:
-        return self._attempt.name(index)
-
-
 def with_nominated_pods(
     attempt: FilterAttempt,
-    snapshot: Snapshot,
     alone: Verdicts,
     nominated: NominatedPods | None,
     pod_class: PodClass | None = None,
@@ -117,7 +88,6 @@ def with_nominated_pods(
 
     Args:
         attempt: the pod, and the filters that judge nodes for it.
-        snapshot: the cluster.
         alone: the verdicts without nominated pods.
         nominated: all nominated pods.
         pod_class: the class whose own columns `alone` is; None when it is anything else.
@@ -128,65 +98,46 @@ def with_nominated_pods(
     if not nominated:
         return alone
     # Numbers in reasons include the nominated pods.
-    alone.table = _Together(attempt, nominated)
+    alone.attempt = replace(attempt, nominated=nominated)
     if pod_class is None:
-        found = nominated.of_at_least(
-            attempt.pod.priority,
-            snapshot,
-            but=attempt.pod.uid,
-            on=None if alone.rows is None else _mask(snapshot, alone.rows),
-            before=nominated.passes(attempt.pod),
-        )
-        every = _judged(attempt, snapshot, alone, found)
+        found = nominated.before(attempt.pod, attempt.snapshot, on=alone.rows)
+        every = _judged(attempt, alone, found)
     else:
-        every = _in_the_way(attempt, snapshot, alone, nominated, pod_class)
+        every = _in_the_way(attempt, alone, nominated, pod_class)
         own = nominated.row_of(attempt.pod.uid)
         if own is not None:
-            every = _but_for_its_own(every, own, attempt, snapshot, alone, nominated)
+            every = _but_for_its_own(every, own, attempt, alone, nominated)
     if not len(every.places):
         return alone
     first, bits = alone.first.copy(), alone.bits.copy()
     first[every.places], bits[every.places] = every.first, every.bits
-    return Verdicts(first, bits, alone.rows, alone.table, alone.failures)
-
-
-def _mask(snapshot: Snapshot, rows: Rows) -> NDArray[np.bool_]:
-    """The rows as a mask."""
-    mask = np.zeros(snapshot.table.size, np.bool_)
-    mask[rows] = True
-    return mask
+    return Verdicts(first, bits, alone.rows, alone.attempt, alone.failures)
 
 
 def _in_the_way(
-    attempt: FilterAttempt,
-    snapshot: Snapshot,
-    alone: Verdicts,
-    nominated: NominatedPods,
-    pod_class: PodClass,
+    attempt: FilterAttempt, alone: Verdicts, nominated: NominatedPods, pod_class: PodClass
 ) -> _Differences:
     """The differences for a class; only rows that changed since its last pod are judged again.
 
     A pod of the class that is nominated itself counts here as any other.
     """
-    size, priority = snapshot.table.size, attempt.pod.priority
-    before = nominated.passes(attempt.pod)
-    key = (nominated, snapshot.kinds.epoch, priority, before)
+    pod, snapshot = attempt.pod, attempt.snapshot
+    key = (nominated, snapshot.kinds.epoch, pod.priority, nominated.passes(pod))
     logs = snapshot.node_log, snapshot.pod_log, nominated.row_log(snapshot)
     positions = (logs[0].position, logs[1].position, logs[2].position)
     layer, changed = pod_class.nominated_layer, None
     if isinstance(layer, NominatedLayer) and layer.key == key:
         changed = _changed(layer, logs)
     if changed is None or not isinstance(layer, NominatedLayer):
-        layer = NominatedLayer(key, positions, size)
-        found = nominated.of_at_least(priority, snapshot, before=before)
-        layer.replace(slice(None), found, _judged(attempt, snapshot, alone, found))
+        layer = NominatedLayer(key, positions, snapshot.table.size)
+        found = nominated.before(pod, snapshot, counts_itself=True)
+        layer.replace(slice(None), found, _judged(attempt, alone, found))
         # No row log records which nodes have which images.
         reads_images = any(each.reads & Reads.IMAGES for each in attempt.filters)
         pod_class.nominated_layer = None if reads_images else layer
     elif len(changed):
-        mask = _mask(snapshot, changed)
-        found = nominated.of_at_least(priority, snapshot, on=mask, before=before)
-        layer.replace(changed, found, _judged(attempt, snapshot, alone, found))
+        found = nominated.before(pod, snapshot, on=changed, counts_itself=True)
+        layer.replace(changed, found, _judged(attempt, alone, found))
     layer.positions = positions
     return layer.differences
 
@@ -209,20 +160,12 @@ def _but_for_its_own(
     every: _Differences,
     row: int,
     attempt: FilterAttempt,
-    snapshot: Snapshot,
     alone: Verdicts,
     nominated: NominatedPods,
 ) -> _Differences:
     """The differences for a pod that is nominated to a row: there its own place is free for it."""
-    pod = attempt.pod
-    others = nominated.of_at_least(
-        pod.priority,
-        snapshot,
-        but=pod.uid,
-        on=_mask(snapshot, np.array([row], np.intp)),
-        before=nominated.passes(pod),
-    )
-    own = _judged(attempt, snapshot, alone, others)
+    others = nominated.before(attempt.pod, attempt.snapshot, on=np.array([row], np.intp))
+    own = _judged(attempt, alone, others)
     kept = every.places != row
     return _Differences(
         np.append(every.places[kept], own.places),
@@ -231,12 +174,11 @@ def _but_for_its_own(
     )
 
 
-def _judged(
-    attempt: FilterAttempt, snapshot: Snapshot, alone: Verdicts, found: Nominated | None
-) -> _Differences:
+def _judged(attempt: FilterAttempt, alone: Verdicts, found: Nominated | None) -> _Differences:
     """The differences that some nominated pods make, each on the row it is nominated to."""
     if found is None:
         return _NO_DIFFERENCES
+    snapshot = attempt.snapshot
     rows, at = kinds_used(found.rows)
     places = rows if alone.rows is None else np.searchsorted(alone.rows, rows)
     kinds, of_kind = kinds_used(found.kinds)

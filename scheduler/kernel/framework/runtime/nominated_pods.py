@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.snapshot import Indices, Snapshot
+from scheduler.kernel.snapshot import Indices, Rows, Snapshot
 from scheduler.kernel.snapshot.pod_kinds import PodKinds
 from scheduler.kernel.snapshot.row_log import RowLog
 
@@ -114,13 +114,48 @@ class NominatedPods:
         """The node a pod is nominated to."""
         return self._node_by_pod.get(uid)
 
-    def before(self, pod: PodInfo, snapshot: Snapshot) -> Nominated | None:
-        """The other nominated pods that a pod must leave room for; None when there are none.
+    def before(
+        self,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        *,
+        on: Rows | None = None,
+        counts_itself: bool = False,
+    ) -> Nominated | None:
+        """The nominated pods that a pod must leave room for; None when there are none.
 
-        These are the pods of its own priority or higher, except pods that need their room only
-        after it has ended.
+        These are the other pods of its own priority or higher, except pods that need their room
+        only after it has ended.
+
+        Cost: a few operations on columns of all nominated pods.
+
+        Args:
+            pod: the pod.
+            snapshot: the cluster.
+            on: the rows whose nominated pods count; None for all rows.
+            counts_itself: whether its own nomination counts, too.
         """
-        return self.of_at_least(pod.priority, snapshot, but=pod.uid, before=self.passes(pod))
+        count = len(self._pods)
+        if not count:
+            return None
+        self._refresh(snapshot)
+        priorities, kinds, rows, needed = self._columns[:, :count]
+        meant = priorities >= pod.priority
+        meant &= rows != _NOWHERE
+        if on is not None:
+            is_asked = np.zeros(snapshot.table.size, np.bool_)
+            is_asked[on] = True
+            meant &= is_asked[rows]
+        before = self.passes(pod)
+        if before != NO_TIME:
+            meant &= needed < before
+        own = self._slots.get(pod.uid)
+        if own is not None and not counts_itself:
+            meant[own] = False
+        slots = np.flatnonzero(meant)
+        if not len(slots):
+            return None
+        return Nominated(self._pods, slots, rows[slots], kinds[slots])
 
     def passes(self, pod: PodInfo) -> int:
         """The first time at which room is needed and a pod will have ended.
@@ -172,47 +207,6 @@ class NominatedPods:
         """
         self._refresh(snapshot)
         return self._row_log
-
-    def of_at_least(
-        self,
-        priority: int,
-        snapshot: Snapshot,
-        *,
-        but: str = "",
-        on: NDArray[np.bool_] | None = None,
-        before: int = NO_TIME,
-    ) -> Nominated | None:
-        """All pods of this priority or higher; None when there are none.
-
-        Cost: a few operations on columns of all nominated pods.
-
-        Args:
-            priority: the lowest priority that counts.
-            snapshot: the cluster.
-            but: the UID of a pod that does not count.
-            on: a mask of the rows whose nominated pods count; None for all rows.
-            before: only pods that need their room before this time count; see `passes`.
-        """
-        count = len(self._pods)
-        if not count:
-            return None
-        self._refresh(snapshot)
-        priorities, kinds, rows, needed = self._columns[:, :count]
-        if on is not None and not on[rows].any():
-            return None
-        meant = priorities >= priority
-        meant &= rows != _NOWHERE
-        if before != NO_TIME:
-            meant &= needed < before
-        if on is not None:
-            meant &= on[rows]
-        own = self._slots.get(but)
-        if own is not None:
-            meant[own] = False
-        slots = np.flatnonzero(meant)
-        if not len(slots):
-            return None
-        return Nominated(self._pods, slots, rows[slots], kinds[slots])
 
     def nominate(self, pod: PodInfo, node_name: str | None = None, needed_at: float = 0.0) -> None:
         """Nominate a pod, in place of an earlier nomination.

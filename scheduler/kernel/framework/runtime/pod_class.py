@@ -20,15 +20,15 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.interface import Reads, Scores
 from scheduler.kernel.framework.runtime import row_answers
 from scheduler.kernel.framework.runtime.class_plugins import ClassPlugins, RawScore
-from scheduler.kernel.framework.runtime.judging import as_view
 from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
 from scheduler.kernel.framework.runtime.ranking import BYTES_PER_ROW, INFEASIBLE_TOTAL, Ranking
 from scheduler.kernel.framework.runtime.row_answers import Key, RowAnswer, RowAnswers
 from scheduler.kernel.framework.runtime.verdicts import (
     FEASIBLE,
+    FilterAttempt,
     First,
-    ReasonTable,
     Verdicts,
+    as_view,
     blank_verdicts,
 )
 from scheduler.kernel.snapshot import Rows, Snapshot
@@ -201,24 +201,15 @@ class PodClass:
         self._pod_position = pod_log.position
         self._images_changed_at = images_changed_at
 
-    def verdicts(self, snapshot: Snapshot, table: ReasonTable) -> Verdicts:
-        """The verdicts of the row-local filters on every row.
-
-        Args:
-            snapshot: the cluster.
-            table: the meaning of the answers.
-        """
-        self.refresh(snapshot)
-        size = snapshot.table.size
+    def verdicts(self, attempt: FilterAttempt) -> Verdicts:
+        """The verdicts of the row-local filters on every row, for a pod of the class."""
+        self.refresh(attempt.snapshot)
+        size = attempt.snapshot.table.size
         first, bits, failures = self.first[:size], self.bits[:size], self.plugins.failures.copy()
-        return Verdicts(first, bits, None, table, failures, is_shared=True)
+        return Verdicts(first, bits, None, attempt, failures, is_shared=True)
 
     def score(self, snapshot: Snapshot, rows: Rows) -> tuple[Scores, list[tuple[RawScore, Scores]]]:
-        """Compute the total and the raw scores on some rows, without keeping them.
-
-        Raises:
-            PluginError: a plugin failed.
-        """
+        """Compute the total and the raw scores on some rows, without keeping them."""
         plugins = self.plugins
         plugins.score_failure = None
         total = plugins.total((*plugins.node_scores, *plugins.pod_scores), snapshot, rows)

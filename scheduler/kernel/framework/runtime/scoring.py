@@ -67,7 +67,10 @@ class Best(msgspec.Struct, frozen=True):
 
 
 class Scoring:
-    """The PreScore and Score plugins of one profile."""
+    """The PreScore and Score plugins of one profile.
+
+    Methods raise `PluginError` if a plugin failed, or returned a score out of range.
+    """
 
     def __init__(self, plugins: ProfilePlugins, *, has_extenders: bool = False) -> None:
         self._calls = plugins.calls
@@ -103,9 +106,6 @@ class Scoring:
             bonus: the amount added to the total of each of these rows; int64, because extenders may
                 return numbers that float64 cannot hold.
             within: the rows to which the choice is limited, feasible or not; None for all.
-
-        Raises:
-            PluginError: a plugin failed, or returned a score out of range.
         """
         if within is not None and rows is None:
             is_cached = self._keeps_totals(found) and found.is_of_class
@@ -224,11 +224,7 @@ class Scoring:
         return not self._only_preparing and found.pod_class.best_rows(size)[1] == size
 
     def totals(self, found: Feasibility, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Scores:
-        """The weighted sum of all scores for the given feasible rows. Read-only.
-
-        Raises:
-            PluginError: a plugin failed, or returned a score out of range.
-        """
+        """The weighted sum of all scores for the given feasible rows. Read-only."""
         if not (self._all or self._has_extenders):
             return np.full(len(snapshot.table.alive[rows]), _TOTAL_WITHOUT_PLUGINS)
         start = self._calls.now()
@@ -248,9 +244,6 @@ class Scoring:
         """Every score plugin that takes part: name, weight, and its normalised scores by row.
 
         For people and for comparison; the daemon adds up without keeping the parts.
-
-        Raises:
-            PluginError: a plugin failed, or returned a score out of range.
         """
         active = self._prepare(self._all, found.state, pod, snapshot, rows)
         columns = self._columns(active, found.state, pod, snapshot, rows)

@@ -1,19 +1,26 @@
-"""Verdicts on nodes, as columns.
+"""The verdicts of filters on nodes, as columns, and the meaning of these.
+
+`judge` is the only caller of filters: for whole clusters and single nodes, for plain decisions and
+"what if", by the cache of pod classes and past it.
 
 Source: kubernetes pkg/scheduler/framework/types.go (NodeToStatus) v1.36.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import Bits, Reason
+from scheduler.kernel.framework.runtime.bound import BoundFilter
+from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.runtime.plugin_calls import PluginError
 from scheduler.kernel.framework.status import SUCCESS, Code, Status
-from scheduler.kernel.snapshot import Rows, Snapshot
+from scheduler.kernel.snapshot import Indices, Rows, Snapshot
 
 FEASIBLE: Final = 32767
 """In `Verdicts.first`: no plugin rejects the node."""
@@ -23,30 +30,16 @@ DEAD: Final = -1
 First: TypeAlias = NDArray[np.int16]
 
 
-class ReasonTable(Protocol):
-    """Translates the answers of filters to reasons."""
-
-    def reasons(self, index: int, answer: int, row: int | None = None) -> Sequence[Reason]:
-        """The reasons in an answer of the filter with this index, for one row or for any.
-
-        Raises:
-            PluginError: the plugin failed to return them.
-        """
-        ...
-
-    def name(self, index: int) -> str:
-        """The name of the filter with this index."""
-        ...
-
-
 class Verdicts(msgspec.Struct):
     """The first rejection of every judged row.
+
+    Methods that return reasons or statuses raise `PluginError` if a plugin fails to return reasons.
 
     Attributes:
         first: index of the first filter that rejects the row, or FEASIBLE, or DEAD.
         settled: that filter's answer, but for `answers`.
         rows: the judged rows; None for all of the snapshot.
-        table: the meaning of the answers; None where the caller never reads it.
+        attempt: the filters that answered; None where the caller never reads reasons.
         failures: filters that failed, by index; they count as rejecting all rows they were given.
         statuses: the statuses made so far.
         is_shared: whether `first` and `settled` are the columns of a class, which others use.
@@ -57,7 +50,7 @@ class Verdicts(msgspec.Struct):
     first: First
     settled: NDArray[np.uint64]
     rows: NDArray[np.intp] | None = None
-    table: ReasonTable | None = None
+    attempt: "FilterAttempt | None" = None
     failures: dict[int, PluginError] = msgspec.field(default_factory=dict)
     statuses: dict[tuple[int, int], Status] = msgspec.field(default_factory=dict)
     is_shared: bool = False
@@ -107,19 +100,14 @@ class Verdicts(msgspec.Struct):
         """The verdicts on some of the judged rows."""
         rows = positions if self.rows is None else self.rows[positions]
         first, bits = self.first[positions], self.bits[positions]
-        return Verdicts(first, bits, rows, self.table, self.failures)
+        return Verdicts(first, bits, rows, self.attempt, self.failures)
 
-    def of_filter(self, index: int, table: ReasonTable) -> "Verdicts":
-        """The verdicts of one filter, where no filter before it rejects any of the rows.
-
-        Args:
-            index: the index of the filter.
-            table: the meaning of its answers.
-        """
+    def of_filter(self, index: int, attempt: "FilterAttempt") -> "Verdicts":
+        """The verdicts of one filter, where no filter before it rejects any of the rows."""
         is_its = self.first == index
         others = np.where(self.first == DEAD, self.first, np.int16(FEASIBLE))
         first, bits = np.where(is_its, self.first, others), np.where(is_its, self.bits, 0)
-        return Verdicts(first, bits, self.rows, table)
+        return Verdicts(first, bits, self.rows, attempt)
 
     def position_of(self, row: int) -> int | None:
         """The position of the row among the judged rows; None when it was not judged."""
@@ -129,32 +117,20 @@ class Verdicts(msgspec.Struct):
         return int(found[0]) if len(found) else None
 
     def status(self, position: int) -> Status:
-        """The verdict on one of the judged rows, as a status.
-
-        Raises:
-            PluginError: the plugin that rejects it failed to return its reasons.
-        """
+        """The verdict on one of the judged rows, as a status."""
         first = int(self.first[position])
         return SUCCESS if first == FEASIBLE else self._status(first, int(self.bits[position]))
 
     def reasons(self, position: int) -> Sequence[Reason]:
-        """The reasons that reject one of the judged rows, with the numbers of its node.
-
-        Raises:
-            PluginError: the plugin that rejects it failed to return its reasons.
-        """
+        """The reasons that reject one of the judged rows, with the numbers of its node."""
         first = int(self.first[position])
-        if first in (FEASIBLE, DEAD) or self.table is None:
+        if first in (FEASIBLE, DEAD) or self.attempt is None:
             return ()
         row = position if self.rows is None else int(self.rows[position])
-        return self.table.reasons(first, int(self.bits[position]), row)
+        return self.attempt.reasons(first, int(self.bits[position]), row)
 
     def groups(self) -> Iterator[tuple[Status, NDArray[np.intp]]]:
-        """Distinct rejections, each with its positions.
-
-        Raises:
-            PluginError: a plugin that rejects nodes failed to return its reasons.
-        """
+        """Distinct rejections, each with its positions."""
         for first in _distinct(self.first):
             if first in (FEASIBLE, DEAD):
                 continue
@@ -178,12 +154,12 @@ class Verdicts(msgspec.Struct):
     def _status(self, first: int, bits: int) -> Status:
         known = self.statuses.get((first, bits))
         if known is None:
-            if self.table is None:
+            if self.attempt is None:
                 raise LookupError("nobody knows what these answers mean")
-            reasons = self.table.reasons(first, bits)
+            reasons = self.attempt.reasons(first, bits)
             code = max((reason.code for reason in reasons), default=Code.UNSCHEDULABLE)
             texts = tuple(reason.text for reason in reasons if reason.text)
-            known = self.statuses[first, bits] = Status(code, texts, self.table.name(first))
+            known = self.statuses[first, bits] = Status(code, texts, self.attempt.name(first))
         return known
 
 
@@ -196,9 +172,98 @@ def _distinct(values: NDArray[Any]) -> list[int]:
 
 
 def blank_verdicts(
-    snapshot: Snapshot, rows: NDArray[np.intp] | None = None, table: ReasonTable | None = None
+    snapshot: Snapshot, rows: Indices | None = None, attempt: "FilterAttempt | None" = None
 ) -> Verdicts:
     """Make verdicts that no filter has added to yet: every live node fits."""
     looked_at: Rows = snapshot.table.all_rows if rows is None else rows
     first = np.where(snapshot.table.alive[looked_at], FEASIBLE, DEAD).astype(np.int16)
-    return Verdicts(first, np.zeros(len(first), np.uint64), rows, table)
+    return Verdicts(first, np.zeros(len(first), np.uint64), rows, attempt)
+
+
+def as_view(rows: Rows) -> Rows:
+    """The same rows, as a slice where it is only one: slices make views, indices make copies."""
+    if isinstance(rows, slice) or len(rows) != 1:
+        return rows
+    row = int(rows[0])
+    return slice(row, row + 1)
+
+
+def judge(
+    filters: Sequence[BoundFilter],
+    state: CycleState,
+    pod: PodInfo,
+    snapshot: Snapshot,
+    verdicts: Verdicts,
+) -> None:
+    """Let filters reject rows that no filter before them in the profile's order rejects.
+
+    Args:
+        filters: the filters that take part, in any order.
+        state: the state after PreFilter.
+        pod: the pod.
+        snapshot: the cluster, or a fork of it.
+        verdicts: the rows and their verdicts so far; the answers are added to it. A filter that
+            fails rejects all its rows, so that `raise_failure` determines whether that matters.
+    """
+    rows = snapshot.table.all_rows if verdicts.rows is None else as_view(verdicts.rows)
+    for each in filters:
+        if each.is_by_node:
+            # Each row costs a call: pass only rows that no filter before this one rejects.
+            candidates = np.flatnonzero(verdicts.first > each.index)
+            asked: Rows = candidates if verdicts.rows is None else verdicts.rows[candidates]
+        else:
+            candidates, asked = None, rows
+        answer: Bits | None
+        try:
+            answer = each.filter(state, pod, snapshot, asked)
+        except PluginError as problem:
+            verdicts.failures[each.index] = problem
+            count = len(verdicts.first) if candidates is None else len(candidates)
+            answer = np.ones(count, np.uint64)
+        if answer is not None:
+            verdicts.reject(each.index, answer, candidates)
+
+
+class FilterAttempt(msgspec.Struct, eq=False):
+    """The filters that take part for one pod, to judge rows as they are or might be.
+
+    It knows the meaning of their answers; a plugin returns it only when a caller reads it.
+
+    Attributes:
+        filters: the filters that take part: those of the pod's class, then the others.
+        state: the state after PreFilter.
+        pod: the pod.
+        snapshot: the cluster.
+        nominated: pods that count in the numbers of reasons, as if they ran on their nodes.
+    """
+
+    filters: Sequence[BoundFilter]
+    state: CycleState
+    pod: PodInfo
+    snapshot: Snapshot
+    nominated: NominatedPods | None = None
+    _placed: Snapshot | None = None
+    """The cluster with these pods; made when a caller reads numbers."""
+
+    def verdicts(self, rows: Indices | None = None) -> Verdicts:
+        """The verdicts of all filters on some rows; None for all rows."""
+        verdicts = blank_verdicts(self.snapshot, rows, self)
+        judge(self.filters, self.state, self.pod, self.snapshot, verdicts)
+        return verdicts
+
+    def reasons(self, index: int, answer: int, row: int | None = None) -> Sequence[Reason]:
+        """The reasons in an answer of the filter with this index, for one row or for any."""
+        snapshot = self.snapshot
+        if row is not None and self.nominated is not None:
+            if self._placed is None:
+                found = self.nominated.before(self.pod, snapshot)
+                self._placed = snapshot.fork(() if found is None else found.pods_on(snapshot))
+            snapshot = self._placed
+        return self._filter(index).reasons_in(self.state, self.pod, snapshot, answer, row)
+
+    def name(self, index: int) -> str:
+        """The name of the filter with this index."""
+        return self._filter(index).name
+
+    def _filter(self, index: int) -> BoundFilter:
+        return next(each for each in self.filters if each.index == index)

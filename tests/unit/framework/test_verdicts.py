@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from scheduler.kernel.framework.runtime.judging import as_view
+from scheduler.kernel.framework.runtime.verdicts import as_view
 
 
 def test_one_row_becomes_a_view() -> None:
