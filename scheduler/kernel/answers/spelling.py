@@ -150,7 +150,7 @@ def _resources(spec: PodSpec) -> Iterator[tuple[str, str]]:
 def _values(snapshot: Snapshot, key: str) -> dict[str, int]:
     """The values of a label, with the number of nodes that have each."""
     table, column = snapshot.table, snapshot.label_column(key)
-    counts = np.bincount(column.ids(table.size)[table.alive], minlength=column.domain_count())
+    counts = np.bincount(column.ids(table.size)[table.alive], minlength=len(column.values))
     named = zip(column.values.values, counts.tolist(), strict=True)
     return {str(value): count for i, (value, count) in enumerate(named) if i != ABSENT and count}
 

@@ -34,7 +34,7 @@ def values_of(snapshot: Snapshot, key: str) -> tuple[int, tuple[ValueCount, ...]
     column = snapshot.label_column(key)
     table = snapshot.table
     ids = column.ids(table.size)[table.alive]
-    counts = np.bincount(ids, minlength=column.domain_count())
+    counts = np.bincount(ids, minlength=len(column.values))
     counts[ABSENT] = 0
     most = np.argsort(-counts, kind="stable")[:EXAMPLES]
     found = [(str(column.values.values[i]), int(counts[i])) for i in most.tolist() if counts[i]]

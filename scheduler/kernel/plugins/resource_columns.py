@@ -70,7 +70,7 @@ class ResourceColumns:
 
     def non_zero_requested(self, table: NodeTable, rows: Rows) -> Amounts:
         """The requested amounts, with defaults for cpu and memory. Read-only."""
-        non_zero = table.non_zero_requested
+        non_zero = table.sums.non_zero_requested
         if len(self._defaulted) == len(self._numbers) and isinstance(self._lines, slice):
             return non_zero[self._lines, rows]
         requested = self._pick(table.sums.requested, rows).copy()

@@ -80,7 +80,10 @@ class ForkedTermCounts:
         """The same, without sums of classes."""
         found = {cls.key: cls for cls in self._original.about(kind, pod)}
         for key, rows in self._by_key.items():
-            if key[0] is kind and self._speaks_of(key, pod):
+            key_kind, pods, topology_key, _ = key
+            if key_kind is not kind or topology_key not in self._labels:
+                continue
+            if pods.matches(pod, self._namespaces):
                 known = found.get(key)
                 changed = TermClass(key, None if known is None else known.counts.copy())
                 for row, sign in rows:
@@ -91,7 +94,3 @@ class ForkedTermCounts:
     def __len__(self) -> int:
         """The largest number of terms that may be counted."""
         return len(self._original) + len(self._by_key)
-
-    def _speaks_of(self, key: TermKey, pod: PodInfo) -> bool:
-        _, pods, topology_key, _ = key
-        return topology_key in self._labels and pods.matches(pod, self._namespaces)

@@ -37,7 +37,7 @@ class ImageIndex:
         self._node_count_changed_at = 0
 
     def set_row(self, row: int, images: tuple[ContainerImage, ...]) -> None:
-        """Take over the images of a node.
+        """Take over the images of a node; none for a row without one.
 
         Cost: O(images of the node) when they differ; only the names that differ count as changed.
         """
@@ -49,12 +49,10 @@ class ImageIndex:
             self._remove(name, row)
         for name, size_bytes in [pair for pair in after if pair not in before]:
             self._add(name, size_bytes, row)
-        self._images_of[row] = images
-
-    def remove_row(self, row: int) -> None:
-        """Forget the images of a node."""
-        self.set_row(row, ())
-        self._images_of.pop(row, None)
+        if images:
+            self._images_of[row] = images
+        else:
+            del self._images_of[row]
 
     def nodes_changed(self) -> None:
         """Note that the number of nodes changed, and so the spread of every image."""

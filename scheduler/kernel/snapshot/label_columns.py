@@ -37,10 +37,6 @@ class LabelColumn(InternedColumn[str | None]):
         self._verdicts: dict[Requirement, NDArray[np.bool_]] = {}
         self._verdict_bytes = 0
 
-    def domain_count(self) -> int:
-        """Number of ids, absence included."""
-        return len(self.values)
-
     def verdicts(self, requirement: Requirement) -> NDArray[np.bool_]:
         """Per value id, whether the value satisfies the requirement."""
         table = self._verdicts.get(requirement)

@@ -120,11 +120,6 @@ class NodeTable:
         """Resources requested by the pods on each node. Shape (resources, rows)."""
         return self.sums.requested[:, : self.size]
 
-    @property
-    def non_zero_requested(self) -> Floats:
-        """Cpu and memory with defaults for containers without requests. Shape (2, rows)."""
-        return self.sums.non_zero_requested[:, : self.size]
-
     def live_rows(self) -> NDArray[np.intp]:
         """The rows that are nodes."""
         return np.flatnonzero(self.alive)

@@ -90,7 +90,9 @@ class SelectorCounts:
         for cls in group.classes:
             cls.counts.add(row, sign, capacity)
         if not group.rows:
-            self._drop_group(group)
+            for cls in group.classes:
+                cls.groups -= 1
+            self._groups.drop(group)
         elif len(group.classes) > _MAX_CLASSES_PER_GROUP:
             self._thin(group)
         self._until_sizing -= 1
@@ -165,11 +167,6 @@ class SelectorCounts:
         self._reading_labels -= cls.pods.reads_namespace_labels
         for group in self._groups.candidates(cls.pods):
             group.classes.pop(cls, None)
-
-    def _drop_group(self, group: LabelGroup[_Class]) -> None:
-        for cls in group.classes:
-            cls.groups -= 1
-        self._groups.drop(group)
 
     def _thin(self, group: LabelGroup[_Class]) -> None:
         """Drop classes that count the pods of a crowded group, a few at a time."""

@@ -236,7 +236,7 @@ class Snapshot:
             nodes = self._labels.nodes_with.get(key, 0)
             # Its own ids: those of the column change with the nodes.
             ids = column.ids(table.size).copy()
-            found = Topology(ids, column.domain_count(), is_complete=nodes == table.count)
+            found = Topology(ids, len(column.values), is_complete=nodes == table.count)
             if nodes:
                 self._topologies[key] = found
         return found
@@ -335,7 +335,7 @@ class Snapshot:
         row = self.table.row_of[name]
         self.table.remove_node(row)
         self._labels.set_row(row, {}, self.table.capacity)
-        self.images.remove_row(row)
+        self.images.set_row(row, ())
         self.images.nodes_changed()
         self._log_node(row)
 
@@ -385,7 +385,7 @@ class Snapshot:
             self.namespaces[name] = labels
         self.namespace_epoch += 1
         self.selector_counts.namespace_changed(name, self.table.capacity)
-        self.term_counts.namespace_changed()
+        self.term_counts.forget_matches()
 
     def _log_node(self, row: int) -> None:
         self._topologies, self._node_order = {}, None

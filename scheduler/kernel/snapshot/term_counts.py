@@ -101,7 +101,7 @@ class TermCounts:
         if self._key_epoch != self._labels.key_epoch:
             # Nodes have other topology keys now.
             self._key_epoch = self._labels.key_epoch
-            self._forget()
+            self.forget_matches()
         index = self._index[kind]
         if not index:
             return []
@@ -110,7 +110,7 @@ class TermCounts:
         if found is None:
             found = self.about(kind, pod)
             if self._remembered_size > _MAX_REMEMBERED:
-                self._forget()
+                self.forget_matches()
             self._remembered_size += len(found) + _REMEMBERED_PER_LIST
             if len(found) > _MERGED_ABOVE:
                 found = self._merged(found, capacity)
@@ -137,11 +137,7 @@ class TermCounts:
             else:
                 del self._classes[key]
                 self._index[cls.kind].discard(cls)
-                self._forget()
-
-    def namespace_changed(self) -> None:
-        """Forget the matches of terms and pods, as the labels of a namespace changed."""
-        self._forget()
+                self.forget_matches()
 
     def __len__(self) -> int:
         """Number of terms that are counted."""
@@ -162,7 +158,7 @@ class TermCounts:
 
     def _file(self, cls: TermClass) -> None:
         self._index[cls.kind].add(cls)
-        self._forget()
+        self.forget_matches()
 
     def _merged(self, classes: list[TermClass], capacity: int) -> list[TermClass]:
         """Sum classes up to one for each topology key and weight, which is kept up to date."""
@@ -170,7 +166,7 @@ class TermCounts:
         for cls in classes:
             parts.setdefault((cls.topology_key, cls.weight), []).append(cls)
         if any(len(cls.sums) >= _MAX_SUMS_PER_CLASS for cls in classes):
-            self._forget()
+            self.forget_matches()
         merged = []
         for same in parts.values():
             counts = RowCounts.sum_of((cls.counts for cls in same), capacity)
@@ -181,7 +177,8 @@ class TermCounts:
             merged.append(TermClass((kind, _SEVERAL, topology_key, weight), counts))
         return merged
 
-    def _forget(self) -> None:
+    def forget_matches(self) -> None:
+        """Forget all lists: the terms, or the labels of nodes or of a namespace, have changed."""
         if not self._remembered:
             return
         self._remembered.clear()

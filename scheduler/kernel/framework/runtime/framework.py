@@ -195,7 +195,9 @@ class Framework:
         else:
             ended = unschedulable(*reasons)
         self.calls.point_done("PostFilter", ended.code, start)
-        return _with(writes, result), ended
+        if writes:
+            result = replace(result or PostFilterResult(), writes=writes)
+        return result, ended
 
     def places_together(self, pod: PodInfo) -> bool:
         """Whether a Permit plugin places a pod together with others."""
@@ -300,23 +302,17 @@ class Framework:
 
     async def run_pre_bind_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Return Success, or the first failure."""
-        start = self.calls.now()
-        status = await self._pre_bind(state, pod, node_name)
-        self.calls.point_done("PreBind", status.code, start)
-        return status
-
-    async def _pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        start, ended = self.calls.now(), SUCCESS
         plugins = zip(self.plugins.pre_flight, self.plugins.pre_bind, strict=True)
         for pre_flight, pre_bind in plugins:
             flight = pre_flight.call(state, pod, node_name)
             if flight.code is Code.SKIP:
                 continue
-            if not flight.is_success:
-                return flight
-            status = await pre_bind.call(state, pod, node_name)
-            if not status.is_success:
-                return status
-        return SUCCESS
+            ended = await pre_bind.call(state, pod, node_name) if flight.is_success else flight
+            if not ended.is_success:
+                break
+        self.calls.point_done("PreBind", ended.code, start)
+        return ended
 
     def bound_plainly(self, code: Code, seconds: float) -> None:
         """Report a Bind that was carried out without calling the plugin."""
@@ -347,8 +343,3 @@ class Framework:
                 failures.append(problem)
         self.calls.point_done("PostBind", Code.SUCCESS, start)
         return failures
-
-
-def _with(writes: tuple[Write, ...], result: PostFilterResult | None) -> PostFilterResult | None:
-    """The result, with the writes of all plugins."""
-    return replace(result or PostFilterResult(), writes=writes) if writes else result

@@ -104,7 +104,12 @@ class SharedStates:
         """
         found: StateT | None = self._states.get(state_type)
         if found is None:
-            found = self._caught_up(state_type())
+            found = state_type()
+            for kind in (*found.WATCHES, *found.HEARS_OF):
+                for obj in self._stores.get(kind, ()):
+                    found.on_event(kind, None, obj)
+            for pod in self._assumed() if self._assumed is not None else ():
+                found.reserve(pod, pod.node_name)
             self._add(state_type, found)
             self._owners[state_type] = plugin
         return found
@@ -117,14 +122,6 @@ class SharedStates:
     def known(self, state_type: type[StateT]) -> StateT | None:
         """The state of a type if any plugin has asked for it."""
         return self._states.get(state_type)
-
-    def _caught_up(self, state: StateT) -> StateT:
-        for kind in (*state.WATCHES, *state.HEARS_OF):
-            for obj in self._stores.get(kind, ()):
-                state.on_event(kind, None, obj)
-        for pod in self._assumed() if self._assumed is not None else ():
-            state.reserve(pod, pod.node_name)
-        return state
 
     # --- for the engine -------------------------------------------------------------------------
 
