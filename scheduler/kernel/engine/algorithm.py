@@ -157,7 +157,7 @@ class SchedulingAlgorithm:
     ) -> ScheduleResult | AttemptDiagnosis | Failure:
         """Choose among the nodes that fit now and that extenders let pass."""
         table = snapshot.table
-        feasible = found.feasible_rows() if within is None else found.feasible_rows_of(within)
+        feasible = found.feasible_rows(within)
         if advice.problem and len(feasible):
             return Failure(advice.problem)
         rows = advice.allowed(feasible, table)

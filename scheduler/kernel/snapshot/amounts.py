@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,7 +11,7 @@ _EXACT_BELOW: Final = 2**53
 """float64 holds every whole number below this."""
 
 
-class Amounts:
+class Amounts(msgspec.Struct, eq=False):
     """A matrix of whole numbers, one line per resource.
 
     Invariant: a number of less than 2**53 is exact in `floats`; a larger one is rounded there, and
@@ -21,11 +22,8 @@ class Amounts:
         oversized: numbers that float64 does not hold exactly, by line and row. Rare.
     """
 
-    __slots__ = ("floats", "oversized")
-
-    def __init__(self, lines: int, capacity: int) -> None:
-        self.floats: NDArray[np.float64] = np.zeros((lines, capacity))
-        self.oversized: dict[tuple[int, int], int] = {}
+    floats: NDArray[np.float64]
+    oversized: dict[tuple[int, int], int] = {}
 
     def at(self, line: int, row: int) -> int:
         """The exact number."""
@@ -83,8 +81,7 @@ class Amounts:
         most = max(amounts, default=0)
         if self.oversized or most >= _EXACT_BELOW:
             return None
-        copy = object.__new__(Amounts)
-        copy.floats, copy.oversized = self.floats.take(rows, axis=1), {}
+        copy = Amounts(self.floats.take(rows, axis=1))
         if not most:
             return copy
         copy.floats[: len(amounts)] += np.multiply.outer(amounts, times)
@@ -129,7 +126,4 @@ class Amounts:
 
     def copy(self) -> "Amounts":
         """An independent copy."""
-        copy = object.__new__(Amounts)
-        copy.floats = self.floats.copy()
-        copy.oversized = self.oversized.copy()
-        return copy
+        return Amounts(self.floats.copy(), self.oversized.copy())

@@ -49,9 +49,9 @@ class ResourceSums:
         self.layout = object()
         self.max_pods: Floats = np.zeros(capacity)
         self.pod_count: Floats = np.zeros(capacity)
-        self._allocatable = Amounts(len(_CORE), capacity)
-        self._requested = Amounts(len(_CORE), capacity)
-        self._non_zero = Amounts(2, capacity)
+        self._allocatable = Amounts(np.zeros((len(_CORE), capacity)))
+        self._requested = Amounts(np.zeros((len(_CORE), capacity)))
+        self._non_zero = Amounts(np.zeros((2, capacity)))
         self._offering = [0] * len(_CORE)
         """By line, number of nodes that offer some of the resource."""
         self._unoffered: dict[str, dict[int, int]] = {}

@@ -83,7 +83,7 @@ def test_small_pods_come_together_to_a_sum_that_float64_just_holds() -> None:
 
 def test_numbers_stay_exact_on_either_side_of_what_float64_holds() -> None:
     """What is rounded in the array is kept beside it, and only that."""
-    amounts = Amounts(1, 4)
+    amounts = Amounts(np.zeros((1, 4)))
 
     for amount in (2**53 - 1, 1, 1, 2**63, -(2**63), -2):
         amounts.add(0, 2, amount)

@@ -75,13 +75,10 @@ class Feasibility(msgspec.Struct):
         """Whether the pod names its nodes: then the columns of its class are not filled."""
         return self.verdicts is not None and self.verdicts.rows is not None
 
-    def feasible_rows(self) -> NDArray[np.intp]:
-        """The rows no filter rejects."""
-        return np.zeros(0, np.intp) if self.verdicts is None else self.verdicts.feasible_rows()
-
-    def feasible_rows_of(self, within: NDArray[np.intp]) -> NDArray[np.intp]:
-        """The rows among `within` that no filter rejects, in order."""
-        return np.intersect1d(self.feasible_rows(), within, assume_unique=True)
+    def feasible_rows(self, within: NDArray[np.intp] | None = None) -> NDArray[np.intp]:
+        """The rows no filter rejects, in order; only those among `within`, if it is given."""
+        rows = np.zeros(0, np.intp) if self.verdicts is None else self.verdicts.feasible_rows()
+        return rows if within is None else np.intersect1d(rows, within, assume_unique=True)
 
     def diagnosis(
         self,

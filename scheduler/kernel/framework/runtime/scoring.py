@@ -111,7 +111,7 @@ class Scoring:
             is_cached = self._keeps_totals(found) and found.is_of_class
             if is_cached and not self._adding_scores(found, pod, snapshot):
                 return self.best_of_class(found.pod_class, snapshot, within)
-            rows = found.feasible_rows_of(within)
+            rows = found.feasible_rows(within)
         if rows is None and self._keeps_totals(found):
             adding = self._adding_scores(found, pod, snapshot)
             if not adding:
