@@ -371,6 +371,7 @@ class Engine:
             kept.durations, kept.groups = lambda: self.core.durations, groups
             kept.holds_more = self.scheduler.room_keeper.holds_more
             kept.keeps_for = self.scheduler.room_keeper.keeps_for
+            kept.equal_to = self.core.queue.equal_to
 
     def _tick(self) -> None:
         """End what is due, and bring the snapshot up to date, so that the next attempt need not.

@@ -84,7 +84,7 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
         turns, room = self._turns, self._turns.kept_for(pod.kind, pod.uid)
         rows = rows_that_may_help(snapshot, found)
         if not len(rows):
-            self._mark_as_ending(pod.kind, (pod,))
+            self._drop(pod.kind, (pod,))
             return None, unschedulable()
         if not self._has_turn(pod.kind, pod, (pod,)):
             return None, unschedulable()
@@ -92,8 +92,7 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
         kept, wall = self._kept, self._handle.wall()
         start = soonest_start(found, snapshot, self._importance, rows, wall, kept.durations())
         if start is None:
-            turns.forget(pod.kind)
-            self._mark_as_ending(pod.kind, (pod,))
+            self._drop(pod.kind, (pod,))
             return None, unschedulable()
         places = {pod.uid: start.node_name}
         chosen = GroupStart(places, start.time, start.unknown)
@@ -133,8 +132,7 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
         if room is not None:
             self._kept.freed += [pod for pod in members if pod.uid in room.places]
         if start is None:
-            turns.forget(waiter)
-            self._mark_as_ending(waiter, members)
+            self._drop(waiter, members)
             return None
         name = f"pod {members[0].key}"
         if group is not None:
@@ -196,9 +194,10 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
             rows = np.roll(rows, -int(self._handle.random.random() * len(rows)))[:NODES_TRIED]
         return rows
 
-    def _mark_as_ending(self, waiter: Waiter, pods: Sequence[PodInfo]) -> None:
-        """Mark the room as ending: its pod or group can start neither there nor elsewhere."""
+    def _drop(self, waiter: Waiter, pods: Sequence[PodInfo]) -> None:
+        """Forget a waiter that can start nowhere, and mark its room as ending."""
         turns = self._turns
+        turns.forget(waiter)
         room = turns.kept_for(waiter, pods[0].uid)
         if room is None and turns.room is None:
             # Kept by the scheduler that ran before this one: the engine withdraws nominations.

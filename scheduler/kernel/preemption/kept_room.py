@@ -110,7 +110,14 @@ class RoomReservation(msgspec.Struct):
 
 
 class _Wait(msgspec.Struct):
-    """The wait of one waiter: its start, its last try, its last request, and the UID of a pod."""
+    """The wait of one waiter.
+
+    Attributes:
+        since: its start.
+        last: the last rejection.
+        uid: UID of a pod to be tried; empty if none waited when it had its turn.
+        asked_at: the time at which a try was last requested.
+    """
 
     since: float
     last: float
@@ -126,11 +133,24 @@ class Turns:
         room: the kept room; None for none.
     """
 
-    def __init__(self, after: float, waiting_of: Callable[[WaitingGroup], list[str]]) -> None:
-        """Start without waiters; `waiting_of` returns the UIDs of a group's waiting members."""
+    def __init__(
+        self,
+        after: float,
+        waiting_of: Callable[[WaitingGroup], list[str]],
+        to_try: Callable[[Waiter, str], str],
+    ) -> None:
+        """Start without waiters.
+
+        Args:
+            after: as above.
+            waiting_of: returns the UIDs of a group's waiting members.
+            to_try: returns the UID of a pod of a waiter that may be tried, preferably this one;
+                empty for none.
+        """
         self.after = after
         self.room: RoomReservation | None = None
         self._waiting_of = waiting_of
+        self._to_try = to_try
         self._groups: dict[GroupKey, WaitingGroup] = {}
         self._waits: dict[int, WeakKeyDictionary[Waiter, _Wait]] = {}
         """The waits by priority, the longest first."""
@@ -191,12 +211,17 @@ class Turns:
         return room is None
 
     def to_be_tried(self, now: float) -> str:
-        """UID of a pod whose turn it is to be tried now; empty for none."""
-        room, due = self.room, self._next(now)
-        if due is not None and now - due[1].asked_at >= ASKED_AGAIN_SECONDS:
+        """UID of a pod whose turn it is to be tried now; empty for none.
+
+        Where none of a waiter's pods may be tried, the next waiter has its turn.
+        """
+        while (due := self._next(now)) and now - due[1].asked_at >= ASKED_AGAIN_SECONDS:
             waiter, wait = due
             wait.asked_at = now
-            return self._waiting_of(waiter)[0] if isinstance(waiter, WaitingGroup) else wait.uid
+            wait.uid = self._to_try(waiter, wait.uid)
+            if wait.uid:
+                return wait.uid
+        room = self.room
         if room is None or now < room.review_at or now - room.asked_at < ASKED_AGAIN_SECONDS:
             return ""
         room.asked_at = now
@@ -214,14 +239,18 @@ class Turns:
 
     def _first_of(self, priority: int, now: float) -> tuple[Waiter, _Wait] | None:
         """The one of a priority that waits longest; forgets those that are gone."""
-        waits = self._waits[priority]
-        while waits:
-            waiter, wait = next(iter(waits.items()))
-            if now - wait.last <= FORGOTTEN_AFTER_SECONDS:
-                return waiter, wait
+        waits, gone, first = self._waits[priority], [], None
+        for waiter, wait in waits.items():
+            if now - wait.last > FORGOTTEN_AFTER_SECONDS:
+                gone.append(waiter)
+            elif wait.uid:
+                first = waiter, wait
+                break
+        for waiter in gone:
             del waits[waiter]
-        del self._waits[priority]
-        return None
+        if not waits:
+            del self._waits[priority]
+        return first
 
 
 class KeptRoom(SharedState):
@@ -233,6 +262,8 @@ class KeptRoom(SharedState):
         holds_more: returns whether a pod holds volumes or devices, for which room is searched on a
             copy of the cluster; filled in by the engine.
         keeps_for: returns whether room may be kept for a pod; filled in by the engine.
+        equal_to: returns the UID of a waiting pod of this kind, preferably this one, or nothing;
+            filled in by the engine.
         freed: pods whose kept room was given up, or moved to other nodes or times. The engine
             wakes pods that may fit there.
     """
@@ -242,6 +273,7 @@ class KeptRoom(SharedState):
         self.groups: PodGroups | None = None
         self.holds_more: Callable[[PodInfo], bool] = lambda _: False
         self.keeps_for: Callable[[PodInfo], bool] = lambda _: True
+        self.equal_to: Callable[[PodKind, str], str] = lambda _, uid: uid
         self.freed: list[PodInfo] = []
         self._turns: dict[str, Turns] = {}
 
@@ -252,7 +284,7 @@ class KeptRoom(SharedState):
         """The waiters of a profile; `after` as in `Turns`."""
         turns = self._turns.get(profile)
         if turns is None:
-            turns = self._turns[profile] = Turns(after, self._waiting_of)
+            turns = self._turns[profile] = Turns(after, self._waiting_of, self._to_try)
         # An attempt that began under an earlier configuration may have been the first to ask.
         turns.after = after
         return turns
@@ -299,3 +331,10 @@ class KeptRoom(SharedState):
         if known is None or known.group is None or known.group.uid != waiter.uid:
             return []
         return known.waiting
+
+    def _to_try(self, waiter: Waiter, uid: str) -> str:
+        if not isinstance(waiter, WaitingGroup):
+            return self.equal_to(waiter, uid)
+        if self.groups is None or self.groups.why_held(*waiter.place):
+            return ""
+        return next(iter(self._waiting_of(waiter)), "")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import Final
 
-from scheduler.api.pods import PodInfo
+from scheduler.api.pods import PodInfo, PodKind
 from scheduler.clock import MonotonicClock
 from scheduler.errors import SchedulerError
 from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
@@ -102,6 +102,16 @@ class QueuedPods:
         if queued is None or (self._readmission.sources and self._is_forgotten(uid, queued)):
             return None
         return self._in_flight.changed.get(uid, queued.pod_info)
+
+    def equal_to(self, kind: PodKind, uid: str) -> str:
+        """UID of a waiting pod of a kind: this one, or else a rejected one; empty for none.
+
+        Cost: O(1), or O(different waiting pods) if this one does not wait or is of another kind.
+        """
+        known = self.get(uid)
+        if known is not None and known.kind is kind:
+            return uid
+        return self._unschedulable.any_of(kind)
 
     def _is_forgotten(self, uid: str, queued: QueuedPodInfo) -> bool:
         """Whether a pod is to be admitted anew, and its profile is gone."""

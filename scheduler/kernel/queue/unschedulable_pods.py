@@ -143,6 +143,12 @@ class UnschedulablePods:
         group = self._group_of.get(uid)
         return None if group is None else group.members[uid]
 
+    def any_of(self, kind: PodKind) -> str:
+        """UID of a pod of a kind that is not gated; empty for none. Cost: O(different pods)."""
+        groups = self._groups.items()
+        found = (each.members for key, each in groups if key.kind is kind and not key.gating_plugin)
+        return next(iter(next(found, ())), "")
+
     # --- coming and going -------------------------------------------------------------------------
 
     def add(self, uid: str, queued: QueuedPodInfo) -> None:

@@ -7,6 +7,7 @@ import pytest
 from scheduler.kernel.framework.events import (
     EventResource,
 )
+from scheduler.kernel.framework.status import SUCCESS, unschedulable
 from scheduler.kernel.queue import QueueCounts, QueueInvariantError
 from tests.support.builders import make_pod_info
 from tests.support.queueing import QueueUnderTest, gate
@@ -111,3 +112,22 @@ def test_validate_finds_contradictions() -> None:
     assert str(raised.value) == (
         "pod default/p is in 2 places; pod default/p changed while it was unschedulable"
     )
+
+
+def test_a_pod_that_does_not_wait_has_an_equal_one_in_its_place() -> None:
+    """A rejected one that no gate holds, if there is one."""
+    under_test = QueueUnderTest(
+        {"Fit": ()}, {"Gate": lambda pod: unschedulable() if pod.name == "gated" else SUCCESS}
+    )
+    under_test.add_rejected(make_pod_info("gone"), "Fit")
+    under_test.queue.add(gated := make_pod_info("gated"))
+    under_test.add_rejected(rejected := make_pod_info("rejected"), "Fit")
+    queue, kind = under_test.queue, rejected.kind
+    assert gated.kind is kind
+
+    found = [queue.equal_to(kind, "default/gone")]
+    for pod in (make_pod_info("gone"), rejected):
+        queue.delete(pod)
+        found.append(queue.equal_to(kind, "default/gone"))
+
+    assert found == ["default/gone", rejected.uid, ""]
