@@ -147,6 +147,35 @@ def test_broken_and_mended(file: Path) -> None:
     play(story)
 
 
+def test_a_file_that_cannot_be_read_once_is_tried_again(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rights come back without a change of the file; the problem is reported once."""
+    write(file, SPREADING)
+
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    async def story(world: World) -> None:
+        await world.start_daemon(file=file)
+        world.daemon.reloader.look()
+        write(file, SPREADING, podMaxBackoffSeconds=5)
+
+        with capture_logs() as logs, monkeypatch.context() as patched:
+            patched.setattr(Path, "read_bytes", refuse)
+            for _ in range(3):
+                world.daemon.reloader.look()
+        assert metrics(world)["stowage_config_reload_success"] == 0.0
+        world.daemon.reloader.look()
+
+        assert metrics(world)["stowage_config_reload_success"] == 1.0
+        assert world.daemon.reloader.in_force.pod_max_backoff_seconds == 5
+        [refused] = [log["err"] for log in logs if log["log_level"] == "error"]
+        assert refused == f"{file}: cannot be read: permission denied"
+
+    play(story)
+
+
 def test_what_is_read_once_is_refused(file: Path) -> None:
     """The lease, the connection and the endpoints: each field is named, nothing is taken over."""
     write(file, SPREADING)

@@ -15,6 +15,7 @@ from scheduler.api.written import NORMAL, WARNING, ObjectReference
 from scheduler.clock import Clock
 from scheduler.config.options import RunOptions
 from scheduler.config.problems import ConfigError, Path as Place, Problem
+from scheduler.config.source import read_file
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.config.write import to_object
 from scheduler.daemon.bootstrap.configuration import read_configuration
@@ -74,7 +75,9 @@ class Reloader:
         self._metrics = metrics
         self._clock = clock
         self._answer = Configured()
-        self._is_first = True
+        self._is_owed = True
+        """Whether the next check reads the file in any case: it may differ from the start's."""
+        self._problem = ""
         self._followed = FollowedFiles([Path(options.config)] if options.config else [])
         self._digest = ""
         driver.on_configured = self._on_configured
@@ -90,19 +93,21 @@ class Reloader:
         )
 
     def look(self) -> None:
-        """Load the file if it has changed.
-
-        The first check reads it in any case: it may have changed since the start.
-        """
-        is_due = self._followed.have_changed() or self._is_first
-        self._is_first = False
-        if not self._options.config or not is_due:
+        """Load the file if it has changed, or could not be read at the last check."""
+        has_changed = self._followed.have_changed()
+        if not self._options.config or not (has_changed or self._is_owed):
             return
+        self._is_owed, before = False, self._problem
         try:
             changed = self._take_over()
         except SchedulerError as problem:
-            self._refuse(problem)
+            # Rights to read a file may come back without a change of the file.
+            self._is_owed = isinstance(problem.__cause__, OSError)
+            self._problem = str(problem)
+            if has_changed or self._problem != before:
+                self._refuse(problem)
         else:
+            self._problem = ""
             self._note(is_success=True)
             if changed:
                 self._tell_in_force()
@@ -116,7 +121,7 @@ class Reloader:
             SchedulerError: the old configuration stays in force.
         """
         config, notices = read_configuration(self._options, self._out_of_tree)
-        digest = hashlib.sha256(Path(self._options.config).read_bytes()).hexdigest()
+        digest = hashlib.sha256(read_file(self._options.config)).hexdigest()
         if config == self.in_force:
             self._digest = digest
             return False

@@ -70,6 +70,8 @@ class ServingTls:
         self._files = server_pair_files(options, clock)
         self._own_pair = None if self._files is not None else self_signed_pair(clock)
         self._followed = FollowedFiles(self._read_files())
+        self._problem = ""
+        """The reason why the files could not be used at the last check; empty if they could."""
         self.authorities, self._current = self._build()
         self.context = self._current
         self.context.sni_callback = self._use_current
@@ -83,17 +85,24 @@ class ServingTls:
         )
 
     def reload_if_changed(self) -> bool:
-        """Load changed files; unusable ones are reported, and the old ones stay in use."""
-        if not self._followed.have_changed():
+        """Load changed files; unusable ones are reported, and the old ones stay in use.
+
+        The next check tries unusable files again: their rights may change, and they do not.
+        """
+        if not (self._followed.have_changed() or self._problem):
             return False
+        before = self._problem
         try:
             self.authorities, self._current = self._build()
         except ServingError as error:
-            _log.error(
-                "Changed TLS files cannot be used; serving goes on with the old ones",
-                reason=str(error),
-            )
+            self._problem = str(error)
+            if self._problem != before:
+                _log.error(
+                    "Changed TLS files cannot be used; serving goes on with the old ones",
+                    reason=self._problem,
+                )
             return False
+        self._problem = ""
         _log.info("Took changed TLS files over", v=1)
         return True
 

@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 import uvloop
 from cryptography import x509
+from structlog.testing import capture_logs
 
 from scheduler.config.options import RunOptions
 from scheduler.daemon.serving.authorization import OpenPaths
@@ -86,6 +87,40 @@ def test_a_renewed_certificate_is_served_without_a_restart(tmp_path: Path) -> No
             assert answer.status == 200
 
     _tell(story, **options)
+
+
+def test_files_that_cannot_be_read_once_are_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rights come back without a change of the files; each problem is reported once."""
+    authority, new = Authority(tmp_path, "ca"), Authority(tmp_path, "new")
+    certificate, key = authority.issue("server", "first", server=True)
+    bundle = tmp_path / "bundle.crt"
+    shutil.copy(authority.file, bundle)
+    tls = ServingTls(
+        RunOptions(
+            tls_cert_file=str(certificate),
+            tls_private_key_file=str(key),
+            client_ca_file=str(bundle),
+        ),
+        FakeClock(),
+    )
+    shutil.copy(new.file, bundle)
+    os.utime(bundle, (1, 1))
+
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    with capture_logs() as logs:
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "read_bytes", refuse)
+            assert [tls.reload_if_changed() for _ in range(3)] == [False] * 3
+        assert [tls.reload_if_changed() for _ in range(3)] == [True, False, False]
+
+    assert [log["reason"] for log in logs if log["log_level"] == "error"] == [
+        f"--client-ca-file={bundle}: cannot be read: Permission denied"
+    ]
+    assert [each.subject.rfc4514_string() for each in tls.authorities.clients] == ["CN=new"]
 
 
 def test_files_are_looked_at_again_and_again(
