@@ -14,10 +14,10 @@ class Turns:
         self.clock = FakeClock(1000.0)
         self.active = ActiveQueue(self.clock)
 
-    def push(self, name: str, priority: int, failures: int = 0) -> None:
+    def push(self, name: str, priority: int, failures: int = 0, errors: int = 0) -> None:
         self.clock.advance(0.001)
         queued = QueuedPodInfo(make_pod_info(name, priority=priority), self.clock.now)
-        queued.unschedulable_count = failures
+        queued.unschedulable_count, queued.consecutive_errors_count = failures, errors
         queued.initial_attempt_timestamp = queued.timestamp
         self.active.push(queued.pod_info.uid, queued, by_priority(queued))
         assert not list(self.active.validate())
@@ -87,3 +87,17 @@ def test_every_other_turn_is_still_by_importance() -> None:
 
     assert first == "important-0"
     assert order == ["new-2", "important-1", "new-1", "important-2", "new-0"]
+
+
+def test_errors_count_as_rejections_do() -> None:
+    """A pod that has met both is behind one that was only rejected, though it came later."""
+    turns = Turns()
+    for i in range(4):
+        turns.push(f"important-{i}", priority=10, failures=3)
+    turns.push("rejected", priority=0, failures=1)
+    turns.push("both", priority=0, failures=1, errors=1)
+    turns.pop(rejected=True)
+    turns.clock.advance(FAIR_AFTER_SECONDS)
+    order = [turns.pop(rejected=True) for _ in range(4)]
+
+    assert order == ["rejected", "important-1", "both", "important-2"]

@@ -56,6 +56,7 @@ def test_errors_count_apart_from_rejections() -> None:
         pytest.param(1000.0, 1002.0, False, id="that window is over"),
         pytest.param(1000.9, 1001.999, True, id="late in a window, the same window counts"),
         pytest.param(1000.9, 1002.0, False, id="late in a window, released with the others"),
+        pytest.param(0.0, 1.0, True, id="at the beginning of time"),
     ],
 )
 def test_pods_are_released_in_windows_of_a_second(

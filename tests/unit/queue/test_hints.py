@@ -217,6 +217,19 @@ def test_only_pods_up_to_a_priority_are_woken() -> None:
     assert under_test.places() == {"low": "backoff", "same": "backoff", "high": "unschedulable"}
 
 
+def test_a_pod_without_a_priority_has_priority_zero() -> None:
+    """A room that was kept for one helps others like it."""
+    under_test = QueueUnderTest({"Fit": (registered(POD, ActionType.DELETE),)})
+    for name, priority in (("none", None), ("zero", 0), ("one", 1)):
+        under_test.add_rejected(make_pod_info(name, priority=priority), "Fit")
+
+    under_test.queue.move_all_to_active_or_backoff_queue(
+        ASSIGNED_POD_DELETE, make_pod_info("gone"), None, max_priority=0
+    )
+
+    assert under_test.places() == {"none": "backoff", "zero": "backoff", "one": "unschedulable"}
+
+
 def test_a_wildcard_event_wakes_everybody_after_back_off() -> None:
     """Rejectors are not asked, whatever they registered."""
     under_test = QueueUnderTest({"Fit": ()})
