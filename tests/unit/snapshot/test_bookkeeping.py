@@ -53,7 +53,10 @@ def counted(rows: int, capacity: int) -> RowCounts:
 
 @pytest.mark.parametrize(("capacity", "most", "few"), [(64, 16, 4), (512, 16, 4), (2048, 64, 16)])
 def test_counts_of_many_rows_are_an_array(capacity: int, most: int, few: int) -> None:
-    """From more than one row in 32 on, at least 16, until at most one in 128, at least 4."""
+    """From more than one row in 32 on, at least 16, until at most one in 128, at least 4.
+
+    Rows that come and go in between change nothing.
+    """
     array = OF_DICTIONARY + OF_NUMBER * capacity
     counts = counted(most, capacity)
     assert counts.size_bytes == OF_DICTIONARY + OF_ENTRY * most
@@ -61,8 +64,9 @@ def test_counts_of_many_rows_are_an_array(capacity: int, most: int, few: int) ->
     counts.add(most, 1, capacity)
     assert counts.size_bytes == array
     for row in range(most, few, -1):
-        assert counts.size_bytes == array
-        counts.add(row, -1, capacity)
+        for amount in (-1, 1, -1):
+            assert counts.size_bytes == array
+            counts.add(row, amount, capacity)
     counts.add(few, 0, capacity)
     assert counts.size_bytes == array
     counts.add(0, 1, capacity)
