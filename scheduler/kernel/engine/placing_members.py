@@ -90,10 +90,9 @@ class PlacingMembers:
         """Bring a member up to date at its turn; return whether it is still there."""
         if member.has_left:
             return False
-        if not self._step.is_first:
-            newest = self._core.queue.get(member.attempt.pod.uid)
-            if newest is not None:
-                member.attempt.queued.pod_info = newest
+        newest = self._core.queue.get(member.attempt.pod.uid)
+        if newest is not None:
+            member.attempt.queued.pod_info = newest
         self._step.take_up()
         return True
 

@@ -156,7 +156,7 @@ class PodGroupCycle:
         self.decided = self.members[0].attempt.pod.uid if self.members else ""
         self.step.begin()
         # Pods rejected because of the members' places are woken when these are given back.
-        self._was_seen |= not self.step.is_first and self._rejections != self._failures.rejections
+        self._was_seen |= self._rejections != self._failures.rejections
         try:
             next(self._steps)
         except StopIteration:
