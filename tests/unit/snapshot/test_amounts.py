@@ -98,6 +98,18 @@ def test_numbers_stay_exact_on_either_side_of_what_float64_holds() -> None:
     assert (amounts.at(0, 2), amounts.oversized) == (0, {})
 
 
+@pytest.mark.parametrize("amount", [0, 1, 2**53 - 1, 2**53, 2**53 + 1, 2**63])
+def test_a_number_is_kept_whatever_its_size_and_sign(amount: int) -> None:
+    """It is set, or added to one that is there."""
+    amounts = Amounts(1, 2)
+    for signed in (amount, -amount):
+        amounts.set(0, 0, signed)
+        amounts.add(0, 1, signed - amounts.at(0, 1))
+
+        assert (amounts.at(0, 0), amounts.at(0, 1)) == (signed, signed)
+        assert bool(amounts.oversized) is (amount >= 2**53)
+
+
 def test_a_log_that_was_trimmed_says_so() -> None:
     """Whoever asks from before the trim must look at everything; all others get every row."""
     log = RowLog()
