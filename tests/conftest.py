@@ -7,10 +7,10 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
-# How long an example takes says more about the machine than about the code.
+# The duration of an example depends on the machine, so there is no deadline.
 COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
-# A gate says the same of the same commit; new examples are looked for by `make hunt`.
+# The gate is deterministic for a commit; `make hunt` searches for new examples.
 settings.register_profile("gate", COMMON, derandomize=True)
 settings.register_profile("hunt", COMMON, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
@@ -18,10 +18,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Import the tests without looking for garbage.
+    """Collects tests without garbage collection.
 
-    What they import stays: looking at it takes a fifth of the time, and looking again in every
-    later round of the collector is as much in vain.
+    Imported modules stay alive, so collections during imports only cost time.
     """
     gc.disable()
     try:
@@ -32,8 +31,5 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_sessionfinish() -> None:
-    """Give back what commands froze that ran here, as if their process ended with them.
-
-    Else the libraries that they loaded complain at the end of a leak.
-    """
+    """Unfreezes the objects that commands under test froze, as at the end of their process."""
     gc.unfreeze()

@@ -1,4 +1,4 @@
-"""Plants small faults, one at a time, and tells which test notices.
+"""Plants small faults, one at a time, and reports which test fails.
 
     python -m tests.mutants --room queue --count 30    # random ones; --room all for every room
     python -m tests.mutants --named                    # those of tests/mutants/named.py
@@ -23,11 +23,11 @@ from tests.mutants.planting import ROOT, Planter, is_own, modules_of, rooms
 from tests.mutants.reach import Place, Timed
 
 SECONDS: Final = 60.0
-"""What a test is thought to take that was not timed."""
+"""Assumed duration of a test without a measured time."""
 
 
 def drawn(room: str, seed: int, count: int) -> list[tuple[Path, int]]:
-    """Different faults of a room, as module and number in it, each as likely as the others."""
+    """Returns different faults of a room at random, as module and number."""
     places = [
         (path, number)
         for path in modules_of(room)
@@ -37,7 +37,7 @@ def drawn(room: str, seed: int, count: int) -> list[tuple[Path, int]]:
 
 
 def planted(path: Path, number: int) -> tuple[str, Fault]:
-    """A module with the fault of that number in it."""
+    """Returns a module's text with one fault, and the fault."""
     tree = ast.parse((ROOT / path).read_text())
     fault = faults_in(tree)[number]
     fault.plant()
@@ -74,7 +74,7 @@ def try_room(
 
 
 def try_named(planter: Planter) -> list[str]:
-    """Plant the faults that have a name; gives those that their test does not notice."""
+    """Plants the named faults; returns those that their test does not detect."""
     missed = []
     for fault in FAULTS:
         test = planter.noticed_by(fault.module, fault.planted(), [{fault.test: SECONDS}])
@@ -87,7 +87,7 @@ def try_named(planter: Planter) -> list[str]:
 def reached(
     planter: Planter, file: Path | None, drawn_ones: Collection[Place]
 ) -> Mapping[str, Timed]:
-    """Which tests come by which place; asked once if there is a file for the answer."""
+    """Maps places to the tests that reach them; measured once if a file for the result is given."""
     if file and file.exists():
         return json.loads(file.read_text())
     found = planter.reach(drawn_ones)
@@ -97,7 +97,7 @@ def reached(
 
 
 def main() -> int:
-    """See the module."""
+    """Run the command line; see the module."""
     told = _arguments()
     with tempfile.TemporaryDirectory() as copy:
         planter = Planter(Path(copy))

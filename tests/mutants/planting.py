@@ -1,4 +1,4 @@
-"""A copy of the working tree in which one fault at a time is planted, and tests that look."""
+"""Plants one fault at a time in a copy of the working tree, and runs tests on it."""
 
 import importlib
 import multiprocessing
@@ -30,7 +30,7 @@ COPIED: Final = (
     "README.md",
     "CONTRIBUTING.md",
 )
-"""What tests read; the working tree itself is not touched."""
+"""Files that tests read; the working tree itself is not modified."""
 
 EVERYTHING: Final = (
     "tests",
@@ -42,7 +42,7 @@ EVERYTHING: Final = (
 """What `make test` runs, but for the tests of the pages and of the planter."""
 TIMES_AS_LONG: Final = 4.0
 AND_SECONDS: Final = 120.0
-"""A fault that makes tests take so much longer has made them hang."""
+"""Additional seconds after which a test run counts as hanging."""
 
 _LOADED_BEFORE: Final = (
     "aiohttp.web",
@@ -67,10 +67,10 @@ _NONE_LEFT: Final = 5
 
 
 class Planter:
-    """Plants faults in a copy.
+    """Plants faults in a copy of the tree.
 
     Args:
-        copy: an empty directory, where the copy is to be.
+        copy: an empty directory for the copy.
     """
 
     def __init__(self, copy: Path) -> None:
@@ -86,7 +86,7 @@ class Planter:
                 shutil.copy(source, copy / name)
 
     def reach(self, places: Collection[Place]) -> dict[str, Timed]:
-        """Which tests come by which place: one run of all tests, without a fault."""
+        """Maps places to the tests that reach them, in one run of all tests without a fault."""
         reach = Reach(self._copy, places)
         originals = {path: (self._copy / path).read_text() for path, _ in places}
         for path, text in originals.items():

@@ -67,7 +67,7 @@ def bodies(node: ast.AST) -> Iterator[list[ast.stmt]]:
 
 
 class Reach:
-    """Who came by where.
+    """Runs all tests on marked modules and returns which test reached which place.
 
     Args:
         copy: the tree in which places are marked.
@@ -91,7 +91,7 @@ class Reach:
         found: dict[int, Timed] = {number: {} for number in self._numbers.values()}
         for line in self._came_by.read_text().splitlines():
             number, _, test = line.partition(" ")
-            # Nobody is tested while modules are loaded: what is reached then only concerns all.
+            # Code that runs at import time counts for all tests.
             found[int(number)].update({test: passed[test]} if test in passed else {"": 0.0})
         for tests in found.values():
             if tests.pop("", None) is not None and not tests:

@@ -1,7 +1,7 @@
-"""The two who answer cases: the oracle (kube-scheduler's framework) and `stowage explain`.
+"""Runs the two programs that answer cases: the oracle and `stowage explain`.
 
-Both are programs that read a case per line and print an answer per line, kept running while there
-are cases. A thread of its own writes the cases, so that a full pipe on one side never stops the
+The oracle is kube-scheduler's framework. Both programs read one case per line and print one answer
+per line. A separate thread writes the cases, so that a full pipe on one side never blocks the
 other.
 """
 
@@ -20,9 +20,9 @@ from tests.parity import extender
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ORACLE = Path(os.environ.get("STOWAGE_ORACLE", REPOSITORY / ".cache" / "oracle"))
-"""The built oracle; `make oracle` puts it there."""
+"""Path of the oracle, which `make oracle` builds."""
 WINDOW = 8
-"""Cases sent ahead of the answers read; keeps the oracle's workers busy."""
+"""Number of cases sent before their answers are read, to keep the oracle's workers busy."""
 _PLACE = extender.PLACE.encode()
 
 
@@ -31,7 +31,7 @@ class Answerer:
 
     Args:
         command: its command line.
-        extender: where the extenders of cases are; see `tests.parity.extender`.
+        extender: address of the extenders; see `tests.parity.extender`.
 
     Attributes:
         extender: see above.
@@ -47,12 +47,12 @@ class Answerer:
         self._writer.start()
 
     def send(self, case: object) -> None:
-        """Hand over one case; it is written while the caller goes on."""
+        """Sends one case without blocking."""
         line = json.dumps(case, separators=(",", ":")).encode() + b"\n"
         self._unsent.put(line.replace(_PLACE, self.extender.encode()))
 
     def receive(self) -> Any:
-        """Read the next answer."""
+        """Reads the next answer."""
         stdout = self._process.stdout
         assert stdout is not None
         line = stdout.readline()
@@ -76,7 +76,7 @@ class Answerer:
     def _write(self) -> None:
         stdin = self._process.stdin
         assert stdin is not None
-        # A program that has ended is reported by whoever waits for its answer.
+        # The reader of the answer reports a program that has ended.
         with suppress(BrokenPipeError), stdin:
             while (line := self._unsent.get()) is not None:
                 stdin.write(line)
@@ -85,7 +85,7 @@ class Answerer:
 
 @contextmanager
 def running(command: list[str]) -> Iterator[Answerer]:
-    """Run a program, with the extenders it may ask, for the time of a `with` block."""
+    """Runs a program, and the extenders that it may call, in a `with` block."""
     with extender.serving() as address:
         answerer = Answerer(command, address)
         try:
@@ -106,12 +106,12 @@ def oracle_command(*flags: str, admit: bool = True) -> list[str]:
 
 
 def stowage_command(*flags: str) -> list[str]:
-    """Return the command line that answers cases with our own engine."""
+    """Returns the command line that answers cases with Stowage's engine."""
     return [sys.executable, "-m", "scheduler", "explain", "--jsonl", "-o", "json", *flags]
 
 
 def pipelined(answerer: Answerer, cases: Iterable[object]) -> Iterator[Any]:
-    """Answer the cases in order, with a few of them under way at once."""
+    """Yields the answers in order, with several cases in flight."""
     under_way = 0
     for case in cases:
         answerer.send(case)

@@ -1,9 +1,8 @@
-"""What the daemon itself would choose, held against what kube-scheduler's plugins say of each node.
+"""Compares the daemon's own choice of a node with the scores of kube-scheduler's plugins.
 
-`stowage explain` adds up the scores of every plugin for people. The daemon does not: it keeps the
-totals of a class of pods, judges again only the rows that changed, and skips scores that say
-nothing. Here its own choice is judged by the totals of the oracle: it is to be one of the nodes
-with the highest, and all of those are to be equally good to it.
+`stowage explain` adds up the scores of every plugin for people. The daemon instead keeps the totals
+of a class of pods, rescores only changed rows, and skips scores that make no difference. Its choice
+must be one of the nodes with the oracle's highest total, and it must rate all of those nodes equal.
 """
 
 import re

@@ -1,8 +1,8 @@
-"""The extenders of generated cases: one web server that both sides ask.
+"""The extenders of generated cases: one HTTP server for both programs.
 
-What it says depends on the extender's name, the pod and the node, and on nothing else. So the two
-hear the same, whatever they ask in which order. Names that begin with `lenient` are for extenders
-that may be ignored: these fail more often. Those that begin with `steady` never fail.
+Its responses depend only on the extender's name, the pod and the node, so both programs get the
+same responses in any order of calls. Extenders named `lenient...` are ignorable and fail more
+often. Those named `steady...` never fail.
 """
 
 import json
@@ -18,7 +18,7 @@ from typing_extensions import override
 Object = dict[str, Any]
 
 PLACE: Final = "http://extender.example"
-"""Stands in cases, questions and recorded answers where the address of the server goes."""
+"""Placeholder for the server's address in cases, questions and recorded answers."""
 STRICT: Final = ("strict-a", "strict-b")
 LENIENT: Final = ("lenient-a", "lenient-b")
 STEADY: Final = ("steady-a", "steady-b")
@@ -28,7 +28,7 @@ _OK: Final = 200
 
 
 def filtered(name: str, body: Object) -> Object | None:
-    """Lets most nodes pass, and has four ways to refuse the others; None is a failure."""
+    """Accepts most nodes, and rejects the others in four ways; None is a failure."""
     pod = _pod_of(body)
     mood = _number(name, pod, "filter") % 24
     if name in STEADY:
@@ -50,14 +50,14 @@ def filtered(name: str, body: Object) -> Object | None:
             passed.append(node)
     said: Object = {"FailedNodes": failed, "FailedAndUnresolvableNodes": unresolvable, "Error": ""}
     if body.get("NodeNames") is not None:
-        # Go reads keys in any spelling.
+        # Go decodes keys case-insensitively.
         return {**said, ("nodenames" if mood == 2 else "NodeNames"): passed}
     items = [node for node in body["Nodes"]["items"] if node["metadata"]["name"] in passed]
     return {**said, "Nodes": {"items": items}}
 
 
 def prioritized(name: str, body: Object) -> list[Object] | None:
-    """Scores of nodes, from 0 to 10; None is a failure."""
+    """Returns node scores from 0 to 10; None is a failure."""
     pod = _pod_of(body)
     if _number(name, pod, "prioritize") % 8 == 0 and name not in STEADY:
         return None
@@ -65,7 +65,7 @@ def prioritized(name: str, body: Object) -> list[Object] | None:
 
 
 def reviewed(name: str, body: Object) -> Object | None:
-    """Leaves out some candidates of a preemption, and turns the victims of others round."""
+    """Removes some candidates of a preemption, and reverses the victims of others."""
     pod = _pod_of(body)
     lenient = name in LENIENT
     if lenient and _number(name, pod, "preempt") % 6 == 0:
@@ -84,13 +84,13 @@ def reviewed(name: str, body: Object) -> Object | None:
 
 
 def moved(part: Object, start: str, end: str) -> Object:
-    """A case or an answer with the extenders at another address."""
+    """Returns a case or answer with the extenders at another address."""
     return dict(json.loads(json.dumps(part).replace(start, end)))
 
 
 @contextmanager
 def serving() -> Iterator[str]:
-    """The server, for the time of a `with` block; gives its address."""
+    """Runs the server in a `with` block; yields its address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     server.daemon_threads = True
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
@@ -127,7 +127,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     @override
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: thousands of requests are no news."""
+        """Logs nothing, since there are thousands of requests."""
 
 
 def _number(*about: str) -> int:
