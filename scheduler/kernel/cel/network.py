@@ -119,12 +119,9 @@ class _Parts:
     """The parts of a URL during parsing."""
 
     scheme: str
-    user: str | None
     host: str
     path: str
     query: str
-    opaque: str
-    forced_query: bool
 
 
 def _bad_url(text: str, problem: str) -> EvaluationError:
@@ -152,24 +149,23 @@ def _parse_url(text: str) -> Url:
 
 def _split_url(text: str, body: str, *, request: bool) -> _Parts:
     scheme, rest = _scheme(text, body)
-    forced = rest.endswith("?") and rest.count("?") == 1
     rest, _, query = rest.partition("?")
     if not rest.startswith("/"):
         if scheme:
-            return _Parts(scheme, None, "", "", query, rest, forced)
+            return _Parts(scheme, "", "", query)
         if request:
             raise _bad_url(text, "invalid URI for request")
         if ":" in rest.partition("/")[0]:
             raise _bad_url(text, "first path segment in URL cannot contain colon")
-    user, host = None, ""
+    host = ""
     has_authority = bool(scheme) or (not request and not rest.startswith("///"))
     if has_authority and rest.startswith("//"):
         authority, slash, rest = rest[2:].partition("/")
         rest = slash + rest
-        user, host = _authority(text, scheme, authority)
+        host = _authority(text, scheme, authority)
     if _BAD_ESCAPE.search(rest):
         raise _bad_url(text, "invalid URL escape")
-    return _Parts(scheme, user, host, rest, query, "", forced)
+    return _Parts(scheme, host, rest, query)
 
 
 def _scheme(text: str, body: str) -> tuple[str, str]:
@@ -181,11 +177,12 @@ def _scheme(text: str, body: str) -> tuple[str, str]:
     return match[1].lower(), body[match.end() :]
 
 
-def _authority(text: str, scheme: str, authority: str) -> tuple[str | None, str]:
+def _authority(text: str, scheme: str, authority: str) -> str:
+    """The host of an authority whose user is valid."""
     user, at, host = authority.rpartition("@")
     if at and (not _USER.fullmatch(user) or _BAD_ESCAPE.search(user)):
         raise _bad_url(text, "net/url: invalid userinfo")
-    return (user if at else None), _host(text, scheme, host)
+    return _host(text, scheme, host)
 
 
 def _host(text: str, scheme: str, host: str) -> str:
