@@ -101,7 +101,7 @@ def test_numbers_stay_exact_on_either_side_of_what_float64_holds() -> None:
 @pytest.mark.parametrize("amount", [0, 1, 2**53 - 1, 2**53, 2**53 + 1, 2**63])
 def test_a_number_is_kept_whatever_its_size_and_sign(amount: int) -> None:
     """It is set, or added to one that is there."""
-    amounts = Amounts(1, 2)
+    amounts = Amounts(np.zeros((1, 2)))
     for signed in (amount, -amount):
         amounts.set(0, 0, signed)
         amounts.add(0, 1, signed - amounts.at(0, 1))
