@@ -224,7 +224,7 @@ class UnschedulablePods:
     def send(self, uid: str, wake: Wake) -> QueuedPodInfo | None:
         """Take out a pod that is woken; where others are equivalent, it is the probe for them."""
         group = self._group_of.get(uid)
-        if group is not None and group.key.shares and len(group.members) > 1 and not group.probe:
+        if group is not None and group.key.shares and not group.probe:
             group.send(uid, wake)
             self.probes[uid] = group
         return self.remove(uid)

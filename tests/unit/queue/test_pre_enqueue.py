@@ -6,7 +6,9 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.events import (
     ASSIGNED_POD_ADD,
     NODE_ADD,
+    UNSCHEDULABLE_TIMEOUT,
     ActionType,
+    ClusterEventWithHint,
     EventResource,
 )
 from scheduler.kernel.framework.status import SUCCESS, Status, error, unschedulable
@@ -167,6 +169,25 @@ def test_a_gate_that_says_when_it_opens_is_not_asked_at_events() -> None:
     assert at_events == []
     assert opened == {"p": "unschedulable"}
     assert under_test.places() == {"p": "backoff"}
+
+
+def test_a_gate_that_waits_for_time_is_asked_every_five_minutes() -> None:
+    """Not at every flush after the first five."""
+    asked: list[float] = []
+
+    def check(pod: PodInfo) -> Status:
+        asked.append(under_test.clock.now)
+        return unschedulable("held")
+
+    under_test = QueueUnderTest(
+        {"Gate": (ClusterEventWithHint(UNSCHEDULABLE_TIMEOUT),)}, {"Gate": check}, now=0.0
+    )
+    under_test.queue.add(make_pod_info("p"))
+    for _ in range(95):
+        under_test.clock.advance(10.0)
+        under_test.queue.flush_unschedulable_leftover()
+
+    assert asked == [0.0, 310.0, 620.0, 930.0]
 
 
 def test_a_pod_whose_gate_failed_is_asked_about_again() -> None:
