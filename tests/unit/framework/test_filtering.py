@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
+from scheduler.api.pods import PodInfo
+from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import Bits, Plugin, Reads, Reason
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.changed_rows import ChangedRows
@@ -22,6 +24,7 @@ from scheduler.kernel.framework.status import (
     unresolvable,
     unschedulable,
 )
+from scheduler.kernel.framework.types import Excess
 from scheduler.kernel.snapshot import NodeRemoved, Snapshot
 from scheduler.kernel.snapshot.pod_kinds import OtherPods
 from tests.support.builders import make_pod_info
@@ -206,6 +209,25 @@ def test_the_last_unschedulable_counts() -> None:
 
     assert found.pre_filter == unschedulable("two").by("Last")
     assert after.calls == 1
+
+
+class Exceeded(ColumnFilter):
+    """No node could ever hold what pods ask for."""
+
+    @override
+    def excess(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Excess | None:
+        return Excess("cpu", 8000)
+
+
+@pytest.mark.parametrize("status", [SUCCESS, unschedulable("not yet"), unresolvable("never")])
+def test_a_pod_that_is_rejected_as_a_whole_waits_for_more_than_nodes(status: Status) -> None:
+    """For what PreFilter misses, too, even if no node could hold it."""
+    framework = make_framework(PreFilter("P", status), Exceeded("F", {"n": 1}), trusted=["F"])
+    snapshot = make_snapshot("n")
+
+    diagnosis = framework.filtering.find_nodes_that_fit(POD, snapshot).diagnosis(snapshot)
+
+    assert diagnosis.excess(snapshot) == (Excess("cpu", 8000) if status.is_success else None)
 
 
 @pytest.mark.parametrize("status", [error("boom"), Status(Code.WAIT, ("boom",))], ids=str)

@@ -1,5 +1,6 @@
 """Which pods share their row-local answers, and what that saves."""
 
+import tracemalloc
 from collections.abc import Hashable
 from typing import Any
 from weakref import ref
@@ -14,6 +15,7 @@ from scheduler.kernel.framework.interface import FilterPlugin, Reads
 from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.bound import row_indices
 from scheduler.kernel.snapshot import NodeSet, PodAdded, Snapshot
+from scheduler.kernel.snapshot.topology import Topology
 from tests.support.builders import make_node, make_node_info, make_pod_info
 from tests.support.fake_plugins import (
     ColumnFilter,
@@ -181,6 +183,31 @@ def test_memory_is_bounded() -> None:
         before = framework.classes.hits
         framework.filtering.find_nodes_that_fit(pods[c], snapshot)
         assert (framework.classes.hits > before) is known
+
+
+def test_a_class_counts_for_the_memory_that_it_takes() -> None:
+    """Its columns, and the best rows by two topologies as spread pods ask for them, over and over.
+
+    Beside them is room for a third set of columns: what nominated pods exclude.
+    """
+    rows, domains = 4096, 8
+    snapshot = make_snapshot(*(f"n{i}" for i in range(rows)))
+    assert snapshot.table.capacity == rows
+    topologies = [Topology(np.arange(rows) % domains, domains) for _ in range(2)]
+    raw = [RelativeScore(f"Raw{i}", {}, reads=Reads.NODE) for i in range(8)]
+    framework = make_framework(Signing("S", lambda pod: 1, Reads.PODS), ColumnScore("T", {}), *raw)
+
+    tracemalloc.start()
+    pod_class = framework.filtering.find_nodes_that_fit(make_pod_info("p"), snapshot).pod_class
+    pod_class.best_rows(rows)
+    for topology in topologies:
+        for left_out in range(domains):
+            pod_class.best_by_domain(topology, np.where(np.arange(domains) == left_out, 0.0, 1.0))
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    counted = pod_class.size_bytes(rows)
+    assert 0.92 * counted < taken <= counted
 
 
 def test_without_memory_nothing_is_kept() -> None:
