@@ -1,10 +1,15 @@
 """Pod groups in the engine: placed whole in one step, or given back; each with upstream's words."""
 
 import pytest
+from typing_extensions import override
 
 from scheduler.api.objects import ObjectMeta
 from scheduler.api.pod_groups import GroupCondition, PodGroup
+from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.events import BindFailed, Decide, ObjectGone
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.interface import PermitPlugin
+from scheduler.kernel.framework.status import SUCCESS, Status
 from scheduler.kernel.groups import GroupAttempt
 from scheduler.kernel.plugins.scheduling_gates import SchedulingGates
 from tests.support.builders import make_pod_info
@@ -15,6 +20,21 @@ from tests.unit.engine.gangs import (
     Breaks,
     Gangs,
 )
+
+
+class CountsPermits(PermitPlugin):
+    """Lets all pods pass."""
+
+    NAME = "CountsPermits"
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    @override
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        self.asked.append(pod.name)
+        return SUCCESS, 0.0
+
 
 # --- held until the group is there --------------------------------------------------------------
 
@@ -46,6 +66,18 @@ def test_pods_may_come_last() -> None:
 
     assert (held, before) == ([TOO_FEW] * 2, [])
     assert driven.bound() == ["g0", "g1", "g2"]
+
+
+def test_permit_is_asked_once_about_each_member_of_a_group_that_takes_one_step() -> None:
+    """No member can have left before all have their places."""
+    permits = CountsPermits()
+    driven = Gangs(3, permits)
+    driven.group()
+    driven.members(3)
+
+    driven.run()
+
+    assert driven.bound() == permits.asked == ["g0", "g1", "g2"]
 
 
 def test_a_group_may_be_deleted_and_come_back_smaller() -> None:
