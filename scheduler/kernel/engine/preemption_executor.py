@@ -95,13 +95,13 @@ class PreemptionExecutor:
         """Victims that the API server has evicted and the watch has not shown leaving, the oldest
         first, each with the time of the answer."""
         self._leaving: set[str] = set()
-        """Victims that the watch has shown leaving, and that are not gone yet."""
+        """Pods that the watch has shown leaving, and that are not gone yet."""
         self._displaced: set[str] = set()
         """Pods that lost their nomination to more important ones, until the watch shows it."""
 
     def begin(self, pod: PodInfo, result: PostFilterResult) -> None:
-        """Evict the victims for a pod, but for those that are terminating already."""
-        if not all(victim.is_terminating for victim in result.victims):
+        """Evict the victims for a pod, but for those that are leaving already."""
+        if not all(map(self._is_leaving, result.victims)):
             self.drop(pod.uid)
             self.clear_nominations(result.cleared)
             self._displaced.update(each.uid for each in result.cleared)
@@ -109,8 +109,8 @@ class PreemptionExecutor:
         self.evict(preemptor, result.victims)
 
     def evict(self, preemptor: Preemptor, chosen: Sequence[PodInfo]) -> None:
-        """Evict the victims that are not terminating already."""
-        victims = [victim for victim in chosen if not victim.is_terminating]
+        """Evict the victims that are not leaving already."""
+        victims = [victim for victim in chosen if not self._is_leaving(victim)]
         if not victims:
             return
         core = self._core
@@ -152,8 +152,8 @@ class PreemptionExecutor:
 
     def leaving(self, uid: str) -> None:
         """Take note that a pod is gone or being deleted, whatever deleted it."""
-        if uid in self._asked or self._accepted.pop(uid, None) is not None:
-            self._leaving.add(uid)
+        self._accepted.pop(uid, None)
+        self._leaving.add(uid)
         self.needs_no_room(uid)
         self._settle(uid)
 
@@ -267,6 +267,10 @@ class PreemptionExecutor:
         self._core.out.append(
             Evict(preemptor.uid, victim.namespace, victim.name, victim.uid, condition)
         )
+
+    def _is_leaving(self, victim: PodInfo) -> bool:
+        """Whether a victim was seen leaving: the cache does not show it of an assumed pod."""
+        return victim.is_terminating or victim.uid in self._leaving
 
     def _is_evicted(self, uid: str) -> bool:
         return uid in self._asked or uid in self._accepted or uid in self._leaving

@@ -537,6 +537,25 @@ def test_a_victim_whose_binding_fails_is_awaited_all_the_same() -> None:
     assert driven.stage(high) == "binding"
 
 
+@pytest.mark.parametrize("is_ours", [True, False], ids=["by us", "by another client"])
+def test_a_victim_that_was_seen_leaving_is_not_awaited_again(is_ours: bool) -> None:
+    """A finalizer keeps it: no watch shows more of it, and its binding fails."""
+    driven, low = placed_low()
+    attempt = driven.attempt(low)
+    if is_ours:
+        driven.gone(driven.preemptor("first"))
+        driven.handle(Evicted(low.uid))
+    driven.running("low", node_name="", priority=1, requests={"cpu": "3"}, deletion_timestamp=ENDED)
+    high = driven.preemptor()
+
+    driven.handle(BindFailed(attempt.id, "it is being deleted"))
+    driven.tick(12)
+    driven.run()
+
+    assert driven.evicts == ["low"] * is_ours
+    assert driven.stage(high) == "binding"
+
+
 def test_a_victim_that_is_confirmed_meanwhile_is_not_leaving() -> None:
     """The watch shows it running, and then being deleted."""
     driven, low = placed_low()
