@@ -337,4 +337,6 @@ class KeptRoom(SharedState):
             return self.equal_to(waiter, uid)
         if self.groups is None or self.groups.why_held(*waiter.place):
             return ""
-        return next(iter(self._waiting_of(waiter)), "")
+        waiting = self._waiting_of(waiter)
+        # The one that was tried last: others may be gated.
+        return uid if uid in waiting else next(iter(waiting), "")

@@ -3,8 +3,9 @@
 import pytest
 
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.engine.events import ObjectSet
+from scheduler.kernel.engine.events import Decide, ObjectSet
 from tests.support.builders import make_node
+from tests.unit.engine.test_gang_histories import gang
 from tests.unit.engine.test_kept_room import AFTER, SLACK, TimedCluster, labelled
 
 
@@ -94,6 +95,20 @@ def test_another_has_the_turn_of_a_gang_that_lacks_members() -> None:
     assert kept_for(cluster) == [second.uid]
 
 
+def test_a_gang_has_its_turn_though_its_first_member_is_gated() -> None:
+    """No controller opens the gate, and the others are enough."""
+    cluster = full_cluster(2, 2)
+    cluster.groups["a"] = gang("a", 4)
+    cluster.handle(ObjectSet("podgroups", cluster.groups["a"]))
+    cluster.add("a", gates=["closed"])
+    for _ in range(4):
+        cluster.add("a", preemption_policy="Never")
+    cluster.pass_seconds(AFTER + SLACK)
+
+    assert cluster.room is not None
+    assert len(cluster.room.places) == 4
+
+
 def test_a_gang_keeps_its_turn_while_a_member_is_replaced() -> None:
     """A controller makes another one within seconds."""
     cluster = full_cluster(2, 2)
@@ -109,3 +124,30 @@ def test_a_gang_keeps_its_turn_while_a_member_is_replaced() -> None:
 
     assert cluster.room is not None
     assert cluster.room.name == "pod group default/a"
+
+
+@pytest.mark.parametrize("is_gang", [False, True], ids=["a pod", "a gang"])
+def test_room_is_kept_again_if_the_binding_that_it_was_for_fails(*, is_gang: bool) -> None:
+    """After the time that each waits: one whose binding always fails keeps others from no turn."""
+    cluster = full_cluster(2)
+    if is_gang:
+        cluster.start_gang("a", 2)
+    else:
+        big(cluster)
+    cluster.pass_seconds(AFTER + 5)
+    waiting = sorted(kept_for(cluster))
+    cluster.end("single-1")
+    cluster.pass_until_ready()
+    while cluster.engine.has_ready:
+        cluster.handle(Decide())
+
+    while cluster.under_way:
+        cluster.answer(is_bound=False)
+    cluster.run(9000)
+    cluster.pass_seconds(5)
+    before = cluster.room
+    cluster.pass_seconds(AFTER + SLACK)
+
+    assert len(waiting) == 1 + is_gang
+    assert before is None
+    assert sorted(kept_for(cluster)) == waiting
