@@ -143,7 +143,7 @@ def test_a_missing_kubeconfig_ends_it_at_once(tmp_path: Path) -> None:
 
     done = run_to_end(f"--kubeconfig={missing}")
 
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert f"kubeconfig {missing}: the file does not exist" in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -159,7 +159,7 @@ def test_a_missing_certificate_ends_it_at_once(cluster: Cluster, tmp_path: Path)
         f"--tls-private-key-file={missing}",
     )
 
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert f"{missing} does not exist" in done.stderr
     for words in ("never awaited", "Unclosed", "Traceback"):
         assert words not in done.stderr

@@ -10,6 +10,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from scheduler.clock import Clock
+from scheduler.config.problems import ConfigError, Problem
 from scheduler.daemon.client.connection import load_connection
 from scheduler.daemon.client.errors import ApiError
 from scheduler.daemon.client.leases import LeaseLock
@@ -18,7 +19,6 @@ from scheduler.daemon.client.wire import segment
 from scheduler.daemon.informers.backoff import Backoff
 from scheduler.daemon.leader_election.election import LeaderElectionSettings
 from scheduler.daemon.leader_election.elector import LeaderElector, unique_identity
-from scheduler.errors import SchedulerError
 from scheduler.observability.build_info import stowage_version
 from scheduler.observability.logs import get_logger
 from scheduler.operator.cluster import PROFILES, SCHEDULERS, FencedClient
@@ -72,7 +72,7 @@ async def run_operator(options: OperatorOptions, clock: Clock) -> bool:
 
     Raises:
         ConnectionConfigError: the configuration of the connection is wrong.
-        SchedulerError: the health port cannot be listened on.
+        ConfigError: the health port cannot be listened on.
     """
     connection = await load_connection(
         kubeconfig=options.kubeconfig, context=options.context, clock=clock
@@ -145,7 +145,7 @@ async def _serve_health(port: int) -> web.AppRunner:
     """Answer /healthz: the event loop runs.
 
     Raises:
-        SchedulerError: the port cannot be listened on.
+        ConfigError: the port cannot be listened on.
     """
 
     async def answer(_: web.Request) -> web.Response:
@@ -159,5 +159,6 @@ async def _serve_health(port: int) -> web.AppRunner:
         try:
             await web.TCPSite(runner, "0.0.0.0", port).start()  # noqa: S104 - probes come from the node
         except OSError as problem:
-            raise SchedulerError(f"--health-port={port}: {problem.strerror}") from problem
+            said = Problem((), problem.strerror or str(problem))
+            raise ConfigError(f"--health-port={port}", [said]) from problem
     return runner

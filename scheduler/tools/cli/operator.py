@@ -7,10 +7,13 @@ import click
 import uvloop
 
 from scheduler.clock import SystemClock
+from scheduler.config.problems import ConfigError
+from scheduler.daemon.client.errors import ConnectionConfigError
 from scheduler.errors import SchedulerError
 from scheduler.observability import logs
 from scheduler.observability.build_info import image_tag
 from scheduler.operator.process import OperatorOptions, run_operator
+from scheduler.tools.cli.inputs import refuse
 from scheduler.tools.cli.options import cluster_options
 
 _FAILED: Final = 1
@@ -57,13 +60,15 @@ _FAILED: Final = 1
 def operator(level: int, logging_format: str, **given: Any) -> None:
     """Reconcile the Schedulers and SchedulingProfiles of a cluster until told to stop.
 
-    Several may run; one of them leads. The exit status is 0 after SIGTERM and 1 when the lease is
-    lost.
+    Several may run; one of them leads. The exit status is 0 after SIGTERM, 1 when the lease is
+    lost, and 2 when the kubeconfig or a flag cannot be used.
     """
     clock = SystemClock()
     logs.configure(clock, level, logging_format)
     try:
         was_asked = uvloop.run(run_operator(OperatorOptions(**given), clock))
+    except (ConfigError, ConnectionConfigError) as problem:
+        refuse("operator", problem)
     except SchedulerError as problem:
         click.echo(f"stowage operator: {problem}", err=True)
         sys.exit(_FAILED)

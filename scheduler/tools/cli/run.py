@@ -11,19 +11,24 @@ import uvloop
 from scheduler.clock import SystemClock
 from scheduler.config.command_line import CONTEXT_SETTINGS, FlagCommand, flag_options
 from scheduler.config.options import RunOptions
-from scheduler.config.problems import ConfigError
+from scheduler.config.problems import ConfigError, Problem
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.config.write import to_yaml
 from scheduler.daemon.bootstrap import out_of_tree_plugins
 from scheduler.daemon.bootstrap.configuration import read_configuration
+from scheduler.daemon.bootstrap.recording import RecordError
 from scheduler.daemon.bootstrap.run import run_daemon
+from scheduler.daemon.client.errors import ConnectionConfigError
 from scheduler.daemon.driver.daemon import return_large_blocks
+from scheduler.daemon.serving.errors import ServingError
 from scheduler.errors import SchedulerError
 from scheduler.observability import logs
 from scheduler.tools.cli.version import this_version
 
 _FAILED: Final = 1
 _BAD_INPUT: Final = 2
+_REFUSED_STARTS: Final = (ConfigError, ConnectionConfigError, RecordError, ServingError)
+"""Errors in what the command was given: flags, and the files that they name."""
 
 
 def _print_version(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - as click calls it
@@ -52,8 +57,8 @@ def run(options: RunOptions) -> None:
 
     SIGTERM drains: no further pod is taken, binds in flight end, the exit status is 0; a second one
     does not wait for them. SIGUSR2 compares cache and queue with the API server and logs both. The
-    exit status is 1 when the lease is lost or nothing was drained, 2 when a flag or the
-    configuration is wrong.
+    exit status is 1 when the lease is lost or nothing was drained, 2 when a flag, a file that it
+    names, the configuration or the kubeconfig cannot be used.
     """
     try:
         sys.exit(_run(options))
@@ -82,7 +87,8 @@ def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as problem:
-        raise SchedulerError(f"--write-config-to={path}: {problem.strerror}") from problem
+        said = Problem((), problem.strerror or str(problem))
+        raise ConfigError(f"--write-config-to={path}", [said]) from problem
 
 
 def _serve(options: RunOptions, config: KubeSchedulerConfiguration, clock: SystemClock) -> int:
@@ -93,7 +99,7 @@ def _serve(options: RunOptions, config: KubeSchedulerConfiguration, clock: Syste
     except* SchedulerError as problems:
         for problem in _leaves(problems):
             logs.get_logger(__name__).error("Ended with an error", err=str(problem))
-        status = _FAILED
+            status = max(status, _BAD_INPUT if isinstance(problem, _REFUSED_STARTS) else _FAILED)
     return status
 
 
