@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from scheduler.tools.sweep.directory import SweepDirectory
 
 _SHOWN: Final = 20
+_NAMED: Final = 4
+"""Most runs that are named if none has finished for long."""
 _FAILED: Final = 1
 
 
@@ -213,7 +215,18 @@ def _run(
             results[result.task] = result
             bar.advance(shown)
 
-        carry_out_all(left, workers, take)
+        def tell(seconds: float, under_way: list[Task]) -> None:
+            named = "; ".join(_called(task) for task in under_way[:_NAMED])
+            more = f"; and {len(under_way) - _NAMED} more" if len(under_way) > _NAMED else ""
+            told = f"stowage sweep: no run has finished for {seconds:.0f} s: {named}{more}"
+            bar.console.print(told, highlight=False, soft_wrap=True, markup=False)
+
+        carry_out_all(left, workers, take, on_silence=tell)
+
+
+def _called(task: Task) -> str:
+    change = f", {task.what_if.name}" if task.what_if.name else ""
+    return f"{task.candidate.name} on {task.recording}{change}"
 
 
 def _print(standings: Sequence[Standing], files: Sequence[Path]) -> None:

@@ -10,12 +10,13 @@ from concurrent.futures import (
     BrokenExecutor,
     CancelledError,
     Executor,
+    Future,
     ProcessPoolExecutor,
-    as_completed,
 )
 from contextlib import AbstractContextManager
 from multiprocessing import get_context
-from typing import Final
+from queue import Empty, SimpleQueue
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -24,6 +25,11 @@ from scheduler.tools.sweep.run import Task, TaskResult, carry_out
 
 MAX_VAIN_ROUNDS: Final = 3
 """So often workers may die in a row without one task finished."""
+PATIENCE_SECONDS: Final = 60.0
+"""After so long without a finished task those under way are named, and again when it doubles."""
+
+Silence: TypeAlias = Callable[[float, list[Task]], None]
+"""Called with the seconds without a finished task, and with the tasks under way, oldest first."""
 
 
 class Workers(msgspec.Struct, frozen=True):
@@ -51,9 +57,21 @@ def processes(jobs: int) -> Workers:
 
 
 def carry_out_all(
-    tasks: Iterable[Task], workers: Workers, take: Callable[[TaskResult], None]
+    tasks: Iterable[Task],
+    workers: Workers,
+    take: Callable[[TaskResult], None],
+    *,
+    on_silence: Silence = lambda _seconds, _tasks: None,
+    patience_seconds: float = PATIENCE_SECONDS,
 ) -> None:
     """Carry out all tasks, in any order; each result is taken once.
+
+    Args:
+        tasks: the tasks.
+        workers: the workers.
+        take: called with each result.
+        on_silence: called when no task has finished for long: a worker may hang.
+        patience_seconds: so long.
 
     Raises:
         InputError: workers die and nothing gets done.
@@ -62,7 +80,7 @@ def carry_out_all(
     vain = 0
     while left:
         before = len(left)
-        _one_round(left, workers, take)
+        _one_round(left, workers, take, on_silence, patience_seconds)
         vain = vain + 1 if len(left) == before else 0
         if vain == MAX_VAIN_ROUNDS:
             raise InputError(
@@ -71,13 +89,32 @@ def carry_out_all(
             )
 
 
-def _one_round(left: dict[str, Task], workers: Workers, take: Callable[[TaskResult], None]) -> None:
+def _one_round(
+    left: dict[str, Task],
+    workers: Workers,
+    take: Callable[[TaskResult], None],
+    on_silence: Silence,
+    patience_seconds: float,
+) -> None:
     """Carry tasks out until all are done, or a dead worker breaks the pool."""
+    done: SimpleQueue[Future[TaskResult]] = SimpleQueue()
     with workers.opened() as executor:
-        futures = [executor.submit(carry_out, task) for task in left.values()]
-        for future in as_completed(futures):
+        futures = {executor.submit(carry_out, task): task for task in left.values()}
+        for future in futures:
+            future.add_done_callback(done.put)
+
+        def next_done() -> Future[TaskResult]:
+            waited, seconds = 0.0, patience_seconds
+            while True:
+                try:
+                    return done.get(timeout=seconds)
+                except Empty:
+                    waited, seconds = waited + seconds, waited + seconds
+                    on_silence(waited, [futures[each] for each in futures if each.running()])
+
+        for _ in range(len(futures)):
             try:
-                result = future.result()
+                result = next_done().result()
             except workers.lost:
                 # Futures that are done already keep their results: all of them come by here.
                 continue
