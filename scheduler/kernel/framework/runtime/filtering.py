@@ -71,11 +71,14 @@ class Filtering:
             own_class = None if cluster_filters else pod_class
         else:
             alone = attempt.verdicts(_rows_to_look_at(found.node_names, pod, snapshot))
-        verdicts = with_nominated_pods(attempt, alone, nominated, own_class)
+        verdicts = alone
+        if nominated:
+            verdicts = with_nominated_pods(attempt, alone, nominated, own_class)
         verdicts.raise_failure()
         self._calls.point_done("Filter", Code.SUCCESS, start)
         found.verdicts = verdicts
-        found.absent = _absent_status(found, pod, snapshot, verdicts)
+        if found.node_names is not None:
+            found.absent = _absent_status(found, pod, snapshot, verdicts)
         found.is_row_local = own_class is not None and verdicts is alone
         return found
 
@@ -108,7 +111,9 @@ class Filtering:
             return dict.fromkeys(names, found.pre_filter)
         verdicts = found.attempt.verdicts(np.array([row_of[name] for name in names], np.intp))
         verdicts.raise_failure()
-        absent = _absent_status(found, pod, snapshot, verdicts)
+        absent = None
+        if found.node_names is not None:
+            absent = _absent_status(found, pod, snapshot, verdicts)
         return {
             name: verdicts.status(position)
             if absent is None or name in (found.node_names or ())
@@ -139,7 +144,9 @@ class Filtering:
             if found.verdicts is not None and each.index <= first_to_reject:
                 every.append(found.verdicts.of_filter(each.index, attempt))
                 continue
-            verdicts = with_nominated_pods(attempt, attempt.verdicts(), nominated)
+            verdicts = attempt.verdicts()
+            if nominated:
+                verdicts = with_nominated_pods(attempt, verdicts, nominated)
             verdicts.raise_failure()
             every.append(verdicts)
         return every
@@ -224,14 +231,12 @@ def _rows_to_look_at(names: frozenset[str], pod: PodInfo, snapshot: Snapshot) ->
 
 def _absent_status(
     found: Feasibility, pod: PodInfo, snapshot: Snapshot, verdicts: Verdicts
-) -> Status | None:
-    """The status of the nodes that were not judged.
+) -> Status:
+    """The status of the nodes that were not judged, because plugins limit the search to others.
 
     It also names the plugin that rejects the pod's own nominated node: upstream keeps both in one
     set.
     """
-    if found.node_names is None:
-        return None
     plugins = set(found.restricting)
     row = snapshot.table.row_of.get(pod.pod.status.nominated_node_name)
     if row is not None and (position := verdicts.position_of(row)) is not None:

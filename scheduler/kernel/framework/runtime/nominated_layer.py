@@ -78,7 +78,7 @@ class NominatedLayer:
 def with_nominated_pods(
     attempt: FilterAttempt,
     alone: Verdicts,
-    nominated: NominatedPods | None,
+    nominated: NominatedPods,
     pod_class: PodClass | None = None,
 ) -> Verdicts:
     """Reject nodes that would not fit once the pods nominated to them run there.
@@ -95,8 +95,6 @@ def with_nominated_pods(
     Returns:
         `alone` itself where nominated pods make no difference, else a copy.
     """
-    if not nominated:
-        return alone
     # Numbers in reasons include the nominated pods.
     alone.attempt = replace(attempt, nominated=nominated)
     if pod_class is None:

@@ -179,7 +179,8 @@ class PodClass:
             # The plugin may work now: judge all rows again.
             self.plugins.forget_failures()
             self._node_position = -1
-        self._fit_capacity(snapshot.table.capacity)
+        if snapshot.table.capacity != len(self.first):
+            self._grow(snapshot.table.capacity)
         size = snapshot.table.size
         changed_nodes = snapshot.node_log.since(self._node_position)
         pod_log = snapshot.sum_log if self.plugins.reads_sums else snapshot.pod_log
@@ -271,7 +272,7 @@ class PodClass:
 
     def _evaluate_pods(self, snapshot: Snapshot, rows: Rows) -> None:
         view = as_view(rows)
-        first, bits, total = judged = self._judged(snapshot, rows)
+        first, bits, total = judged = self._judged(snapshot, rows, view)
         if isinstance(rows, slice):
             for ranking in self._rankings:
                 ranking.forget()
@@ -304,25 +305,19 @@ class PodClass:
         node = self._node_first.item(row), self._node_bits.item(row), self._node_total.item(row)
         return node, sums.content(row, load)
 
-    def _judged(
-        self,
-        snapshot: Snapshot,
-        rows: Rows,
-        own: NDArray[np.intp] | None = None,
-    ) -> Judged:
+    def _judged(self, snapshot: Snapshot, rows: Rows, own: Rows) -> Judged:
         """Compute the first rejection of each row, its bits, and the total, without keeping them.
 
         Args:
             snapshot: the cluster, or some of its rows.
             rows: the rows to judge.
-            own: the rows of the class that these are, where the snapshot numbers them differently.
+            own: the same rows by the numbers that the class has for them.
         """
-        view = as_view(rows) if own is None else own
-        first, bits = self._node_first[view].copy(), self._node_bits[view].copy()
+        first, bits = self._node_first[own].copy(), self._node_bits[own].copy()
         verdicts = Verdicts(first, bits, None if isinstance(rows, slice) else rows)
         self.plugins.judge(self.plugins.pod_filters, snapshot, verdicts)
         total = self.plugins.total(self.plugins.pod_scores, snapshot, rows)
-        total += self._node_total[view]
+        total += self._node_total[own]
         total[first != FEASIBLE] = INFEASIBLE_TOTAL
         return first, bits, total
 
@@ -333,9 +328,7 @@ class PodClass:
             varies = bool(scores.any())
             raw.varies = varies if isinstance(rows, slice) else raw.varies or varies
 
-    def _fit_capacity(self, capacity: int) -> None:
-        if capacity == len(self.first):
-            return
+    def _grow(self, capacity: int) -> None:
         before = len(self.total)
         for name in ("_node_first", "_node_bits", "_node_total", "first", "bits", "total"):
             setattr(self, name, _grown(getattr(self, name), capacity))
