@@ -179,7 +179,7 @@ class Cache:
 
         Cost: O(changes).
         """
-        snapshot.trim()
+        snapshot.selector_counts.trim()
         if not self.changes:
             return None
         changes, self.changes = self.changes, []

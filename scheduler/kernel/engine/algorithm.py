@@ -196,7 +196,7 @@ class SchedulingAlgorithm:
         rows, verdicts = found.feasible_rows(), found.verdicts
         if not percentage or verdicts is None or verdicts.rows is not None:
             return rows
-        order = snapshot.node_order()
+        order = snapshot.table.node_order()
         wanted = num_feasible_nodes_to_find(len(order), percentage)
         rotated = np.roll(order, -(self.next_start_node_index % len(order)))
         feasible_at = np.flatnonzero(verdicts.first[rotated] == FEASIBLE)[:wanted]

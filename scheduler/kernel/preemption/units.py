@@ -105,7 +105,7 @@ def _among(
 def _as_met(pods: PodsAt, group_of: Indices, rows: Indices, snapshot: Snapshot) -> Indices:
     """The order of the pods by node; members of groups also by their arrival there."""
     ranks = np.zeros(snapshot.table.capacity, np.intp)
-    ranks[snapshot.node_order()] = np.arange(snapshot.table.count)
+    ranks[snapshot.table.node_order()] = np.arange(snapshot.table.count)
     places = np.zeros(len(pods), np.intp)
     members = np.flatnonzero(group_of >= 0)
     orders: dict[int, dict[str, int]] = {}

@@ -1,6 +1,11 @@
-"""One row per node, one array per fact."""
+"""One row per node, one array per fact.
 
-from collections.abc import Sequence
+Source of the order: kubernetes pkg/scheduler/backend/cache/node_tree.go; component-helpers
+node/topology/helpers.go GetZoneKey (v1.36).
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -22,6 +27,8 @@ Rows: TypeAlias = slice | Indices
 """The rows of a column operation: a slice over all of them or over one, or indices."""
 
 _MIN_CAPACITY: Final = 64
+_REGION_KEYS: Final = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
+_ZONE_KEYS: Final = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
 
 
 class NodeTable:
@@ -57,6 +64,7 @@ class NodeTable:
         self._alive = np.zeros(self.capacity, np.bool_)
         self._unschedulable = np.zeros(self.capacity, np.bool_)
         self._name_ranks: NDArray[np.intp] | None = None
+        self._order: NDArray[np.intp] | None = None
 
     # --- columns --------------------------------------------------------------------------------
 
@@ -141,6 +149,20 @@ class NodeTable:
         """The name that comes first among those of some nodes."""
         return self.names[int(rows[self.name_ranks()[rows].argmin()])]
 
+    def node_order(self) -> NDArray[np.intp]:
+        """The rows of all nodes in the order sampling visits them: zones take turns."""
+        if self._order is None:
+            zones: dict[str, list[int]] = {}
+            # `row_of` keeps the order in which nodes arrived.
+            for row in self.row_of.values():
+                node = self.nodes[row]
+                zones.setdefault(_zone_key(node.metadata.labels) if node else "", []).append(row)
+            turns = zip_longest(*zones.values())
+            self._order = np.array(
+                [row for turn in turns for row in turn if row is not None], np.intp
+            )
+        return self._order
+
     # --- changes --------------------------------------------------------------------------------
 
     def set_node(self, info: NodeInfo, node: Node) -> int:
@@ -155,6 +177,7 @@ class NodeTable:
             row = self._new_row(info.name)
         self.infos[row] = self._own_info(row, node) if self.owns_infos else info
         self.nodes[row] = node
+        self._order = None
         self.sums.set_allocatable(row, allocatable)
         self._unschedulable[row] = node.spec.unschedulable
         self._taint_sets.set(row, node.spec.taints, self.capacity)
@@ -165,7 +188,7 @@ class NodeTable:
         """Free a row; its pods have been removed before."""
         del self.row_of[self.names[row]]
         self.names[row] = ""
-        self._name_ranks = None
+        self._name_ranks = self._order = None
         self.infos[row] = None
         self.nodes[row] = None
         self._alive[row] = False
@@ -266,3 +289,10 @@ class NodeTable:
         self._alive = np.concatenate((self._alive, more))
         self._unschedulable = np.concatenate((self._unschedulable, more))
         self.sums.fit(self.capacity)
+
+
+def _zone_key(labels: Mapping[str, str]) -> str:
+    """Region and zone of a node as one text, empty when it has neither."""
+    region = next((labels[key] for key in _REGION_KEYS if labels.get(key)), "")
+    zone = next((labels[key] for key in _ZONE_KEYS if labels.get(key)), "")
+    return f"{region}:\x00:{zone}" if region or zone else ""

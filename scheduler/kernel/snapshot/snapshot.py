@@ -25,7 +25,6 @@ from scheduler.kernel.snapshot.changes import (
 from scheduler.kernel.snapshot.forks import ForkedSelectorCounts, ForkedTermCounts
 from scheduler.kernel.snapshot.images import ImageIndex
 from scheduler.kernel.snapshot.label_columns import LabelColumn, LabelColumns
-from scheduler.kernel.snapshot.node_order import interleaved, zone_key
 from scheduler.kernel.snapshot.node_table import NodeTable
 from scheduler.kernel.snapshot.pod_kinds import PodKinds
 from scheduler.kernel.snapshot.pod_selectors import PodSelector
@@ -84,7 +83,6 @@ class Snapshot:
         self.term_counts = TermCounts(self.namespaces, self._labels)
         self._selectors: SelectorCounts | ForkedSelectorCounts = self.selector_counts
         self._terms: TermCounts | ForkedTermCounts = self.term_counts
-        self._node_order: NDArray[np.intp] | None = None
         self._topologies: dict[str, Topology] = {}
         self._forks: WeakSet[Snapshot] = WeakSet()
         self._forked_from: tuple[Snapshot, list[PodInfo], list[PodInfo]] | None = None
@@ -118,16 +116,11 @@ class Snapshot:
             for change in run:
                 self._apply(change)
 
-    def trim(self) -> None:
-        """Drop data that was derived for decisions long ago; between decisions only."""
-        self.selector_counts.trim()
-
     def rebuild(self, changes: Iterable[Change]) -> list[tuple[Change, Exception]]:
         """Start anew from changes that build the cluster; return the changes that raise.
 
         To a holder of results by log position or epoch, everything has changed.
         """
-        changes = list(changes)
         self._begin()
         fresh = Snapshot()
         fresh.epoch = self.epoch
@@ -270,15 +263,6 @@ class Snapshot:
         """Number of selectors and terms that are counted per row."""
         return len(self.selector_counts) + len(self.term_counts)
 
-    def node_order(self) -> NDArray[np.intp]:
-        """The rows of all nodes in the order sampling visits them: zones take turns."""
-        if self._node_order is None:
-            # `row_of` keeps the order in which nodes arrived.
-            rows = self.table.row_of.values()
-            pairs = ((row, zone_key(self.node(row).metadata.labels)) for row in rows)
-            self._node_order = np.array(interleaved(pairs), np.intp)
-        return self._node_order
-
     def info(self, row: int) -> NodeInfo:
         """The node of a row with its pods, as the cache has them now."""
         found = self.table.infos[row]
@@ -388,7 +372,7 @@ class Snapshot:
         self.term_counts.forget_matches()
 
     def _log_node(self, row: int) -> None:
-        self._topologies, self._node_order = {}, None
+        self._topologies = {}
         self.node_log.append(row, self.table.capacity)
         self.pod_log.append(row, self.table.capacity)
         self.sum_log.append(row, self.table.capacity)

@@ -76,7 +76,7 @@ def test_a_fork_ends_when_its_original_changes() -> None:
 
     for ended in (fork, second):
         with pytest.raises(AttributeError):
-            ended.node_order()
+            ended.table.node_order()
 
 
 def test_a_fork_of_a_fork_leaves_it_as_it_is() -> None:

@@ -53,7 +53,7 @@ def view(snapshot: Snapshot) -> dict[str, Any]:
         "count": table.count,
         "alive": sorted(table.names[row] for row in table.live_rows()),
         "by name": sorted(table.row_of, key=lambda name: table.name_ranks()[table.row_of[name]]),
-        "order": [table.names[row] for row in snapshot.node_order()],
+        "order": [table.names[row] for row in table.node_order()],
         "nodes": {name: _row(snapshot, row) for name, row in table.row_of.items()},
         "dead rows": _leftovers(snapshot),
         "labels": {key: _labels(snapshot, key) for key in KEYS},
