@@ -6,7 +6,6 @@ from typing import Final, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from scheduler.api.selectors import Operator, Requirement
 from scheduler.kernel.snapshot.interning import InternedColumn
@@ -36,26 +35,24 @@ class LabelColumn(InternedColumn[str | None]):
         super().__init__(None, capacity)
         self._verdicts: dict[Requirement, NDArray[np.bool_]] = {}
         self._verdict_bytes = 0
+        self._judged = self.values
 
     def verdicts(self, requirement: Requirement) -> NDArray[np.bool_]:
         """Per value id, whether the value satisfies the requirement."""
+        if self._judged is not self.values:
+            # Values were numbered anew, or this is a copy.
+            self._judged, self._verdicts, self._verdict_bytes = self.values, {}, 0
         table = self._verdicts.get(requirement)
         if table is not None and len(table) == len(self.values):
             return table
         table = self._judge(requirement)
         cost = len(table) + _BYTES_PER_VALUE * (1 + len(requirement.values))
         if self._verdict_bytes + cost > _MAX_VERDICT_BYTES:
-            self.forget_verdicts()
+            self._verdicts, self._verdict_bytes = {}, 0
         if len(table) > 1 and cost <= _MAX_VERDICT_BYTES:
             self._verdicts[requirement] = table
             self._verdict_bytes += cost
         return table
-
-    @override
-    def copy(self) -> "LabelColumn":
-        copy = super().copy()
-        copy.forget_verdicts()
-        return copy
 
     def _judge(self, requirement: Requirement) -> NDArray[np.bool_]:
         ids = len(self.values)
@@ -76,16 +73,6 @@ class LabelColumn(InternedColumn[str | None]):
                 return np.fromiter(judged, np.bool_, ids)
             case _ as unreachable:
                 assert_never(unreachable)
-
-    def forget_verdicts(self) -> None:
-        """Drop all verdict tables; they are computed again when needed."""
-        self._verdicts = {}
-        self._verdict_bytes = 0
-
-    @override
-    def _drop_unused_values(self) -> None:
-        super()._drop_unused_values()
-        self.forget_verdicts()
 
 
 class LabelColumns:

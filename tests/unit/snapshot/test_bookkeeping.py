@@ -270,7 +270,20 @@ def test_verdicts_are_kept_as_far_as_there_is_memory(
     found = [column._verdicts.get(each) for each in wanted]
     assert [one is other for one, other in zip(found, tables, strict=True)] == kept
     assert [table.tolist() for table in tables] == [[False, True], [False, False]]
-    assert column.copy()._verdict_bytes == 0
+
+
+def test_a_copy_keeps_verdicts_of_its_own() -> None:
+    """The same number may stand for another value there."""
+    column = LabelColumn(2)
+    column.fill(["v"])
+    column.verdicts(in_values("w"))
+    copy = column.copy()
+
+    copy.set(1, "w", 2)
+    column.set(1, "x", 2)
+
+    assert copy.verdicts(in_values("w")).tolist() == [False, False, True]
+    assert column.verdicts(in_values("w")).tolist() == [False, False, False]
 
 
 def test_verdicts_know_new_values() -> None:
