@@ -37,6 +37,8 @@ PodsOf: TypeAlias = Callable[[], Sequence[PodInfo]]
 
 _Move: TypeAlias = tuple[PodInfo, bool]
 """A pod, and whether it comes; else it goes."""
+_Moves: TypeAlias = list[dict[str, _Move]]
+"""The pods that came to each row, or went from it, by UID."""
 
 _READS_PODS: Final = Reads.PODS | Reads.CLUSTER
 _NO_FILTER: Final = -1
@@ -48,19 +50,6 @@ class _Counted(msgspec.Struct):
     index: int
     counting: BoundCounting
     lines: slice
-
-
-class _Moves:
-    """Single pods that came to rows, or went from them; noted only when a filter must see them."""
-
-    def __init__(self, rows: int) -> None:
-        self.by_row: list[dict[str, _Move]] = [{} for _ in range(rows)]
-
-    def note(self, at: Indices, pods: Sequence[PodInfo], *, comes: bool) -> None:
-        """Note pods that come or go; a pod that comes back after it went has not moved."""
-        for row, pod in zip(at.tolist(), pods, strict=True):
-            if self.by_row[row].pop(pod.uid, None) is None:
-                self.by_row[row][pod.uid] = (pod, comes)
 
 
 class ChangedRows:
@@ -114,8 +103,10 @@ class ChangedRows:
         self._changes = np.zeros((lines, len(rows)))
         self._nominated = np.zeros((lines, len(rows)))
         self._has_nominated = np.zeros(len(rows), np.bool_)
-        noted = len(rows) if self._asked else 0
-        self._moves, self._nominations = _Moves(noted), _Moves(noted)
+        # Noted only where a filter must see the pods.
+        noted = range(len(rows) if self._asked else 0)
+        self._moves: _Moves = [{} for _ in noted]
+        self._nominations: _Moves = [{} for _ in noted]
         self._unchanging = self._blank(rows)
         self._hidden_after = self._settle(known)
 
@@ -134,7 +125,7 @@ class ChangedRows:
         """
         self._change(self._changes, at, kinds, -1)
         if self._asked:
-            self._moves.note(at, pods(), comes=False)
+            _note(self._moves, at, pods(), comes=False)
 
     def try_back(self, at: Rows, kinds: Indices, pods: PodsOf) -> NDArray[np.bool_]:
         """Add pods back to rows on which the pod fits, one to each, where it still fits then.
@@ -164,15 +155,14 @@ class ChangedRows:
         self._change(self._nominated, at, kinds, 1)
         self._has_nominated[at] = True
         if self._asked:
-            self._nominations.note(at, pods(), comes=True)
+            _note(self._nominations, at, pods(), comes=True)
 
     def judge(self, at: Indices | None = None) -> Verdicts:
         """The first rejection of each of some rows as they are now; of all when None.
 
         A row with nominated pods is judged with them, and if that passes, without them.
         """
-        if at is None:
-            at = np.arange(len(self.rows))
+        at = self._places if at is None else at
         with_nominated = self._judge(at, nominated=True)
         nominated = self._has_nominated[at]
         if nominated.any():
@@ -188,9 +178,9 @@ class ChangedRows:
         """The rows on which the pod no longer fits with one pod more, by all filters, as a mask."""
         before = self._changes[:, at]
         self._changes[:, at] += more
-        self._moves.note(at, pods, comes=True)
+        _note(self._moves, at, pods, comes=True)
         misses: NDArray[np.bool_] = self.judge(at).first != FEASIBLE
-        self._moves.note(at[misses], [*compress(pods, misses.tolist())], comes=False)
+        _note(self._moves, at[misses], [*compress(pods, misses.tolist())], comes=False)
         self._changes[:, at] = before
         return misses
 
@@ -312,10 +302,17 @@ class ChangedRows:
         )
 
     def _moved(self, place: int, *, nominated: bool) -> list[_Move]:
-        moves = list(self._moves.by_row[place].values())
+        moves = list(self._moves[place].values())
         if nominated:
-            moves.extend(self._nominations.by_row[place].values())
+            moves.extend(self._nominations[place].values())
         return moves
 
     def _blank(self, rows: Indices) -> Verdicts:
         return blank_verdicts(self._snapshot, rows, self._attempt)
+
+
+def _note(moves: _Moves, at: Indices, pods: Sequence[PodInfo], *, comes: bool) -> None:
+    """Note pods that come or go; a pod that comes back after it went has not moved."""
+    for row, pod in zip(at.tolist(), pods, strict=True):
+        if moves[row].pop(pod.uid, None) is None:
+            moves[row][pod.uid] = (pod, comes)
