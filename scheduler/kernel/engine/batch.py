@@ -20,8 +20,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.algorithm import ScheduleResult
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.framework.runtime import Framework
-from scheduler.kernel.framework.runtime.pod_class import PodClass
-from scheduler.kernel.framework.runtime.row_answers import RowAnswer
+from scheduler.kernel.framework.runtime.pod_class import PodClass, RowAnswer
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.kernel.snapshot.resource_sums import Load
 
@@ -132,8 +131,8 @@ class Batch:
 class Lookahead:
     """The columns of a class with more of its pods on some rows, before the snapshot has them.
 
-    The class remembers its answers for rows with the same load (`row_answers.py`). Where it has
-    none, one pass judges the rows that may be chosen next, with one more pod on each and with
+    The class remembers its answers for rows with the same load (`RowAnswers`). Where it has none,
+    one pass judges the rows that may be chosen next, with one more pod on each and with
     several: few rows first, and more each time. The answers come from the same plugins and the
     same numbers; they are only computed earlier.
 

@@ -7,7 +7,7 @@ import pytest
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.events import Bound, Decide, ObjectGone, ObjectSet
 from scheduler.kernel.engine.instructions import Bind
-from scheduler.kernel.framework.runtime.row_answers import RowAnswers
+from scheduler.kernel.framework.runtime.pod_class import RowAnswers
 from scheduler.kernel.plugins.node_resources_fit import NodeResourcesFit
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.engine.twins import PROFILE, build, configuration

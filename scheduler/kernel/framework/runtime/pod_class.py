@@ -8,7 +8,7 @@ Invariant: after `refresh`, the columns equal those of a class made anew (a test
 histories and compares).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
@@ -18,11 +18,9 @@ from scheduler.api.images import image_names
 from scheduler.api.pod_shape import PodShape
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.interface import Reads, Scores
-from scheduler.kernel.framework.runtime import row_answers
 from scheduler.kernel.framework.runtime.class_plugins import ClassPlugins, RawScore
 from scheduler.kernel.framework.runtime.plugin_set import ProfilePlugins
 from scheduler.kernel.framework.runtime.ranking import BYTES_PER_ROW, INFEASIBLE_TOTAL, Ranking
-from scheduler.kernel.framework.runtime.row_answers import Key, RowAnswer, RowAnswers
 from scheduler.kernel.framework.runtime.verdicts import (
     FEASIBLE,
     FilterAttempt,
@@ -32,7 +30,7 @@ from scheduler.kernel.framework.runtime.verdicts import (
     blank_verdicts,
 )
 from scheduler.kernel.snapshot import Rows, Snapshot
-from scheduler.kernel.snapshot.resource_sums import Load, ResourceSums
+from scheduler.kernel.snapshot.resource_sums import Content, Load, ResourceSums
 from scheduler.kernel.snapshot.topology import Topology
 
 _MAX_TOPOLOGIES: Final = 2
@@ -41,11 +39,41 @@ _FULL_PASS_FRACTION: Final = 4
 """Once one row in this many has changed, all rows are evaluated again: slices beat indices."""
 _FEW: Final = 8
 """The most changed rows that are looked up; judging more of them together takes no longer."""
+_MAX_KEPT: Final = 1024
+_MAX_ANSWER_BYTES: Final = _MAX_KEPT * 512
+"""The most memory that the kept answers of a class take."""
 
 C = TypeVar("C", bound=np.generic)
 
 Judged: TypeAlias = tuple[First, NDArray[np.uint64], Scores]
 """`first`, `bits` and `total` of some rows; see `PodClass`."""
+RowAnswer: TypeAlias = tuple[int, int, float]
+"""The same for one row."""
+Key: TypeAlias = tuple[RowAnswer, Content]
+"""The answer of plugins that read the node alone, and the capacity and load of a row."""
+
+
+class RowAnswers:
+    """The answers of a class by the content of a row, for one layout of the sums.
+
+    Rows that offer the same and hold the same get the same answers, wherever they are and whatever
+    happens in between. So nothing has to be invalidated: a row that changes has another key.
+    """
+
+    def __init__(self) -> None:
+        self._by_key: dict[Key, RowAnswer] = {}
+        self._layout: object = None
+
+    def get(self, layout: object, key: Key) -> RowAnswer | None:
+        """The answer for such a row, or None."""
+        return self._by_key.get(key) if layout is self._layout else None
+
+    def put(self, layout: object, keys: Iterable[Key], answers: Iterable[RowAnswer]) -> None:
+        """Keep answers for rows."""
+        if layout is not self._layout or len(self._by_key) >= _MAX_KEPT:
+            self._by_key.clear()
+            self._layout = layout
+        self._by_key.update(zip(keys, answers, strict=True))
 
 
 class PodClass:
@@ -84,7 +112,7 @@ class PodClass:
         columns = (self._node_first, self._node_bits, self._node_total)
         per_row = 3 * sum(c.itemsize for c in columns) + 8 * len(self.raw_scores)
         per_row += _MAX_TOPOLOGIES * BYTES_PER_ROW
-        return per_row * capacity + (row_answers.BYTES if self.plugins.can_foresee else 0)
+        return per_row * capacity + (_MAX_ANSWER_BYTES if self.plugins.can_foresee else 0)
 
     def counted(self, snapshot: Snapshot, pods: int) -> None:
         """Note that the only changes of the snapshot are pods which the columns have already.
