@@ -151,18 +151,19 @@ class Ranking:
             self._best[self._sizes == 0] = INFEASIBLE_TOTAL
         elif self._lost:
             for domain in self._lost:
-                members = self._members(domain)
-                self._best[domain] = (total if members is None else total[members]).max()
+                there = total if self.topology is None else total[self._members(domain)]
+                self._best[domain] = there.max()
             self._lost.clear()
 
     def _rows_of(self, domain: int, total: Scores) -> NDArray[np.intp]:
         """The best rows of a domain."""
         rows = self._rows.get(domain)
         if rows is None:
-            members, best = self._members(domain), self._best.item(domain)
-            if members is None:
+            best = self._best.item(domain)
+            if self.topology is None:
                 rows = (total == best).nonzero()[0]
             else:
+                members = self._members(domain)
                 rows = members[total[members] == best]
             self._rows[domain] = rows
         return rows
@@ -177,10 +178,8 @@ class Ranking:
             rows = self._merged[domains] = np.sort(np.concatenate(every), kind="stable")
         return rows
 
-    def _members(self, domain: int) -> NDArray[np.intp] | None:
-        """The rows of a domain; None where all rows are one domain."""
-        if self.topology is None:
-            return None
+    def _members(self, domain: int) -> NDArray[np.intp]:
+        """The rows of a domain of the topology."""
         start = self._starts.item(domain)
         return self._order[start : start + self._sizes.item(domain)]
 

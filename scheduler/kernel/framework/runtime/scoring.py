@@ -135,7 +135,7 @@ class Scoring:
         """The usual case: the class has the totals of all rows, and no other score adds to them."""
         start = self._calls.now()
         pod_class, verdicts = found.pod_class, found.verdicts
-        if found.is_of_class or verdicts is None:
+        if verdicts is None or verdicts.is_shared:
             best = self.best_of_class(pod_class, snapshot)
         else:
             totals = pod_class.total[: snapshot.table.size]
