@@ -19,6 +19,7 @@ from scheduler.config.load import default_configuration
 from scheduler.daemon.client.connection import load_connection
 from scheduler.daemon.client.errors import ApiError
 from scheduler.daemon.client.session import ApiSession
+from scheduler.daemon.client.wire import UNREADABLE
 from scheduler.errors import SchedulerError
 from scheduler.tools.cli.inputs import read_profiles
 from scheduler.tools.cli.live import ClusterAddress, LiveError
@@ -126,15 +127,24 @@ async def _running(place: ClusterAddress) -> list[Instance]:
     async with ApiSession(connection, clock=clock) as session:
         try:
             answer = await session.request("GET", _PODS)
-        except ApiError as problem:
-            raise LiveError(f"pods may not be listed: {problem}") from problem
-        pods: list[Any] = msgspec.json.decode(answer.body).get("items") or []
+            pods: list[Any] = _decoded(answer.body).get("items") or []
+        except (ApiError, *UNREADABLE) as problem:
+            raise LiveError(f"pods cannot be listed: {problem}") from problem
         for pod in sorted(pods, key=_key_of):
             for container in pod["spec"]["containers"]:
                 if container["name"] == _CONTAINER and _runs(pod):
                     instance = await _instance(session, pod, container)
                     found.setdefault(instance.config_map or instance.pod, instance)
     return list(found.values())
+
+
+def _decoded(body: bytes) -> dict[str, Any]:
+    """Decode an object; a proxy may answer with a page in place of the API server.
+
+    Raises:
+        ValueError: it is no object.
+    """
+    return msgspec.json.decode(body, type=dict[str, Any])
 
 
 def _runs(pod: Mapping[str, Any]) -> bool:
@@ -165,9 +175,11 @@ async def _instance(
     path = f"/api/v1/namespaces/{quote(namespace)}/configmaps/{quote(name)}"
     try:
         answer = await session.request("GET", path)
+        text = (_decoded(answer.body).get("data") or {}).get(key)
     except ApiError as problem:
         return msgspec.structs.replace(instance, problem=problem.message or str(problem))
-    text = (msgspec.json.decode(answer.body).get("data") or {}).get(key)
+    except UNREADABLE as problem:
+        return msgspec.structs.replace(instance, problem=str(problem))
     if text is None:
         return msgspec.structs.replace(instance, problem=f"it has no key {key}")
     return msgspec.structs.replace(instance, text=text)

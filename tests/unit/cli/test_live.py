@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from scheduler.daemon.client.direct import MAX_ANSWER_BYTES
 from scheduler.observability import logs
+from scheduler.tools.cli.explain import explain
 from scheduler.tools.cli.live import (
     ClusterAddress,
     DaemonAddress,
@@ -40,7 +41,7 @@ class _Full(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def log_message(self, *_: object) -> None:
-        """Nobody reads it."""
+        """Log nothing."""
 
 
 class _Forbidding(BaseHTTPRequestHandler):
@@ -53,7 +54,20 @@ class _Forbidding(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Nobody reads it."""
+        """Log nothing."""
+
+
+class _Page(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        body = b"<html>please log in</html>"
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Log nothing."""
 
 
 def test_a_missing_right_is_told_before_a_cluster_is_watched(tmp_path: Path) -> None:
@@ -87,6 +101,23 @@ def test_the_console_ends_where_no_server_answers(
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("stowage console: http://127.0.0.1:1 cannot be reached: ")
     assert result.stderr.count("\n") == 1
+
+
+def test_a_page_of_a_proxy_in_place_of_a_cluster_is_one_message(tmp_path: Path) -> None:
+    """Of the running instances it says nothing, and of the cluster neither."""
+    kubeconfig = tmp_path / "config"
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Page) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        kubeconfig.write_text(KUBECONFIG.replace("http://127.0.0.1:1", url))
+        result = CliRunner().invoke(explain, ["--kubeconfig", str(kubeconfig)])
+        server.shutdown()
+        thread.join()
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.splitlines()[-1].startswith(f"stowage explain: {url} cannot be reached: ")
+    assert "not a list" in result.stderr
 
 
 @pytest.fixture
