@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from scheduler.daemon.recording.files import Recording, recordings_in
-from scheduler.daemon.recording.records import Header, Record
+from scheduler.daemon.recording.records import Header, Record, RecordingError
 from scheduler.memory_file import memory_file
 from scheduler.tools.offline.reading import InputError
 from scheduler.tools.offline.recorded import RecordedCluster, cluster_of
@@ -171,7 +171,13 @@ class RecordedSource(msgspec.Struct, frozen=True):
             yield recording_at(self.recordings, self.moment)
             return
         with memory_file(self._fetched(kubeconfig, context)) as path:
-            yield Recording([path])
+            try:
+                recording = Recording([path])
+            except RecordingError as problem:
+                # A proxy may have answered in the daemon's place.
+                told = str(problem).removeprefix(f"{path}: ")
+                raise InputError(f"--daemon {self.daemon}: {told}") from problem
+            yield recording
 
     def _fetched(self, kubeconfig: str, context: str) -> bytes:
         from scheduler.tools.cli.live import (  # noqa: PLC0415 - half a second that files need not wait for

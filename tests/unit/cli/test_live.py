@@ -103,8 +103,8 @@ def test_the_console_ends_where_no_server_answers(
     assert result.stderr.count("\n") == 1
 
 
-def test_a_page_of_a_proxy_in_place_of_a_cluster_is_one_message(tmp_path: Path) -> None:
-    """Of the running instances it says nothing, and of the cluster neither."""
+def test_a_page_of_a_proxy_in_place_of_a_server_is_one_message(tmp_path: Path) -> None:
+    """In place of the API server, and of a daemon."""
     kubeconfig = tmp_path / "config"
     with ThreadingHTTPServer(("127.0.0.1", 0), _Page) as server:
         thread = Thread(target=server.serve_forever)
@@ -112,12 +112,17 @@ def test_a_page_of_a_proxy_in_place_of_a_cluster_is_one_message(tmp_path: Path) 
         url = f"http://127.0.0.1:{server.server_port}"
         kubeconfig.write_text(KUBECONFIG.replace("http://127.0.0.1:1", url))
         result = CliRunner().invoke(explain, ["--kubeconfig", str(kubeconfig)])
+        asked = ["ns/pod", "--daemon", url, "--kubeconfig", str(kubeconfig)]
+        of_daemon = CliRunner().invoke(explain, asked)
         server.shutdown()
         thread.join()
 
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.splitlines()[-1].startswith(f"stowage explain: {url} cannot be reached: ")
     assert "not a list" in result.stderr
+    assert (of_daemon.exit_code, of_daemon.stdout) == (2, "")
+    told = f"stowage explain: --daemon {url}: it is no recording of Stowage"
+    assert of_daemon.stderr.splitlines() == [told]
 
 
 @pytest.fixture
