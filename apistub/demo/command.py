@@ -93,7 +93,7 @@ async def _run(nodes: int, pods: int, seed: int, clock: Clock, *, keep: bool) ->
     def seconds() -> float:
         return clock.monotonic() - start
 
-    _end_on_sigterm()
+    _end_on_signals()
     console = Console()
     load = make_load(nodes, pods, seed, time_text(clock.wall()))
     cluster = Cluster()
@@ -119,11 +119,13 @@ async def _run(nodes: int, pods: int, seed: int, clock: Clock, *, keep: bool) ->
         return await _end(console, daemon, is_good=is_good)
 
 
-def _end_on_sigterm() -> None:
-    """Lets SIGTERM end the demo with its children, as Ctrl-C does."""
+def _end_on_signals() -> None:
+    """Lets SIGTERM and a closed terminal end the demo with its children, as Ctrl-C does."""
     task = asyncio.current_task()
-    if task is not None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    if task is None:
+        return
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
 
 
 class _Stage:

@@ -71,7 +71,7 @@ async def stay(console: Console, kubeconfig: Path, daemon: Program, *, show: boo
 async def _until_ended(console: Console, kubeconfig: Path, daemon: Program, *, show: bool) -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, ended.set)
     waiting = asyncio.create_task(ended.wait())
     if show and console.is_terminal and sys.stdin.isatty() and find_spec("textual"):

@@ -1,11 +1,14 @@
 """The demo itself, small: two more processes, the real daemon, a real exit status."""
 
 import json
+import signal
 import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+from urllib.error import URLError
 
+import pytest
 import yaml
 
 
@@ -19,9 +22,12 @@ def run_demo(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def node_of_a_new_pod(kubeconfig: Path) -> str:
+def server_of(kubeconfig: Path) -> str:
+    return str(yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"])
+
+
+def node_of_a_new_pod(server: str) -> str:
     """Create a pod that names no scheduler, and wait until it has a node."""
-    server = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
     spec = {"containers": [{"name": "c", "image": "i"}]}
     pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "mine"}, "spec": spec}
     pods = f"{server}/api/v1/namespaces/default/pods"
@@ -51,8 +57,12 @@ def test_the_demo_keeps_its_promises() -> None:
     assert "your cluster in pages, http://127.0.0.1:10280/" in demo.stdout
 
 
-def test_a_pod_that_names_no_scheduler_is_served(tmp_path: Path) -> None:
-    """As `kubectl run` makes one: it gets a node, in the cluster of `--keep` too."""
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["SIGTERM", "SIGHUP"])
+def test_a_pod_that_names_no_scheduler_is_served(number: signal.Signals) -> None:
+    """As `kubectl run` makes one: it gets a node, in the cluster of `--keep` too.
+
+    A closed terminal ends that cluster as well.
+    """
     with subprocess.Popen(
         [sys.executable, "-m", "scheduler", "demo", "--nodes", "12", "--pods", "120", "--keep"],
         stdout=subprocess.PIPE,
@@ -70,9 +80,13 @@ def test_a_pod_that_names_no_scheduler_is_served(tmp_path: Path) -> None:
             )
             with urllib.request.urlopen(f"{console}api/about", timeout=60) as answer:  # noqa: S310 - loopback
                 about = json.load(answer)
-            node = node_of_a_new_pod(Path(kubeconfig))
+            server = server_of(Path(kubeconfig))
+            node = node_of_a_new_pod(server)
         finally:
-            demo.terminate()
+            demo.send_signal(number)
+    for url in (console, server):
+        with pytest.raises(URLError, match="refused"):
+            urllib.request.urlopen(url, timeout=60)  # noqa: S310 - loopback
     assert node.startswith("node-")
     assert about["title"].startswith("http://127.0.0.1:")
 
