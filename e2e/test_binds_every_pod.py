@@ -132,6 +132,6 @@ def test_a_broken_kubeconfig_is_one_clear_message(
     wait_for(lambda: not daemon.is_running(), "the process to end")
 
     output = daemon.tail(50)
-    assert daemon.stop() == 1
+    assert daemon.stop() == 2
     assert "Traceback" not in output
     assert "broken.kubeconfig" in output
