@@ -237,8 +237,7 @@ class Allocator:
                 self._codes[row], self._scores[row] = outcome.code, outcome.score
             timed_out = rows[self._codes[rows] == TIMED_OUT]
         for row in timed_out.tolist():
-            pair = (int(self._class_of[row]), int(self._area_class[self._places.area[row]]))
-            if pair not in self._outcomes:
+            if self._pair_of(row) not in self._outcomes:
                 self._pending.add(row)
 
     def _outcome(self, row: int, pair: tuple[int, int]) -> Outcome:
@@ -272,9 +271,12 @@ class Allocator:
         is_judged = self._position == places.log.position and places.is_current
         if not is_judged or row in self._pending:
             return ()
-        pair = self._class_of.item(row), self._area_class.item(places.area.item(row))
-        known = self._outcomes.get(pair)
+        known = self._outcomes.get(self._pair_of(row))
         return () if known is None else known.picks
+
+    def _pair_of(self, row: int) -> tuple[int, int]:
+        """The class of a node and that of its area, by which outcomes are kept."""
+        return self._class_of.item(row), self._area_class.item(self._places.area.item(row))
 
     def _search(self, layout: Layout, claims: Sequence[str], max_steps: int) -> tuple[Search, Rows]:
         candidates, rows = self._judging.candidates(layout, _BUDGET)
