@@ -1,6 +1,7 @@
 """What is asked of a running daemon, where it has more to say than fits."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -44,44 +45,54 @@ class _Full(BaseHTTPRequestHandler):
         """Log nothing."""
 
 
-class _Forbidding(BaseHTTPRequestHandler):
+class _Answering(BaseHTTPRequestHandler):
+    """Gives one answer to every request."""
+
+    status = 200
+    content_type = "application/json"
+    body = b""
+
     def do_GET(self) -> None:
-        body = b'{"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no rights"}'
-        self.send_response(403)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
+        self.send_response(self.status)
+        self.send_header("Content-Type", self.content_type)
+        self.send_header("Content-Length", str(len(self.body)))
         self.end_headers()
-        self.wfile.write(body)
+        self.wfile.write(self.body)
 
     def log_message(self, *_: object) -> None:
         """Log nothing."""
 
 
-class _Page(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        body = b"<html>please log in</html>"
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+class _Forbidding(_Answering):
+    status = 403
+    body = b'{"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no rights"}'
 
-    def log_message(self, *_: object) -> None:
-        """Log nothing."""
+
+class _Page(_Answering):
+    content_type = "text/html"
+    body = b"<html>please log in</html>"
+
+
+@contextmanager
+def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """The URL of a server that answers, within this context."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def test_a_missing_right_is_told_before_a_cluster_is_watched(tmp_path: Path) -> None:
     """One message with all kinds that may not be listed."""
     kubeconfig = tmp_path / "config"
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Forbidding) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        url = f"http://127.0.0.1:{server.server_port}"
+    with serving(_Forbidding) as url:
         kubeconfig.write_text(KUBECONFIG.replace("http://127.0.0.1:1", url))
         with pytest.raises(LiveError) as caught:
             check_lists(ClusterAddress(str(kubeconfig)))
-        server.shutdown()
-        thread.join()
 
     assert str(caught.value) == (
         f"{url} does not let you list pods, nodes, which decisions depend on: no rights"
@@ -106,16 +117,11 @@ def test_the_console_ends_where_no_server_answers(
 def test_a_page_of_a_proxy_in_place_of_a_server_is_one_message(tmp_path: Path) -> None:
     """In place of the API server, and of a daemon."""
     kubeconfig = tmp_path / "config"
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Page) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        url = f"http://127.0.0.1:{server.server_port}"
+    with serving(_Page) as url:
         kubeconfig.write_text(KUBECONFIG.replace("http://127.0.0.1:1", url))
         result = CliRunner().invoke(explain, ["--kubeconfig", str(kubeconfig)])
         asked = ["ns/pod", "--daemon", url, "--kubeconfig", str(kubeconfig)]
         of_daemon = CliRunner().invoke(explain, asked)
-        server.shutdown()
-        thread.join()
 
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.splitlines()[-1].startswith(f"stowage explain: {url} cannot be reached: ")
@@ -128,12 +134,8 @@ def test_a_page_of_a_proxy_in_place_of_a_server_is_one_message(tmp_path: Path) -
 @pytest.fixture
 def full_daemon() -> Iterator[str]:
     """The URL of one whose recording is a byte longer than is fetched."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Full) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    with serving(_Full) as url:
+        yield url
 
 
 def test_a_recording_that_is_too_long_is_said_with_what_to_do(
