@@ -29,7 +29,7 @@ SMALL: dict[str, tuple[int, ...]] = {
     "a budget for each app": (800,),
     "budgets that no label files": (1_600, 1_200),
     "a namespace's labels change": (400, 100),
-    "new label sets beside selectors": (1_000, 400),
+    "new label sets beside selectors": (8_400, 400),
     "terms of bound pods": (400,),
     "/debug/queue": (400,),
     "/debug/cache": (400, 4_000),
