@@ -190,6 +190,17 @@ def test_a_gang_that_fits_no_rack_waits_and_says_why() -> None:
     assert standing.text.startswith(best + lacks)
 
 
+def test_members_beyond_the_least_wait_for_an_event() -> None:
+    """Their rack holds as many as it was chosen for: without a change there is no more room."""
+    racks = Racks("small", "large", "large")
+
+    racks.gang("g", 10, least=6)
+    racks.run()
+
+    places = [entry["queue"] for entry in racks.engine.core.queue.dump()]
+    assert places == ["inFlight"] * 8 + ["unschedulable"] * 2
+
+
 def test_a_node_that_completes_a_rack_wakes_the_gang() -> None:
     """A node without the label does not help; one with it does."""
     racks = Racks("a", "b")

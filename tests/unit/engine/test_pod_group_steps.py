@@ -326,6 +326,19 @@ def test_members_that_fitted_nowhere_are_woken_by_what_came_between() -> None:
     assert sorted(driven.bound()) == ["g0", "g1", "g2"]
 
 
+def test_members_that_fitted_nowhere_wait_although_the_cluster_changed_between() -> None:
+    """No place was promised to the gang, so what changed has taken none from it."""
+    driven = under_way(room=3, members=4, least=4)
+    before = driven.engine.core.cluster_version
+
+    driven.handle(ObjectSet("nodes", make_node("n", labels={"disk": "new"})))
+    changed = driven.engine.core.cluster_version
+    driven.run()
+
+    assert changed != before
+    assert [driven.stage(member(number)) for number in range(4)] == ["unschedulable"] * 4
+
+
 def test_the_node_of_a_member_goes() -> None:
     """Its place is lost, all others are given back, and all go elsewhere."""
     driven = under_way(room=3, members=3)
