@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -37,6 +37,20 @@ async def list_all(session: ApiSession, kind: Kind[T]) -> tuple[list[T], list[st
             if not kind.may_be_absent:
                 raise
     return [], []
+
+
+async def check_list(session: ApiSession, kind: Kind[Any]) -> None:
+    """Check that a kind can be listed, by its first object.
+
+    Raises:
+        ApiError: as `list_all`.
+    """
+
+    async def skip(_: Sequence[msgspec.Raw]) -> None:
+        pass
+
+    reader = PageReader(kind, PageSize(1), "")
+    _readable(reader, await reader.read(session, _TIMEOUT_SECONDS, skip))
 
 
 async def _whole(session: ApiSession, kind: Kind[T]) -> tuple[list[T], list[str]]:

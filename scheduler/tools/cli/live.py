@@ -21,7 +21,7 @@ from scheduler.daemon.client.errors import (
 )
 from scheduler.daemon.client.session import ApiSession
 from scheduler.daemon.informers.kinds import NAMESPACES, NODES, PODS, Kind, watched_kind
-from scheduler.daemon.informers.listing import list_all
+from scheduler.daemon.informers.listing import check_list, list_all
 from scheduler.errors import SchedulerError
 from scheduler.kernel.framework.events import ObjectKind
 from scheduler.tools.offline.admission import KINDS, Admission
@@ -121,7 +121,7 @@ async def _check_lists(place: ClusterAddress) -> None:
     async with _session(place) as (session, server):
         for kind in (PODS, NODES):
             try:
-                await session.request("GET", f"{kind.path}?limit=1")
+                await check_list(session, kind)
             except ApiError as problem:
                 refused[_called(kind)] = problem
     if refused:

@@ -1,16 +1,50 @@
 """The past of a pod, from its Events, as far as the API server still has them."""
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 from urllib.parse import quote, urlencode
 
 import msgspec
 
 from scheduler.daemon.client.errors import ApiError
 from scheduler.daemon.client.session import ApiSession
+from scheduler.daemon.client.wire import UNREADABLE
 from scheduler.kernel.answers.waiting_model import StoryEntry
 
 _MOST: Final = 200
 _SECONDS: Final = 5.0
+
+
+class _Read(msgspec.Struct, rename="camel", frozen=True):
+    """A part of an Event; old clusters write null for what is not set."""
+
+
+class _Named(_Read, frozen=True):
+    name: str | None = None
+    creation_timestamp: str | None = None
+
+
+class _Series(_Read, frozen=True):
+    count: int | None = None
+    last_observed_time: str | None = None
+
+
+class _Event(_Read, frozen=True):
+    metadata: _Named = _Named()
+    involved_object: _Named = _Named()
+    reason: str | None = None
+    message: str | None = None
+    count: int | None = None
+    event_time: str | None = None
+    last_timestamp: str | None = None
+    series: _Series | None = None
+
+
+class _Events(_Read, frozen=True):
+    items: Sequence[_Event] | None = ()
+
+
+_decoder: Final = msgspec.json.Decoder(_Events)
 
 
 async def past_of(
@@ -24,21 +58,24 @@ async def past_of(
     except ApiError as problem:
         told = problem.message or problem.reason or str(problem.status)
         return [], (f"Events of {namespace} cannot be read: {told}",)
-    items: list[dict[str, Any]] = msgspec.json.decode(answer.body).get("items") or []
-    about = [each for each in items if (each.get("involvedObject") or {}).get("name") == name]
+    try:
+        events = _decoder.decode(answer.body).items or ()
+    except UNREADABLE as problem:
+        return [], (f"Events of {namespace} cannot be read: {problem}",)
+    about = [each for each in events if each.involved_object.name == name]
     return sorted(map(_entry, about), key=lambda entry: entry.time), ()
 
 
-def _entry(event: dict[str, Any]) -> StoryEntry:
-    series = event.get("series") or {}
-    count = series.get("count") or event.get("count") or 1
+def _entry(event: _Event) -> StoryEntry:
+    series = event.series or _Series()
+    count = series.count or event.count or 1
     time = (
-        series.get("lastObservedTime")
-        or event.get("lastTimestamp")
-        or event.get("eventTime")
-        or (event.get("metadata") or {}).get("creationTimestamp")
+        series.last_observed_time
+        or event.last_timestamp
+        or event.event_time
+        or event.metadata.creation_timestamp
         or ""
     )
-    message = str(event.get("message") or "")
+    message = event.message or ""
     detail = f"{message} (x{count})" if count > 1 else message
-    return StoryEntry(str(time), 0, str(event.get("reason") or "Event"), detail)
+    return StoryEntry(time, 0, event.reason or "Event", detail)

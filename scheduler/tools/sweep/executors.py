@@ -13,7 +13,7 @@ from concurrent.futures import (
     Future,
     ProcessPoolExecutor,
 )
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from multiprocessing import get_context
 from queue import Empty, SimpleQueue
 from typing import Final, TypeAlias
@@ -99,9 +99,13 @@ def _one_round(
     """Carry tasks out until all are done, or a dead worker breaks the pool."""
     done: SimpleQueue[Future[TaskResult]] = SimpleQueue()
     with workers.opened() as executor:
-        futures = {executor.submit(carry_out, task): task for task in left.values()}
-        for future in futures:
-            future.add_done_callback(done.put)
+        futures: dict[Future[TaskResult], Task] = {}
+        # A worker may die while tasks are still given out: those left are the next round's.
+        with suppress(*workers.lost):
+            for task in left.values():
+                future = executor.submit(carry_out, task)
+                futures[future] = task
+                future.add_done_callback(done.put)
 
         def next_done() -> Future[TaskResult]:
             waited, seconds = 0.0, patience_seconds

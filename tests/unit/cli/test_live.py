@@ -115,18 +115,21 @@ def test_the_console_ends_where_no_server_answers(
 
 
 def test_a_page_of_a_proxy_in_place_of_a_server_is_one_message(tmp_path: Path) -> None:
-    """In place of the API server, and of a daemon."""
+    """In place of the API server, also to what watches it, and of a daemon."""
     kubeconfig = tmp_path / "config"
     with serving(_Page) as url:
         kubeconfig.write_text(KUBECONFIG.replace("http://127.0.0.1:1", url))
         result = CliRunner().invoke(explain, ["--kubeconfig", str(kubeconfig)])
         asked = ["ns/pod", "--daemon", url, "--kubeconfig", str(kubeconfig)]
         of_daemon = CliRunner().invoke(explain, asked)
+        with pytest.raises(LiveError, match=f"^{url} cannot be reached: .*not a list") as caught:
+            check_lists(ClusterAddress(str(kubeconfig)))
 
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.splitlines()[-1].startswith(f"stowage explain: {url} cannot be reached: ")
     assert "not a list" in result.stderr
     assert (of_daemon.exit_code, of_daemon.stdout) == (2, "")
+    assert "\n" not in str(caught.value)
     told = f"stowage explain: --daemon {url}: it is no recording of Stowage"
     assert of_daemon.stderr.splitlines() == [told]
 

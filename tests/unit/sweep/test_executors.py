@@ -1,12 +1,14 @@
-"""Workers of a sweep: one that hangs is visible."""
+"""Workers of a sweep: one that hangs is visible, one that dies loses nothing."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future
+from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from typing_extensions import override
 
+from scheduler.tools.offline.reading import InputError
 from scheduler.tools.sweep.candidates import RECORDED
 from scheduler.tools.sweep.executors import Workers, carry_out_all
 from scheduler.tools.sweep.run import Task, TaskResult
@@ -50,3 +52,51 @@ def test_runs_that_hang_are_named_again_and_again() -> None:
 
     assert told == [(0.01, ["hangs"]), (0.02, ["hangs"]), (0.04, ["hangs"])]
     assert {result.task for result in taken} == {task.digest for task in tasks}
+
+
+class Breaking(Executor):
+    """Takes one task, then its workers are dead."""
+
+    def __init__(self) -> None:
+        self.has_taken = False
+
+    @override
+    def submit(self, _fn: Callable[..., Any], /, *args: Any, **_: Any) -> Any:
+        if self.has_taken:
+            raise BrokenExecutor
+        self.has_taken = True
+        future: Future[TaskResult] = Future()
+        future.set_result(TaskResult(args[0].digest))
+        return future
+
+
+def test_workers_may_die_while_tasks_are_given_out() -> None:
+    """Another pool takes the rest; each result is taken once."""
+    tasks = [Task(RECORDED, (), name) for name in ("a", "b", "c")]
+    taken = list[TaskResult]()
+
+    @contextmanager
+    def opened() -> Iterator[Executor]:
+        yield Breaking()
+
+    carry_out_all(tasks, Workers(opened), taken.append)
+
+    assert sorted(result.task for result in taken) == sorted(task.digest for task in tasks)
+
+
+def test_workers_that_take_no_task_end_the_sweep() -> None:
+    """With one message: no round after the third."""
+    opens = 0
+
+    @contextmanager
+    def opened() -> Iterator[Executor]:
+        nonlocal opens
+        opens += 1
+        executor = Breaking()
+        executor.has_taken = True
+        yield executor
+
+    with pytest.raises(InputError, match="workers died 3 times in a row"):
+        carry_out_all([Task(RECORDED, (), "a")], Workers(opened), lambda _: None)
+
+    assert opens == 3
