@@ -118,10 +118,6 @@ class GroupTrial:
         self._ended = EndedPods(self.world, self._states if pods_end else None)
         self._is_nominated = is_nominated
         self.nominated = self._copy.nominated
-        for pod in self._members if is_nominated else ():
-            # It has lost its nomination to a place in this attempt.
-            if self.nominated.node_of(pod.uid) is None:
-                _nominate_again(self.nominated, pod)
 
     def steps(self, work: Steps[_T]) -> Steps[_T]:
         """Do work for which plugins see the trial in place of the cluster.
