@@ -39,9 +39,9 @@ class GroupStep:
         self.long = UNITS
         self._left = self._number = self._taken_up = self._settled = self._spent = 0
 
-    def begin_group(self, *, is_new: bool = True) -> None:
-        """Begin the attempt of a group: the next step is its first, unless the group has waited."""
-        self._number, self._spent = 0 if is_new else 1, 0
+    def begin_group(self) -> None:
+        """Begin the attempt of a group: the next step is its first."""
+        self._number = self._spent = 0
 
     def begin(self) -> None:
         """Begin a step."""

@@ -128,13 +128,11 @@ class PodGroupCycle:
         # 3. Extenders are asked about them, before their group's turn.
         if members and self.asking.begin(members):
             return len(members)
-        self.step.begin_group()
         self._begin(members)
         return self.go_on()
 
     def keep_room(self, attempt: Attempt, failure: Failure) -> None:
         """Search room for a single pod, in steps as for a group; then fail its attempt."""
-        self.step.begin_group()
         member = Member(attempt, failure)
         searching = self._room_keeper.keep(self.step, None, (member,))
         self._go_through((member,), chain(searching, self._settle((member,))))
@@ -144,13 +142,13 @@ class PodGroupCycle:
         self._go_through(members, self._cycle(members))
 
     def _go_through(self, members: Sequence[Member], steps: Iterator[None]) -> None:
+        self.step.begin_group()
         self._was_seen, self._rejections = False, self._failures.rejections
         self.members, self._steps = members, steps
 
     def go_on(self) -> int:
         """Take the next step of the group under way; return the number of members in it."""
         if not self.members and self.asking.ready:
-            self.step.begin_group(is_new=False)
             here = (each for each in self.asking.take_ready() if not each.has_left)
             self._begin(sorted(here, key=lambda each: turn_of(each.attempt.queued)))
         self.decided = self.members[0].attempt.pod.uid if self.members else ""

@@ -133,6 +133,24 @@ def test_a_large_gang_waits_its_back_off_out_while_nodes_change_for_ever(
     assert least <= place.queued.attempts <= most
 
 
+def test_short_attempts_of_a_gang_do_not_add_up_to_a_long_one() -> None:
+    """Each node that comes is followed by an attempt at once, however many there were before."""
+    driven = Gangs(1, nodes=("a",))
+    driven.engine.scheduler.group_cycle.step.long = 3 * UNITS
+    driven.group(least=4)
+    driven.members(4)
+    driven.run()
+
+    for _ in range(9):
+        driven.handle(ObjectSet("nodes", make_node("b")))
+        driven.run()
+        driven.handle(ObjectGone("nodes", "", "b", "b"))
+
+    place = driven.engine.core.queue.place_of(member(0).uid)
+    assert place is not None
+    assert (place.name, place.queued.attempts) == ("unschedulable", 10)
+
+
 # --- nothing happens between -------------------------------------------------------------------
 
 
