@@ -291,3 +291,28 @@ def test_another_writer_of_the_claim_is_met_with_another_try() -> None:
         assert devices_of(world.sandbox.get(CLAIMS, "shared")) == ["a/gpu-0"]
 
     play(story)
+
+
+def test_an_answer_that_is_lost_gives_no_device_twice() -> None:
+    """The API server is asked: the watch may be behind for long, and others want the device."""
+
+    async def story(world: World) -> None:
+        for node in ("a", "b"):
+            world.node(node)
+        world.sandbox.create(resource_slice("a", "gpu-0"), device_class(), claim(), claim("other"))
+        await world.start_daemon()
+        watches = world.sandbox.requests.count
+        await world.until(lambda: watches(verb="watch", resource="resourceclaims"), "the watch")
+        world.sandbox.faults.silence_watches("resourceclaims")
+        path = "*/resourceclaims/shared/status"
+        lost = world.sandbox.faults.drop(after_commit=True, verb="patch", path=path)
+        world.pod("p", resourceClaims=named())
+        await world.until(lambda: lost.hits, "the write")
+        world.pod("q", resourceClaims=named("other"))
+
+        assert await world.bound("p") == ["a"]
+        await world.rejected("q")
+        assert given(world) == ["a/gpu-0"]
+        assert not world.events("p", reason="FailedScheduling")
+
+    play(story, CONTROLLED)

@@ -4,7 +4,9 @@ Source: pkg/scheduler/framework/plugins/dynamicresources dynamicresources.go (Pr
 isPodReadyForBinding), extendeddynamicresources.go (createExtendedResourceClaim) v1.36.3.
 Differs: pods that share a claim write one after the other, and reservations do not conflict. A
 change of a claim ends the wait, instead of polling every five seconds. Further claims for a pod's
-extended resources, which earlier attempts have left, are deleted before it is bound.
+extended resources, which earlier attempts have left, are deleted before it is bound. The API server
+is asked about a write without a clear answer; upstream gives the devices to others if the watch is
+behind.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -33,6 +35,9 @@ from scheduler.observability.device_metrics import DeviceMetrics
 
 CONFLICT: Final = 409
 NOT_FOUND: Final = 404
+_NO_ANSWER: Final = 0
+_REQUEST_TIMEOUT: Final = 408
+_SERVER_ERROR: Final = 500
 _TRIES: Final = 5
 _TURN_SECONDS: Final = 60.0
 _PAUSE_SECONDS: Final = 0.01
@@ -214,20 +219,45 @@ class ClaimBinding:
     async def _write(
         self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo
     ) -> ResourceClaim:
-        """Write once more with the current claim after a conflict with another write."""
+        """Write once more with the current claim after a conflict with another write.
+
+        A write without a clear answer may have succeeded, and the watch may be behind: the claim
+        is read, which also tells the engine that its devices are taken.
+        """
         for tried in range(1, _TRIES + 1):
             left = self._to_write(claim, allocation, pod)
             _check_as_decided(claim, left)
             try:
                 return await self._write_once(claim, left, pod)
             except ClaimWriteError as problem:
-                if tried == _TRIES or getattr(problem.__cause__, "status", 0) != CONFLICT:
+                status = getattr(problem.__cause__, "status", None)
+                if _is_unclear(status):
+                    found = await self._written(claim, left, pod)
+                    if found is not None:
+                        return found
+                if tried == _TRIES or status != CONFLICT:
                     raise
             await self._handle.api.until(lambda: False, _never_listening, _PAUSE_SECONDS)
             purpose = f"get updated claim {claim.key} after conflict"
             answer = await self._request("GET", writes.path_of(claim), None, purpose)
             claim = _same_claim(claim, self._claim_in(answer))
         raise AssertionError("unreachable")
+
+    async def _written(
+        self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo
+    ) -> ResourceClaim | None:
+        """The claim as the API server has it, if it is as it was to be written."""
+        wanted = allocation or claim.status.allocation
+        try:
+            answer = await self._request("GET", writes.path_of(claim), None, "read")
+        except ClaimWriteError:
+            return None
+        found = self._claim_in(answer)
+        there = found.status.allocation
+        is_same = found.metadata.uid == claim.metadata.uid and is_reserved_for(found, pod)
+        if not is_same or there is None or wanted is None:
+            return None
+        return found if there.devices.results == wanted.devices.results else None
 
     def _to_write(
         self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo
@@ -368,6 +398,13 @@ def _check_still_allocated(claim: ResourceClaim, written: ResourceClaim) -> None
     decided, now = claim.status.allocation, written.status.allocation
     if decided is None or now is None or decided.devices.results != now.devices.results:
         raise ClaimWriteError(f"claim {claim.key} got allocated elsewhere in the meantime")
+
+
+def _is_unclear(status: int | None) -> bool:
+    """Whether a request that ended like this may have been carried out; None: it was not sent."""
+    if status is None:
+        return False
+    return status in {_NO_ANSWER, _REQUEST_TIMEOUT} or status >= _SERVER_ERROR
 
 
 def _never_listening(_: Wake) -> Wake:

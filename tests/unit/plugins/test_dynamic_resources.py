@@ -45,6 +45,12 @@ class ConflictError(SchedulerError):
     status = 409
 
 
+class UnavailableError(SchedulerError):
+    """No answer."""
+
+    status = 0
+
+
 class FakeApi:
     """Takes requests, and answers with the objects as they are afterwards.
 
@@ -856,6 +862,39 @@ def test_a_conflict_is_met_with_the_claim_as_it_is(now: ResourceClaim, problem: 
     assert [method for method, *_ in world.api.sent][:2] == ["PATCH", "GET"]
     assert status.is_success is not bool(problem)
     assert status.message.endswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("now", "was_written"),
+    [
+        (make_claim("c", on="a", users=("p",)), True),
+        (make_claim("c"), False),
+        (make_claim("c", on="a", users=("q",)), False),
+        (make_claim("c", on="b", users=("p",)), False),
+        (make_claim("c", on="a", users=("p",), uid="another"), False),
+        (None, False),
+    ],
+    ids=["written", "not written", "another pod's", "other devices", "another claim", "no answer"],
+)
+def test_a_write_whose_answer_is_lost_is_asked_about(
+    now: ResourceClaim | None, was_written: bool
+) -> None:
+    """Its devices may be taken though no watch shows it."""
+    world = World()
+    world.devices("a", "gpu-0")
+    world.claim("c")
+    state = world.reserved(pod_of("c"))
+    world.api.failures = [None, UnavailableError("no answer")]
+    if now is None:
+        world.api.failures.append(UnavailableError("none again"))
+    else:
+        world.tell(CLAIM, now)
+
+    status = world.pre_bind(state, pod_of("c"))
+
+    assert [method for method, *_ in world.api.sent] == ["PATCH", "PATCH", "GET"]
+    problem = "add allocation and reservation to claim default/c: no answer"
+    assert status == (SUCCESS if was_written else Status(Code.ERROR, (problem,)))
 
 
 def test_conflicts_without_end_fail_the_binding() -> None:
