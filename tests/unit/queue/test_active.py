@@ -34,14 +34,14 @@ class Turns:
 def test_the_order_is_by_importance_while_turns_are_of_use() -> None:
     """However long the queue does not get empty, and whatever waits."""
     turns = Turns()
-    for i in range(50):
-        turns.push(f"p{i}", priority=i)
+    for i in range(500):
+        turns.push(f"p{i}", priority=-i)
     popped = []
-    for i in range(50):
-        popped.append(turns.pop(rejected=i % 3 == 0))
+    for i in range(500):
+        popped.append(turns.pop(rejected=i % 5 > 2))
         turns.clock.advance(1.0)
 
-    assert popped == [f"p{i}" for i in reversed(range(50))]
+    assert popped == [f"p{i}" for i in range(500)]
 
 
 def test_a_new_pod_has_its_turn_within_the_time_promised() -> None:
@@ -87,6 +87,20 @@ def test_every_other_turn_is_still_by_importance() -> None:
 
     assert first == "important-0"
     assert order == ["new-2", "important-1", "new-1", "important-2", "new-0"]
+
+
+def test_turns_stay_fair_while_most_are_of_no_use() -> None:
+    """However many there are."""
+    turns = Turns()
+    for i in range(500):
+        turns.push(f"p{i}", priority=-i)
+    popped = []
+    for i in range(500):
+        popped.append(turns.pop(rejected=i % 5 < 3))
+        turns.clock.advance(1.0)
+
+    assert popped[::2] == [f"p{i}" for i in range(250)]
+    assert popped[1::2] == [f"p{i}" for i in reversed(range(250, 500))]
 
 
 def test_errors_count_as_rejections_do() -> None:
