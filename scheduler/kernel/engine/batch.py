@@ -147,7 +147,8 @@ class Lookahead:
         self._limit = limit
         self._loads: dict[int, Load] = {}
         """The load that a number of these pods adds to a row: no node changes within a batch."""
-        self._passes = 0
+        self._passes = iter(_ROWS)
+        """The number of rows that each pass to come judges."""
         self._uncounted: dict[int, int] = {}
         """Number of pods of the batch on each row that the snapshot does not have yet."""
 
@@ -182,10 +183,10 @@ class Lookahead:
     def _rows_with(self, row: int, more: int, snapshot: Snapshot) -> NDArray[np.intp]:
         """The row, and others that may be chosen next."""
         one = np.array([row])
-        if more > 1 or self._passes == len(_ROWS):
+        wanted = None if more > 1 else next(self._passes, None)
+        if wanted is None:
             return one
-        wanted = min(_ROWS[self._passes], self._limit)
-        self._passes += 1
+        wanted = min(wanted, self._limit)
         size = snapshot.table.size
         rows, _ = self.pod_class.best_rows(size)
         if len(rows) < wanted < size:
