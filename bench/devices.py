@@ -82,6 +82,14 @@ def claims_of(template: DeviceTemplate, first: int, count: int) -> Iterator[Json
         }
 
 
+def objects_of(workload: Workload, nodes: Sequence[str], first: int, count: int) -> Iterator[Json]:
+    """Yields all devices and claims, but not the measured pods."""
+    if workload.devices is not None:
+        yield {**gpu_class(), "apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass"}
+        yield from slices_of(workload.devices, nodes)
+        yield from claims_of(workload.devices, first, count)
+
+
 async def create_devices(
     api: Api, workload: Workload, nodes: Sequence[str], first: int, count: int
 ) -> None:

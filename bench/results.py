@@ -106,7 +106,8 @@ class Decision(Record, frozen=True, kw_only=True):
         nodes, pods: the cluster's size before the first decision.
         decisions: number of timed decisions. median_us, p99_us: of Decide: snapshot update, choice
             of a node, assume, Reserve, Permit.
-        rest_us: median of the pod's other events together: its arrival, Bound, its confirmation.
+        rest_us: median of the pod's other events together: its arrival, what is written for its
+            claims, PreBound, Bound, its confirmation.
         peak_memory_bytes: of the process, including the cluster's objects.
     """
 

@@ -1,6 +1,6 @@
 """Results as tables; how they are shown is for others to say."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -34,7 +34,7 @@ def tables_of(results: Results) -> Iterator[Table]:
     if results.latency:
         yield _latency_table(results.latency)
     if results.decisions:
-        yield _decision_table(results.decisions)
+        yield from _decision_tables(results.decisions)
     if results.bounds:
         yield _bound_table(results.bounds)
 
@@ -195,25 +195,38 @@ def _bound_table(bounds: list[Bound]) -> Table:
     return Table(title, ["the pod", "what becomes of it", "", "step ms", "others x"], rows, 3)
 
 
-def _decision_table(decisions: list[Decision]) -> Table:
-    sizes = sorted({each.nodes for each in decisions})
-    columns = ["workload", *(f"{nodes} nodes" for nodes in sizes)]
-    columns.append(f"growth {sizes[0]} to {sizes[-1]}")
-    rows = []
-    for name in dict.fromkeys(each.workload for each in decisions):
-        found = {each.nodes: each for each in decisions if each.workload == name}
-        growth = growth_of(decisions, name, sizes[0], sizes[-1])
-        cells = [_decision_cell(found.get(nodes)) for nodes in sizes]
-        rows.append([name, *cells, "" if growth is None else f"{growth:.1f}"])
+def _decision_tables(decisions: list[Decision]) -> Iterator[Table]:
     title = (
         "Microseconds of one decision, median (99th percentile); six pods run on each node, "
         "ten with 50,000 nodes, eight with 130,000; equal pods that wait are scheduled together"
     )
-    return Table(title, columns, rows, 1)
+    table = _by_nodes(title, decisions, _decision_cell)
+    sizes = [each.nodes for each in decisions]
+    few, many = min(sizes), max(sizes)
+    found = [growth_of(decisions, name, few, many) for name, *_ in table.rows]
+    shown = ("" if growth is None else f"{growth:.1f}" for growth in found)
+    yield table._replace(
+        columns=[*table.columns, f"growth {few} to {many}"],
+        rows=[[*row, growth] for row, growth in zip(table.rows, shown, strict=True)],
+    )
+    title = (
+        "Microseconds of all events of one pod, medians: it comes, is decided, its claims are "
+        "written, it is bound and seen"
+    )
+    yield _by_nodes(title, decisions, lambda each: f"{each.median_us + each.rest_us:.0f}")
 
 
-def _decision_cell(decision: Decision | None) -> str:
-    return "" if decision is None else f"{decision.median_us:.0f} ({decision.p99_us:.0f})"
+def _by_nodes(title: str, decisions: list[Decision], cell: Callable[[Decision], str]) -> Table:
+    sizes = sorted({each.nodes for each in decisions})
+    rows = []
+    for name in dict.fromkeys(each.workload for each in decisions):
+        found = {each.nodes: each for each in decisions if each.workload == name}
+        rows.append([name, *(cell(found[nodes]) if nodes in found else "" for nodes in sizes)])
+    return Table(title, ["workload", *(f"{nodes} nodes" for nodes in sizes)], rows, 1)
+
+
+def _decision_cell(decision: Decision) -> str:
+    return f"{decision.median_us:.0f} ({decision.p99_us:.0f})"
 
 
 def _ratio(figures: dict[str, float], above: str, below: str) -> str:

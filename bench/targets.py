@@ -223,7 +223,8 @@ def _decisions(results: Results, workloads: Mapping[str, Workload]) -> Iterator[
     yield _at_most(about, _RUN_US, plain, "us")
     for workload in workloads.values():
         if workload.decisions:
-            nodes = _LARGE_NODES if workload.storage is None else _RUN_NODES
+            has_claims = workload.storage is not None or workload.devices is not None
+            nodes = _RUN_NODES if has_claims else _LARGE_NODES
             limit = _LARGE_PLAIN_US if workload.family == "plain" else _LARGE_US
             limit = limit if workload.storage is None else _CLAIMS_US
             about = f"{workload.title}: one decision, {nodes:,} nodes"

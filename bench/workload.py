@@ -201,7 +201,7 @@ class Workload(Form, frozen=True):
         latency: the offered load; none measures no latency.
         wall: whether to measure raw binding too.
         short: whether the short form of the benchmark includes it.
-        decisions: whether the benchmark of decisions includes it.
+        decisions: how many the benchmark of decisions times; with 0 it leaves the workload out.
     """
 
     name: str
@@ -226,7 +226,7 @@ class Workload(Form, frozen=True):
     latency: OfferedLoad | None = None
     wall: bool = False
     short: bool = False
-    decisions: bool = True
+    decisions: Count = 2000
 
     @property
     def running_template(self) -> PodTemplate:

@@ -16,14 +16,13 @@ from scheduler.kernel.engine.batch import MAX_BATCH
 
 _SIZES = (500, 5000, 15_000, 50_000)
 _SHORT_SIZES = (100, 400)
-_DECISIONS = 2000
 _SHORT_DECISIONS = 100
 
 
 @click.command()
 @click.option("--workload", "names", multiple=True, help="Only this one; may be given again.")
 @click.option("--nodes", "sizes", multiple=True, type=int, help="Nodes; may be given again.")
-@click.option("--decisions", default=_DECISIONS, show_default=True, help="How many to time.")
+@click.option("--decisions", type=int, help="How many to time, not as many as a workload says.")
 @click.option("--batch", default=MAX_BATCH, show_default=True, help="Pods that wait at a time.")
 @click.option("--short", is_flag=True, help="Small, nothing is kept.")
 @click.option("--dirty", is_flag=True, help="Measure a tree that is no commit; its name says so.")
@@ -32,7 +31,7 @@ def main(
     *,
     names: tuple[str, ...],
     sizes: tuple[int, ...],
-    decisions: int,
+    decisions: int | None,
     batch: int,
     short: bool,
     dirty: bool,
@@ -49,7 +48,7 @@ def main(
     try:
         for workload in workloads:
             for nodes in sizes:
-                count = _SHORT_DECISIONS if short else decisions
+                count = decisions or (_SHORT_DECISIONS if short else workload.decisions)
                 decision = _in_its_own_process(workload, nodes, count, batch)
                 results.decisions.append(decision)
                 print(

@@ -6,7 +6,8 @@ from msgspec.structs import replace
 
 from scheduler.api.objects import ObjectMeta
 from scheduler.api.pods import PodInfo
-from scheduler.api.storage import ClaimReference, PersistentVolume, PersistentVolumeClaim
+from scheduler.api.storage import ClaimReference, PersistentVolume
+from scheduler.kernel.engine.events import Event, ObjectSet
 from scheduler.kernel.volumes.catalog import VolumeCatalog
 from scheduler.kernel.volumes.claims import claim_names
 
@@ -14,10 +15,8 @@ _NEXT_VERSION = "2"
 """Everything was created in an earlier one."""
 
 
-def bound_storage(
-    pod: PodInfo, catalog: VolumeCatalog
-) -> Iterator[tuple[str, PersistentVolume | PersistentVolumeClaim]]:
-    """Gives kind and object of what changes when what is assumed for the pod comes true."""
+def bound_storage(pod: PodInfo, catalog: VolumeCatalog) -> Iterator[Event]:
+    """Gives what a watch shows when what is assumed for the pod comes true."""
     for name in claim_names(pod):
         claim = catalog.claim(name.key)
         if claim is None or claim.is_fully_bound:
@@ -30,9 +29,9 @@ def bound_storage(
                 class_name=claim.class_name,
                 claim=ClaimReference(meta.name, meta.namespace, meta.uid),
             )
-        yield "persistentvolumes", replace(volume, metadata=_newer(volume.metadata))
+        yield ObjectSet("persistentvolumes", replace(volume, metadata=_newer(volume.metadata)))
         bound = replace(claim, volume_name=volume.key, is_bind_completed=True, is_annotated=True)
-        yield "persistentvolumeclaims", replace(bound, metadata=_newer(claim.metadata))
+        yield ObjectSet("persistentvolumeclaims", replace(bound, metadata=_newer(claim.metadata)))
 
 
 def _newer(meta: ObjectMeta) -> ObjectMeta:

@@ -10,7 +10,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from bench import objects, storage
+from bench import devices, objects, storage
+from bench.decisions.claims import written_claims
 from bench.decisions.storage import bound_storage
 from bench.latency import percentile
 from bench.results import Decision
@@ -21,6 +22,8 @@ from scheduler.config.load import default_configuration
 from scheduler.daemon.driver.driver import EventLog
 from scheduler.daemon.informers.kinds import KINDS
 from scheduler.daemon.recording.records import Header
+from scheduler.kernel.devices.claim_catalog import ClaimCatalog
+from scheduler.kernel.engine.batch import MAX_BATCH
 from scheduler.kernel.engine.events import Bound, Decide, Event, ObjectSet, PreBound, Tick
 from scheduler.kernel.engine.instructions import Bind, Instruction, RunPreBind
 from scheduler.kernel.engine.outcome import TakeOutcome
@@ -52,9 +55,9 @@ HEADER: Final = Header(
 class Timed:
     """An engine with a cluster where six (eight, ten) pods run on each node, and pods to come.
 
-    The engine is told what a daemon tells it, one pod after the other: the pod, Decide, Bound, and
-    the pod on its node. It waits for nothing, so it is timed by the CPU time of this thread: what
-    else the machine does is left out.
+    The engine is told what a daemon tells it: the pods, Decide, what is written for the claims of
+    each, PreBound, Bound, and the pods on their nodes. It waits for nothing, so it is timed by the
+    CPU time of this thread: what else the machine does is left out.
 
     Attributes:
         running: pods that run.
@@ -82,6 +85,7 @@ class Timed:
             storage.classes_of(workload),
             storage.volumes_of(workload, names, max(node_count, count)),
             storage.claims_of(workload, running, count),
+            devices.objects_of(workload, names, running, count),
             _running(workload, before, nodes, running),
         )
         profiles = Profiles(default_configuration(objects.SCHEDULER_NAME))
@@ -105,41 +109,40 @@ class Timed:
             Microseconds of all `Decide`, and of all other events of the pods, for each pod; None
             when one fits nowhere.
         """
-        engine, handle = self._engine, self.handle
-        now = engine.core.now
+        engine = self._engine
+        _, other = self._tell([ObjectSet("pods", pod) for pod in pods])
         start = thread_time_ns()
-        for pod in pods:
-            handle(ObjectSet("pods", pod), now)
-        decide = thread_time_ns()
         told: list[Instruction] = []
         while engine.has_ready:
-            told += handle(Decide(len(pods)), now)
-        end = thread_time_ns()
-        binds = list(self._binds(pods, told))
-        resume = thread_time_ns()
-        for pod, bind in zip(pods, binds, strict=False):
-            running = pod.on_node(bind.node)
-            handle(Bound(bind.attempt), now)
-            handle(ObjectSet("pods", running), now)
-        if len(binds) < len(pods):
+            told += self.handle(Decide(len(pods)), engine.core.now)
+        decided = thread_time_ns() - start
+        steps = (each for each in told if isinstance(each, Bind | RunPreBind))
+        seen: list[Event] = []
+        for pod, step in zip(pods, steps, strict=False):
+            if isinstance(step, Bind):
+                bind = step
+            else:
+                [bind], spent = self._tell([*self._written(pod), PreBound(step.attempt)])
+                other += spent
+            seen += [Bound(bind.attempt), ObjectSet("pods", pod.on_node(bind.node))]
+        _, spent = self._tell(seen)
+        if len(seen) < 2 * len(pods):
             return None
-        other = decide - start + thread_time_ns() - resume
-        return (end - decide) / 1000 / len(pods), other / 1000 / len(pods)
+        return decided / 1000 / len(pods), (other + spent) / 1000 / len(pods)
 
-    def _binds(self, pods: Sequence[PodInfo], told: Sequence[Instruction]) -> Iterator[Bind]:
-        """The bindings of the pods, in order, once their storage is there."""
-        engine, handle = self._engine, self.handle
-        now = engine.core.now
-        catalog = engine.core.states.shared(VolumeCatalog, "")
-        waiting = iter(pods)
-        for each in told:
-            if isinstance(each, Bind):
-                next(waiting)
-                yield each
-            elif isinstance(each, RunPreBind):
-                for kind, new in bound_storage(next(waiting), catalog):
-                    handle(ObjectSet(kind, new), now)
-                yield from (i for i in handle(PreBound(each.attempt), now) if isinstance(i, Bind))
+    def _tell(self, events: Sequence[Event]) -> tuple[Sequence[Bind], int]:
+        """Tell of events; gives the bindings that follow, and the nanoseconds it took."""
+        handle, now = self.handle, self._engine.core.now
+        start = thread_time_ns()
+        told = [each for event in events for each in handle(event, now)]
+        spent = thread_time_ns() - start
+        return [each for each in told if isinstance(each, Bind)], spent
+
+    def _written(self, pod: PodInfo) -> Iterator[Event]:
+        """What is seen of the claims of a decided pod until it can be bound."""
+        states = self._engine.core.states
+        yield from bound_storage(pod, states.shared(VolumeCatalog, ""))
+        yield from written_claims(pod, states.shared(ClaimCatalog, ""))
 
     def turn(self, pods: int) -> float:
         """The next pods, and what a second brings.
@@ -163,12 +166,14 @@ def _logged(handle: Handle, log: EventLog) -> Handle:
     return handled
 
 
-def time_decisions(workload: Workload, node_count: int, decisions: int, batch: int = 1) -> Decision:
+def time_decisions(
+    workload: Workload, node_count: int, decisions: int, batch: int = MAX_BATCH
+) -> Decision:
     """Decides about ``decisions`` pods, of which so many wait at a time; see `Timed`."""
     timed = Timed(workload, node_count, WARM_UP + decisions)
     decided: list[float] = []
     rest: list[float] = []
-    note = f"{batch} wait at a time" if batch > 1 else ""
+    note = "" if batch == MAX_BATCH else f"{batch} wait at a time"
     # As the daemon does once its caches are filled.
     gc.collect()
     gc.freeze()

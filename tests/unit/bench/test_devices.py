@@ -1,6 +1,8 @@
 """Workloads with devices: what is created, what a wall writes, and what is judged."""
 
 import asyncio
+import gc
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any, cast
 
@@ -8,9 +10,14 @@ import msgspec
 import pytest
 
 from bench import devices, objects
+from bench.decisions.timing import Timed, time_decisions
 from bench.workload import SHORT, DeviceTemplate, Workload, load_workloads
 from e2e.support.api import Api
 from e2e.support.objects import Json
+from scheduler.kernel.devices.claim_writes import FINALIZER
+from scheduler.kernel.devices.pod_claims import is_reserved_for
+from scheduler.kernel.engine.events import Bound, Decide, Event, ObjectRead, ObjectSet, PreBound
+from scheduler.kernel.engine.instructions import Instruction
 
 WORKLOADS = load_workloads()
 CLAIMING = [workload for workload in WORKLOADS.values() if workload.devices is not None]
@@ -50,6 +57,50 @@ def test_there_are_devices_for_every_size(workload: Workload) -> None:
         taken = [allocator.take(count) for _ in range(size.pods)]
         flat = [(node, name) for node, names in taken for name in names]
         assert len(set(flat)) == size.pods * count
+
+
+@with_devices
+def test_decisions_about_pods_with_devices_are_timed(workload: Workload) -> None:
+    """Every pod finds devices, and all that follows its decision is timed as well."""
+    decision = time_decisions(workload, 100, 20)
+    # It thaws what it froze, and with it all that tests have imported.
+    gc.freeze()
+
+    assert (decision.decisions, decision.note) == (20, "")
+    assert decision.median_us > 0
+    assert decision.rest_us > 0
+
+
+class Log:
+    """Keeps the events of an engine."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def note(self, event: Event, now: float, instructions: Sequence[Instruction]) -> None:
+        self.events.append(event)
+
+
+@with_devices
+def test_a_timed_pod_is_bound_once_its_claim_is_written_and_seen(workload: Workload) -> None:
+    """Both writes are answered and then watched, and the claim has what was decided."""
+    log = Log()
+    timed = Timed(workload, 5, 1, log=log)
+    [pod] = timed.pods
+
+    assert timed.schedule(pod) is not None
+
+    comes, decide, *written, bindable, bound, seen = log.events
+    assert [comes, type(decide)] == [ObjectSet("pods", pod), Decide]
+    assert [type(each) for each in written] == [ObjectRead, ObjectSet] * 2
+    assert [type(each) for each in (bindable, bound, seen)] == [PreBound, Bound, ObjectSet]
+    protected, _, _, claim = [each.object for each in written]
+    assert protected.metadata.finalizers == claim.metadata.finalizers == (FINALIZER,)
+    assert protected.status.allocation is None
+    assert is_reserved_for(claim, pod)
+    assert {each.pool for each in claim.status.allocation.devices.results} == {
+        seen.object.node_name
+    }
 
 
 def test_a_node_has_as_many_devices_as_its_workload_says() -> None:

@@ -196,6 +196,21 @@ def test_repeated_runs_become_one_line() -> None:
     ]
 
 
+def test_decisions_stand_beside_the_whole_of_what_a_pod_costs() -> None:
+    """By the number of nodes; a size that was not measured is left empty."""
+    decisions = [
+        Decision(workload=name, nodes=n, pods=6, decisions=9, median_us=us, p99_us=9.0, rest_us=3.0)
+        for name, n, us in (("plain", 500, 2.0), ("plain", 5000, 4.0), ("one-device", 5000, 20.0))
+    ]
+
+    decided, whole = tables_of(Results(MACHINE, decisions=decisions))
+
+    assert decided.columns == ["workload", "500 nodes", "5000 nodes", "growth 500 to 5000"]
+    assert decided.rows == [["plain", "2 (9)", "4 (9)", "2.0"], ["one-device", "", "20 (9)", ""]]
+    assert whole.columns == ["workload", "500 nodes", "5000 nodes"]
+    assert whole.rows == [["plain", "5", "7"], ["one-device", "", "23"]]
+
+
 def test_what_is_missed_stands_first_with_its_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
