@@ -91,11 +91,10 @@ def choice_of(
     score = int(totals[own] + same)
     if best.feasible == 1:
         return NodeChoice(table.count, 1, score)
-    equals = best.rows
-    if len(equals) > 1:
-        # A tie: the first of the others that are as good.
-        next_row = int(equals[0] if equals[0] != row else equals[1])
-        return NodeChoice(table.count, best.feasible, score, table.names[next_row], score)
+    # A tie: the first of the others that are as good.
+    equal = next((int(each) for each in best.rows if each != row), None)
+    if equal is not None:
+        return NodeChoice(table.count, best.feasible, score, table.names[equal], score)
     # The best before it and the best after it, without a copy.
     halves = ((0, totals[:own]), (own + 1, totals[own + 1 :]))
     others = [start + int(half.argmax()) for start, half in halves if len(half)]
