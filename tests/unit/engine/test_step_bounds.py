@@ -13,10 +13,12 @@ from scheduler.api.objects import ObjectMeta
 from scheduler.api.pod_groups import PodGroup
 from scheduler.kernel.engine.events import Decide, ObjectSet
 from scheduler.kernel.engine.group_step import LOOKED
+from scheduler.kernel.engine.group_trial import GroupTrial
 from scheduler.kernel.framework.placements import Placements
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.runtime.filtering import Filtering
 from tests.support.builders import make_node, make_pod_info
+from tests.unit.engine.test_kept_room import TimedCluster
 from tests.unit.engine.test_pod_group_placements import RACK, Racks
 
 RESOURCES = ("cpu", "memory", "a.b/c", "a.b/d", "a.b/e")
@@ -87,3 +89,27 @@ def test_few_places_are_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert sum(unreserved) == 2 * members
     assert max(unreserved) <= 64
+
+
+def test_the_ends_of_pods_are_read_on_few_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for each unit, while room is looked for that is to be kept for a gang."""
+    nodes, read = 40, [0]
+    original = GroupTrial.read
+
+    def counted(self: GroupTrial, pods: int) -> None:
+        read[-1] += 1
+        original(self, pods)
+
+    monkeypatch.setattr(GroupTrial, "read", counted)
+    cluster = TimedCluster(*[1] * nodes)
+    for _ in range(nodes):
+        cluster.run(900)
+    cluster.pass_seconds(2)
+    cluster.start_gang("a", nodes)
+    cluster.engine.scheduler.group_cycle.step.units = 10
+    while sum(read) < nodes:
+        cluster.pass_until_ready()
+        cluster.handle(Decide())
+        read.append(0)
+
+    assert max(read) == 10
