@@ -57,7 +57,7 @@ def make_claim(name: str = "claim", *, gi: int | None = 1, **fields: Any) -> Per
     meta = ObjectMeta(
         name=name,
         namespace=fields.pop("namespace", "default"),
-        uid=f"uid-of-{name}",
+        uid=fields.pop("uid", f"uid-of-{name}"),
         resource_version=fields.pop("version", "1"),
         deletion_timestamp=fields.pop("deleted", None),
     )

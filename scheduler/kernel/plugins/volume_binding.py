@@ -246,9 +246,11 @@ class VolumeBinding(
         """Whether all is bound before the time is over."""
         written = await self._write(attempt)
         catalog = self._handle.shared(VolumeCatalog)
+        keys = [claim.key for claim in written.claims]
+        keys.extend(each.volume.key for each in written.bindings)
         return await self._handle.api.until(
             lambda: binding.are_bound(catalog, written, node_name, self._labels(node_name)),
-            partial(catalog.listen, [claim.key for claim in written.claims]),
+            partial(catalog.listen, keys),
             self._timeout_seconds,
         )
 

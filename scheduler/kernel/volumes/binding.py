@@ -3,7 +3,8 @@
 Source: pkg/scheduler/framework/plugins/volumebinding/binder.go (AssumePodVolumes, bindAPIUpdate,
 checkBindings) v1.36; k8s.io/component-helpers storage/volume (GetBindVolumeToClaim).
 Differs: each write is a patch of the changed fields, bound to UID and version, instead of the whole
-object; nothing is written where nothing changes.
+object; nothing is written where nothing changes. A claim that was made again under its name, or got
+another volume, fails the binding, and so does a volume that another claim got.
 """
 
 from collections.abc import Mapping
@@ -141,7 +142,7 @@ def are_bound(
         migrated = catalog.csi_nodes[node_name].migrated_plugins
     for binding in written.bindings:
         volume = catalog.volumes.get(binding.volume.key)
-        claim = catalog.claims.get(binding.claim.key)
+        claim = _same(binding.claim, catalog)
         if volume is None or claim is None:
             missing = (
                 f'persistentvolume "{binding.volume.key}"'
@@ -152,8 +153,10 @@ def are_bound(
         if _is_older(volume, binding.volume):
             return False
         _check_affinity(volume, node_name, labels, migrated)
-        if volume.claim is None or not volume.claim.uid:
+        if volume.claim is None or volume.claim.uid != claim.metadata.uid:
             raise BindingError(f'ClaimRef got reset for pv "{volume.key}"')
+        if claim.volume_name not in ("", volume.key):
+            raise BindingError(f'pvc "{claim.metadata.name}" got pv "{claim.volume_name}"')
         if not claim.is_fully_bound:
             return False
     return all(
@@ -169,7 +172,7 @@ def _is_provisioned(
     migrated: frozenset[str],
 ) -> bool:
     name = written.metadata.name
-    claim = catalog.claims.get(written.key)
+    claim = _same(written, catalog)
     if claim is None:
         raise BindingError(
             f'failed to check provisioning pvc: persistentvolumeclaim "{name}" not found'
@@ -187,6 +190,14 @@ def _is_provisioned(
             return False
         _check_affinity(volume, node_name, labels, migrated)
     return claim.is_fully_bound
+
+
+def _same(decided: PersistentVolumeClaim, catalog: VolumeCatalog) -> PersistentVolumeClaim | None:
+    """The stored version of a claim; a new claim of the same name does not count."""
+    claim = catalog.claims.get(decided.key)
+    if claim is None or claim.metadata.uid != decided.metadata.uid:
+        return None
+    return claim
 
 
 def _bound(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:

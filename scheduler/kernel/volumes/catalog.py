@@ -180,13 +180,16 @@ class VolumeCatalog(SharedState):
 
     # --- events -----------------------------------------------------------------------------------
 
-    def listen(self, claims: Iterable[str], listener: Wake) -> Wake:
-        """Call a function after every event about some claims, or a volume that names one of them.
+    def listen(self, keys: Iterable[str], listener: Wake) -> Wake:
+        """Call a function after every event about some claims, their volumes, or other volumes.
+
+        Claims are given as `namespace/name`, volumes by name. A claim's volumes are those that name
+        it; a volume that was reserved for a claim may be gone before any event showed it so.
 
         Returns:
             A function that ends the subscription.
         """
-        keys = frozenset(claims)
+        keys = frozenset(keys)
         for key in keys:
             self._listeners[key].append(listener)
 
@@ -237,6 +240,7 @@ class VolumeCatalog(SharedState):
         key = _put(self.volumes, old, new)
         self.assumed_volumes.stored_changed(key)
         self.attachments.object_changed(VOLUME.kind, key)
+        self._tell(key)
         for claim in {v.claim.key for v in (old, new) if v is not None and v.claim is not None}:
             self._tell(claim)
 
@@ -294,8 +298,8 @@ class VolumeCatalog(SharedState):
             elif _is_free(new):
                 self._free.setdefault(new.class_name, FreeVolumes()).put(new)
 
-    def _tell(self, claim_key: str) -> None:
-        for wake in self._listeners.get(claim_key, ()):
+    def _tell(self, key: str) -> None:
+        for wake in self._listeners.get(key, ()):
             wake()
 
 

@@ -203,6 +203,24 @@ def test_when_volumes_are_bound(
             id="reservation gone",
         ),
         pytest.param(
+            (make_volume("pv", version="3", claim=make_claim("other")), CLAIM),
+            static(),
+            'ClaimRef got reset for pv "pv"',
+            id="another claim's",
+        ),
+        pytest.param(
+            (BOUND_VOLUME, bound_claim("c", "pv", uid="another")),
+            static(),
+            'failed to check binding: persistentvolumeclaim "c" not found',
+            id="claim made again",
+        ),
+        pytest.param(
+            (BOUND_VOLUME, bound_claim("c", "another")),
+            static(),
+            'pvc "c" got pv "another"',
+            id="another volume",
+        ),
+        pytest.param(
             (make_volume("pv", version="3", hosts=("m",), claim=CLAIM), CLAIM),
             static(),
             'pv "pv" node affinity doesn\'t match node "n": no matching NodeSelectorTerms',
@@ -213,6 +231,12 @@ def test_when_volumes_are_bound(
             dynamic(),
             'failed to check provisioning pvc: persistentvolumeclaim "c" not found',
             id="claim to provision gone",
+        ),
+        pytest.param(
+            (written(uid="another"),),
+            dynamic(),
+            'failed to check provisioning pvc: persistentvolumeclaim "c" not found',
+            id="claim to provision made again",
         ),
         pytest.param(
             (make_claim("c", version="3"),),
