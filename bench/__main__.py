@@ -28,22 +28,27 @@ _ROUNDS: Final = 5
 
 
 @click.command()
-@click.option("--workload", "names", multiple=True, help="Only this one; may be given again.")
+@click.option("--workload", "names", multiple=True, help="Workload to run; may be repeated.")
 @click.option(
-    "--size", "sizes", multiple=True, help=f"{', '.join(_SIZES)} or short; all but short."
+    "--size",
+    "sizes",
+    multiple=True,
+    help=f"{', '.join(_SIZES)} or short; by default all but short.",
 )
 @click.option(
-    "--only", multiple=True, type=click.Choice(list(contestants())), help="Only this one."
+    "--only", multiple=True, type=click.Choice(list(contestants())), help="Contestant to run."
 )
-@click.option("--rounds", type=int, help=f"How often to measure each; {_ROUNDS}, short 1.")
-@click.option("--in-flight", type=int, help="Requests of a wall at a time; tried out if not given.")
-@click.option("--pods", type=int, help="At most so many measured pods.")
-@click.option("--short", is_flag=True, help="Small, few workloads, nothing is kept.")
-@click.option("--latency/--no-latency", default=True, help="Measure creation to bind too.")
+@click.option("--rounds", type=int, help=f"Rounds; by default {_ROUNDS}, 1 with --short.")
+@click.option(
+    "--in-flight", type=int, help="Concurrent requests of a wall; by default the fastest."
+)
+@click.option("--pods", type=int, help="Maximum number of measured pods.")
+@click.option("--short", is_flag=True, help="Run few workloads at a small size; save no results.")
+@click.option("--latency/--no-latency", default=True, help="Measure the time to binding.")
 @click.option("--throughput/--no-throughput", default=True, help="Measure pods/s.")
-@click.option("--dirty", is_flag=True, help="Measure a tree that is no commit; its name says so.")
-@click.option("--output", type=click.Path(path_type=Path), help="Where to keep the results.")
-@click.option("--list", "show", is_flag=True, help="Say which workloads there are.")
+@click.option("--dirty", is_flag=True, help="Allow uncommitted changes; the results name them.")
+@click.option("--output", type=click.Path(path_type=Path), help="File for the results.")
+@click.option("--list", "show", is_flag=True, help="List the workloads.")
 def main(
     *,
     names: tuple[str, ...],

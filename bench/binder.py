@@ -21,7 +21,7 @@ _MERGE_PATCH = "application/merge-patch+json"
 
 @click.command()
 @click.option("--kubeconfig", type=click.Path(path_type=Path), required=True)
-@click.option("--in-flight", default=16, show_default=True, help="Claims at the same time.")
+@click.option("--in-flight", default=16, show_default=True, help="Concurrent claims.")
 def main(kubeconfig: Path, in_flight: int) -> None:
     """Bind claims until terminated."""
     uvloop.run(_run(kubeconfig, in_flight))

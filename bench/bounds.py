@@ -261,7 +261,7 @@ def holds(bound: Bound) -> bool:
 
 @click.command()
 @click.option("--nodes", default=5000, show_default=True)
-@click.option("--output", type=click.Path(path_type=Path), help="Where to keep the results.")
+@click.option("--output", type=click.Path(path_type=Path), help="File for the results.")
 def main(nodes: int, output: Path | None) -> None:
     """Measure every bound; exits with 1 if a limit is exceeded."""
     results = Results(Machine.here())

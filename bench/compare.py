@@ -40,21 +40,21 @@ _FIGURES: Final[dict[str, Callable[[Throughput], float]]] = {
 @click.argument("new")
 @click.option("--workload", "names", multiple=True, default=_WORKLOADS, show_default=True)
 @click.option("--size", "size_name", default="5000", show_default=True)
-@click.option("--pods", type=int, help="At most so many measured pods.")
-@click.option("--pairs", default=5, show_default=True, help="Runs of each.")
-@click.option("--bounded", is_flag=True, help="Run NEW with its outbox as it is.")
+@click.option("--pods", type=int, help="Maximum number of measured pods.")
+@click.option("--pairs", default=5, show_default=True, help="Runs of each commit.")
+@click.option("--bounded", is_flag=True, help="Run NEW with its bounded outbox.")
 @click.option(
     "--outbox",
     "outboxes",
     multiple=True,
     metavar="CONCURRENCY:OWED",
-    help="Run NEW with such an outbox; may be given again, each is a contestant.",
+    help="Run NEW with this outbox; may be repeated, each is a contestant.",
 )
 @click.option(
     "--distance",
     default=0.0,
     metavar="MS",
-    help="How long a request and its answer are on their way, to both commits.",
+    help="Round-trip latency to the API server, for both commits.",
 )
 def main(
     *,

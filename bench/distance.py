@@ -13,8 +13,8 @@ from e2e.support.tcp_relay import TcpRelay
 
 @click.command()
 @click.option("--kubeconfig", type=click.Path(path_type=Path), required=True)
-@click.option("--port", type=int, required=True, help="Where to listen, on the loopback.")
-@click.option("--milliseconds", type=float, required=True, help="There and back together.")
+@click.option("--port", type=int, required=True, help="Loopback port to listen on.")
+@click.option("--milliseconds", type=float, required=True, help="Round-trip latency.")
 def main(kubeconfig: Path, port: int, milliseconds: float) -> None:
     """Relay connections to the API server of a kubeconfig until terminated."""
     server_port = URL(asyncio.run(Credentials.load(kubeconfig)).server).port

@@ -54,10 +54,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; the exit status says whether the targets are met."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=5000)
-    parser.add_argument("--pods", type=int, default=1000, help="fit nowhere, and are asked about")
+    parser.add_argument("--pods", type=int, default=1000, help="unschedulable pods to explain")
     parser.add_argument("--load", type=int, default=5000, help="pods bound in each round")
-    parser.add_argument("--rounds", type=int, default=3, help="with questions; as many without")
-    parser.add_argument("--per-second", type=float, default=20.0, help="questions")
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="rounds with requests; as many without"
+    )
+    parser.add_argument(
+        "--per-second", type=float, default=20.0, help="explain requests per second"
+    )
     options = parser.parse_args(arguments)
     with (
         tempfile.TemporaryDirectory() as directory,

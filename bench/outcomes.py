@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workload", default="plain")
     parser.add_argument("--nodes", type=int, default=5000)
-    parser.add_argument("--pods", type=int, default=5000, help="with rows; as many without")
+    parser.add_argument("--pods", type=int, default=5000, help="pods with rows; as many without")
     options = parser.parse_args(arguments)
     [workload] = chosen(load_workloads(), (options.workload,))
     count = WARM_UP + options.pods

@@ -39,7 +39,7 @@ _FRAME: Final = "\n".join(["# Performance\n", *_marks(_MISSED), "", *_marks(_RES
 
 
 @click.command()
-@click.option("--page", type=click.Path(path_type=Path), default=PAGE, help="Where to put it.")
+@click.option("--page", type=click.Path(path_type=Path), default=PAGE, help="Page to write.")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 def main(page: Path, files: tuple[Path, ...]) -> None:
     """Make the page from FILES; without any from the newest results of each kind.

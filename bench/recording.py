@@ -43,7 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; the exit status says whether the cost is within the limit."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=1000)
-    parser.add_argument("--pods", type=int, default=5000, help="for each engine, and the daemon")
+    parser.add_argument(
+        "--pods", type=int, default=5000, help="pods for each engine, and for the daemon"
+    )
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as name:
         costs = keeping(options.nodes, options.pods, Path(name))

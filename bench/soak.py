@@ -232,10 +232,14 @@ def resident_mib(pid: int) -> float:
 
 @click.command()
 @click.option("--nodes", default=200, show_default=True)
-@click.option("--pods", default=2000, show_default=True, help="There are at a time.")
-@click.option("--rate", default=40, show_default=True, help="Created, and deleted, a second.")
-@click.option("--minutes", default=1.0, show_default=True, help="After the cluster is full.")
-@click.option("--every", "every_seconds", default=5.0, show_default=True, help="Seconds.")
+@click.option("--pods", default=2000, show_default=True, help="Pods at a time.")
+@click.option("--rate", default=40, show_default=True, help="Pods created and deleted per second.")
+@click.option(
+    "--minutes", default=1.0, show_default=True, help="Duration after the cluster is full."
+)
+@click.option(
+    "--every", "every_seconds", default=5.0, show_default=True, help="Seconds between samples."
+)
 def main(nodes: int, pods: int, rate: int, minutes: float, every_seconds: float) -> None:
     """Run one daemon under churn; exits with 1 if a check fails."""
     room = Options(audit_level=None)

@@ -65,11 +65,11 @@ EVENTS: Final = ("they arrive", "a pod ends", "a node is added", "patience ends"
 
 @click.command()
 @click.option("--nodes", default=1000, show_default=True)
-@click.option("--pods", default=100_000, show_default=True, help="Hopeless ones.")
+@click.option("--pods", default=100_000, show_default=True, help="Unschedulable pods.")
 @click.option("--why", "whys", multiple=True, type=click.Choice(list(HOPELESS)))
 @click.option("--shapes", multiple=True, type=click.Choice(SHAPES))
 @click.option("--event", "events", multiple=True, type=click.Choice(EVENTS))
-@click.option("--limit", default=30.0, show_default=True, help="Seconds after which to give up.")
+@click.option("--limit", default=30.0, show_default=True, help="Time limit in seconds.")
 def main(
     *,
     nodes: int,

@@ -1,9 +1,10 @@
-"""What one step takes when there is very much of something.
+"""Measure the longest step of the event loop under extreme loads.
 
-A step is what holds the event loop: one event of the engine, or one slice of an endpoint. A case
-builds what it is about, then gives the processor time of each step that follows, in milliseconds.
-`python -m bench.bounds` runs the cases at ten times the sizes that are in docs/security.md, which
-names the guard of each; tests/unit/bench/test_steps.py runs them on a small scale.
+A step is one event of the engine, or one slice of a response. Each case builds an extreme cluster,
+then yields the CPU time of each following step in milliseconds.
+
+`python -m bench.bounds` runs the cases at ten times the sizes documented in docs/security.md, which
+names the guard of each. tests/unit/bench/test_steps.py runs them on a small scale.
 """
 
 import asyncio
@@ -87,7 +88,7 @@ _HEADER: Final = Header(
 
 
 def node(index: int, cpu: int = _CPUS, rack: int = 0) -> Node:
-    """A node with zone, rack and hostname."""
+    """Build a node with zone, rack and hostname."""
     name = f"node-{index}"
     labels = {
         "kubernetes.io/hostname": name,
@@ -102,7 +103,7 @@ def node(index: int, cpu: int = _CPUS, rack: int = 0) -> Node:
 
 
 def pod(name: str, node_name: str = "", **fields: Any) -> PodInfo:
-    """A pod; `app` is a label, `cpu` is asked for, other fields are those of its specification."""
+    """Build a pod; `app` is a label, `cpu` a request, other keywords are fields of its spec."""
     namespace, cpu = fields.pop("namespace", "default"), fields.pop("cpu", "100m")
     annotations = fields.pop("annotations", {})
     labels = {"app": fields.pop("app", name)}
@@ -126,7 +127,7 @@ def pod(name: str, node_name: str = "", **fields: Any) -> PodInfo:
 
 
 def keeps_away(selector: dict[str, Any], **term: Any) -> dict[str, Any]:
-    """Required anti-affinity to some pods of the zone."""
+    """Return a required anti-affinity to the selected pods of the zone."""
     terms = [{"topologyKey": "topology.kubernetes.io/zone", "labelSelector": selector, **term}]
     return {
         "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
@@ -134,12 +135,11 @@ def keeps_away(selector: dict[str, Any], **term: Any) -> dict[str, Any]:
 
 
 def unlike(value: str) -> dict[str, Any]:
-    """A selector that is filed under no label, and matches almost all."""
+    """Return a selector that no label indexes and that matches almost all pods."""
     return {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": [value]}]}
 
 
 def budget(name: str, selector: dict[str, Any], allowed: int = 1) -> DisruptionBudget:
-    """A budget."""
     written = {
         "metadata": {"name": name, "namespace": "default"},
         "spec": {"selector": selector},
@@ -162,7 +162,7 @@ class Driven:
         self._told: Counter[type] = Counter()
 
     def step(self, event: Event) -> float:
-        """One event; the milliseconds that it took the processor."""
+        """Handle one event; return its CPU time in milliseconds."""
         start = thread_time_ns()
         told = self.engine.handle(event, self.now)
         taken = (thread_time_ns() - start) / 1e6
@@ -170,22 +170,22 @@ class Driven:
         return taken
 
     def told(self, kind: type) -> int:
-        """How many instructions of a kind measured steps have given."""
+        """Return the number of instructions of one type that measured steps returned."""
         return self._told[kind]
 
     def tell(self, events: Iterable[Event]) -> None:
-        """Events that are not measured."""
+        """Handle events without measuring them."""
         for event in events:
             self.engine.handle(event, self.now)
 
     def decide(self, pods: Iterable[PodInfo]) -> Steps:
-        """Each of the pods comes and is decided about."""
+        """Create each pod and schedule it; yield the times."""
         for each in pods:
             yield self.step(ObjectSet("pods", each))
             yield self.step(Decide())
 
     def settle(self) -> Steps:
-        """Decide while there is anything to do for pods that came before."""
+        """Schedule pods until none is ready; yield the times."""
         while self.engine.has_ready:
             yield self.step(Decide())
 
@@ -193,7 +193,7 @@ class Driven:
 def cluster(
     nodes: int, pods: Iterable[PodInfo] = (), budgets: Iterable[DisruptionBudget] = ()
 ) -> ClusterObjects:
-    """Objects to load."""
+    """Return the objects to load."""
     objects = ClusterObjects()
     objects.nodes.extend(map(node, range(nodes)))
     objects.pods.extend(pods)
@@ -205,7 +205,7 @@ def cluster(
 
 
 class Tied(ReservePlugin, PermitPlugin, EnqueueExtensions):
-    """Holds the pods of an app; one that is given back turns away all that are held."""
+    """Holds the pods of an app in Permit; if one is unreserved, rejects all that are held."""
 
     NAME: ClassVar[str] = "Tied"
 
@@ -233,7 +233,7 @@ class Tied(ReservePlugin, PermitPlugin, EnqueueExtensions):
 
 
 def _held(held: int, others: int) -> Driven:
-    """A group of held pods, and others that came meanwhile."""
+    """Build an engine with a group held in Permit, and other bound pods."""
     plugins: dict[str, type[Plugin]] = {"Tied": Tied}
     enabled = {"multiPoint": {"enabled": [{"name": "Tied"}]}}
     profile = {"schedulerName": PROFILE, "plugins": enabled}
@@ -250,14 +250,14 @@ def _held(held: int, others: int) -> Driven:
 
 
 def group_is_given_back(held: int, others: int) -> Steps:
-    """One of the group is turned away, and so are all."""
+    """Reject one member, so that the plugin rejects all of them."""
     driven = _held(held, others)
     yield driven.step(Rejected("held-0", "Tied", "no"))
     yield from driven.settle()
 
 
 def group_runs_out_of_patience(held: int, others: int) -> Steps:
-    """The patience of all ends in one moment."""
+    """Let all members time out in one tick."""
     driven = _held(held, others)
     driven.now += 601.0
     yield driven.step(Tick())
@@ -265,7 +265,7 @@ def group_runs_out_of_patience(held: int, others: int) -> Steps:
 
 
 def group_is_let_go(held: int, others: int) -> Steps:
-    """All are allowed within one event."""
+    """Allow all members within one event."""
     driven = _held(held, others)
     waiting = driven.engine.core.waiting
     for each in waiting:
@@ -278,7 +278,7 @@ def group_is_let_go(held: int, others: int) -> Steps:
 
 
 def pod_group_of_unlike_members(members: int) -> Steps:
-    """Gangs of which no two pods are alike, on half as many nodes: one fits, and one does not."""
+    """Schedule two gangs of different pods on half as many nodes; only the first gang fits."""
     config = default_configuration(PROFILE, ("GenericWorkload", "GangScheduling"))
     driven = Driven(cluster(members // 2), Profiles(config))
     for name, last_cpu in (("fits", "100m"), ("refused", f"{_CPUS + 1}")):
@@ -292,7 +292,7 @@ def pod_group_of_unlike_members(members: int) -> Steps:
 
 
 def pod_group_that_needs_victims(members: int) -> Steps:
-    """Each member searches for victims, on nodes full of less important pods."""
+    """Schedule a gang whose members each search for victims, on full nodes."""
     config = default_configuration(PROFILE, ("GenericWorkload", "GangScheduling"))
     running = (
         pod(f"run-{n}", f"node-{n // 4}", app=f"app-{n % 100}", cpu="16", priority=-1)
@@ -308,10 +308,10 @@ def pod_group_that_needs_victims(members: int) -> Steps:
 
 
 def pod_group_in_a_rack(members: int, racks: int) -> Steps:
-    """Gangs in one of many racks: each member alone on its node, and of each a shape of its own.
+    """Schedule two gangs of members with different specs in one of many racks, one per node.
 
-    The first fits in any of the racks, and a node without room changes its rack between its steps;
-    the second in none.
+    The first gang fits in any rack, and a node without capacity changes its rack between its steps.
+    The second gang fits in no rack.
     """
     gates = ("GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling")
     objects = ClusterObjects()
@@ -342,9 +342,9 @@ def pod_group_in_a_rack(members: int, racks: int) -> Steps:
 
 
 def victims_of_a_whole_group(members: int, nodes: int) -> Steps:
-    """One search for a gang of which no two pods are alike, on nodes full of less important ones.
+    """Search for the victims of one gang of different pods, on full nodes.
 
-    The cluster changes at last, so that the victims are looked at again.
+    Afterwards the cluster changes, so that the victims are checked again.
     """
     gates = ("GenericWorkload", "GangScheduling", "WorkloadAwarePreemption")
     running = (
@@ -366,9 +366,9 @@ def victims_of_a_whole_group(members: int, nodes: int) -> Steps:
 
 
 def room_for_a_pod_group(members: int, nodes: int) -> Steps:
-    """Room is kept for a gang on nodes that are full; of half the pods it is known when they end.
+    """Keep room for a gang on full nodes, where half of the pods have a known end.
 
-    It is searched once the gang has waited long enough.
+    The search starts after the gang has waited long enough.
     """
     written = to_object(default_configuration(PROFILE))
     multi_point = {"multiPoint": {"enabled": [{"name": "KeepRoom"}]}}
@@ -392,7 +392,7 @@ def room_for_a_pod_group(members: int, nodes: int) -> Steps:
 
 
 def _running_until(nodes: int) -> Iterator[PodInfo]:
-    """Ten pods on each node; five of them say when they end."""
+    """Yield ten pods for each node; half of them have an expected end."""
     for number in range(10 * nodes):
         said = f"2100-01-01T{number // 7 % 24:02}:{number % 60:02}:00Z"
         annotations = {"stowage.dev/expected-end": said} if number // nodes % 2 else {}
@@ -404,7 +404,7 @@ def _running_until(nodes: int) -> Iterator[PodInfo]:
 
 
 def _preemptions(apps: int, budgets: list[DisruptionBudget]) -> Steps:
-    """On nodes full of pods of many apps; a status of a budget changes before each."""
+    """Preempt pods of many apps on full nodes; change a budget's status before each preemption."""
     nodes = max(apps // 4, 4)
     running = (
         pod(f"run-{n}", f"node-{n % nodes}", app=f"app-{n}", cpu="16", priority=0)
@@ -418,13 +418,13 @@ def _preemptions(apps: int, budgets: list[DisruptionBudget]) -> Steps:
 
 
 def budget_for_each_app(apps: int) -> Steps:
-    """An ordinary namespace."""
+    """Give each app one budget, as in an ordinary namespace."""
     matching = [budget(f"b{n}", {"matchLabels": {"app": f"app-{n}"}}) for n in range(apps)]
     yield from _preemptions(apps, matching)
 
 
 def budgets_of_no_label(apps: int, budgets: int) -> Steps:
-    """Every budget must be compared with every label set."""
+    """Use budgets whose selectors must be compared with every label set."""
     exists = {"matchExpressions": [{"key": "none", "operator": "Exists"}]}
     yield from _preemptions(apps, [budget(f"b{n}", exists) for n in range(budgets)])
 
@@ -433,7 +433,7 @@ def budgets_of_no_label(apps: int, budgets: int) -> Steps:
 
 
 def namespaces_change(label_sets: int, terms: int) -> Steps:
-    """Labels of a namespace with pods of many label sets change; terms select by them."""
+    """Change the labels of a namespace of many label sets, beside terms that select by them."""
     by_label = {"namespaceSelector": {"matchLabels": {"team": "a"}}}
     running = [
         pod(f"term-{n}", f"node-{n % 100}", **keeps_away(unlike(f"x{n}"), **by_label))
@@ -450,7 +450,7 @@ def namespaces_change(label_sets: int, terms: int) -> Steps:
 
 
 def label_sets_come(label_sets: int, selectors: int) -> Steps:
-    """Running pods of ever other labels, beside many selectors in use."""
+    """Add running pods with new labels, beside many selectors in use."""
     terms = (
         pod(f"term-{n}", f"node-{n % 100}", **keeps_away({"matchLabels": {"app": f"x{n}"}}))
         for n in range(selectors)
@@ -464,7 +464,7 @@ def label_sets_come(label_sets: int, selectors: int) -> Steps:
 
 
 def terms_of_bound_pods(terms: int) -> Steps:
-    """Very many terms that no label files; a pod of a new label set is decided beside them."""
+    """Schedule pods with new label sets beside very many terms that no label indexes."""
     running = (
         pod(f"term-{n}", f"node-{n % 100}", app="x", **keeps_away(unlike(f"x{n}")))
         for n in range(terms)
@@ -478,7 +478,7 @@ def terms_of_bound_pods(terms: int) -> Steps:
 
 
 def _waiting(pods: int, nodes: int = 10) -> Driven:
-    """Pods of as many label sets that fit nowhere."""
+    """Build an engine with unschedulable pods that all have different labels."""
     driven = Driven(cluster(nodes))
     for number in range(pods):
         driven.tell((ObjectSet("pods", pod(f"waits-{number}", cpu="1000")), Decide()))
@@ -486,7 +486,7 @@ def _waiting(pods: int, nodes: int = 10) -> Driven:
 
 
 def _timed(slices: Iterator[T]) -> Steps:
-    """The time of each slice."""
+    """Yield the CPU time of each slice in milliseconds."""
     while True:
         start = thread_time_ns()
         ended = not list(islice(slices, 1))
@@ -496,12 +496,12 @@ def _timed(slices: Iterator[T]) -> Steps:
 
 
 def queue_is_shown(pods: int) -> Steps:
-    """`/debug/queue`, slice by slice."""
+    """Measure the slices of `/debug/queue`."""
     yield from _timed(json_slices(_waiting(pods).engine.core.queue.rows()))
 
 
 def cache_is_shown(nodes: int, pods: int) -> Steps:
-    """`/debug/cache`, slice by slice."""
+    """Measure the slices of `/debug/cache`."""
     running = [pod(f"run-{n}", f"node-{n % nodes}", app="a", cpu="1m") for n in range(pods)]
     driven = Driven(cluster(nodes, running))
     cache = driven.engine.core.cache
@@ -516,7 +516,7 @@ def cache_is_shown(nodes: int, pods: int) -> Steps:
 
 
 def pod_is_explained(nodes: int, waiting: int) -> Steps:
-    """`/debug/explain` with every node and with what would help, step by step."""
+    """Measure the steps of `/debug/explain` with every node and with suggested changes."""
     driven = _waiting(waiting, nodes)
     demands = {f"example.com/{n}": "v" for n in range(12)}
     asked = pod("asked", cpu="1000", nodeSelector=demands, **keeps_away(unlike("x")))
@@ -526,7 +526,7 @@ def pod_is_explained(nodes: int, waiting: int) -> Steps:
 
 
 def devices_are_explained(nodes: int) -> Steps:
-    """`/debug/explain` with what would help a pod that finds no devices, step by step."""
+    """Measure the steps of `/debug/explain` with suggested changes for a pod without devices."""
     profiles = Profiles(None)
     bodies = ((f"o{i}", each) for i, each in enumerate(devices_in_use(nodes)))
     cluster = profiles.load(objects_from_documents(bodies))
@@ -551,7 +551,7 @@ def _explained(engine: Engine, asked: PodInfo, query: DebugQuery) -> Steps:
 
 
 def metrics_are_scraped(profiles: int) -> Steps:
-    """`/metrics` with very many label values, slice by slice."""
+    """Measure the slices of `/metrics` with very many label values."""
     registry = CollectorRegistry()
     counted = Instruments(registry).gauge("pods", "Pods.", "plugin", "profile")
     for plugin in range(40):
@@ -572,7 +572,7 @@ def metrics_are_scraped(profiles: int) -> Steps:
 
 
 def events_are_kept(events: int) -> Steps:
-    """The flight recorder notes events, and forgets them by and by."""
+    """Record events with the flight recorder until it discards old ones."""
     recorder = FlightRecorder(_HEADER, kept_bytes=32 * 2**20)
     for number in range(events):
         event = ObjectSet("pods", pod(f"p{number}"))
@@ -585,7 +585,7 @@ def events_are_kept(events: int) -> Steps:
 
 
 def recording_is_fetched(events: int, objects: int) -> Steps:
-    """`/debug/recording`: what the loop copies for the thread that writes it."""
+    """Measure the copy that `/debug/recording` takes in the event loop."""
     recorder = FlightRecorder(_HEADER)
     for number in range(objects):
         recorder.note(ObjectSet("pods", pod(f"old-{number}")), 0.0, ())
@@ -598,7 +598,7 @@ def recording_is_fetched(events: int, objects: int) -> Steps:
 
 
 def profiles_change(profiles: int, waiting: int) -> Steps:
-    """Another configuration of many profiles, while many pods wait."""
+    """Load a configuration with many other profiles while many pods wait."""
     driven = _waiting(waiting)
     written = to_object(default_configuration(PROFILE))
     [profile] = written["profiles"]
@@ -612,7 +612,7 @@ def profiles_change(profiles: int, waiting: int) -> Steps:
 
 
 def resources_are_scraped(pods: int) -> Steps:
-    """`/metrics/resources`, slice by slice."""
+    """Measure the slices of `/metrics/resources`."""
     running = {f"{n}": pod(f"run-{n}", f"node-{n % 5_000}", cpu="1m") for n in range(pods)}
     yield from _timed(pod_resource_slices(running))
 
@@ -643,4 +643,4 @@ CASES: Final[dict[str, tuple[Case, tuple[int, ...]]]] = {
     "recordings": (events_are_kept, (100_000,)),
     "profiles": (profiles_change, (20, 10_000)),
 }
-"""What there is very much of, and how much: numbers of pods, budgets, terms, profiles."""
+"""Cases by name, with their sizes: numbers of pods, budgets, terms, profiles."""

@@ -1,4 +1,4 @@
-"""Storage of a workload: classes, volumes and claims, as an API server takes them."""
+"""StorageClasses, volumes and claims of a workload."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ CLASSES: Final[dict[StorageKind, tuple[str, str]]] = {
     "local": ("bench-local", "kubernetes.io/no-provisioner"),
     "made": ("bench-made", "bench.stowage.dev/binder"),
 }
-"""Name and provisioner of the class of each kind; both wait for their first consumer."""
+"""Name and provisioner of the class of each kind; both bind at the first consumer."""
 
 CLAIMS: Final = f"/api/v1/namespaces/{MEASURED}/persistentvolumeclaims"
 VOLUMES: Final = "/api/v1/persistentvolumes"
@@ -25,7 +25,7 @@ _SHOWN: Final = 3
 
 
 def classes_of(workload: Workload) -> Iterator[Json]:
-    """Gives the storage class that the workload's claims name."""
+    """Yield the storage class of the workload's claims."""
     if workload.storage is not None:
         name, provisioner = CLASSES[workload.storage]
         yield {
@@ -38,7 +38,7 @@ def classes_of(workload: Workload) -> Iterator[Json]:
 
 
 def volumes_of(workload: Workload, nodes: Sequence[str], count: int) -> Iterator[Json]:
-    """Gives ``count`` local volumes that wait for claims, on each node in turn."""
+    """Yield ``count`` unbound local volumes, distributed over the nodes."""
     if workload.storage == "local":
         for index in range(count):
             node = nodes[index % len(nodes)]
@@ -46,14 +46,14 @@ def volumes_of(workload: Workload, nodes: Sequence[str], count: int) -> Iterator
 
 
 def claims_of(workload: Workload, first: int, count: int) -> Iterator[Json]:
-    """Gives the claims of the measured pods, which name them by their number."""
+    """Yield the claims of the measured pods, which refer to them by number."""
     if workload.storage is not None:
         for index in range(first, first + count):
             yield make_claim(f"claim-{index:06}", CLASSES[workload.storage][0])
 
 
 def bound_pairs(size: Size, nodes: Sequence[str]) -> Iterator[tuple[Json, Json]]:
-    """Gives claims that no measured pod uses, each with the volume that it has."""
+    """Yield claims that no measured pod uses, each with its bound volume."""
     for index in range(size.bound):
         claim = make_claim(f"bound-{index:06}", _BOUND)
         volume = make_volume(f"bound-{index:06}", _BOUND, nodes[index % len(nodes)])
@@ -64,7 +64,7 @@ def bound_pairs(size: Size, nodes: Sequence[str]) -> Iterator[tuple[Json, Json]]
 
 
 def make_claim(name: str, class_name: str) -> Json:
-    """Gives a claim of the measured namespace."""
+    """Build a claim in the measured namespace."""
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -79,7 +79,7 @@ def make_claim(name: str, class_name: str) -> Json:
 
 
 def make_volume(name: str, class_name: str, node: str) -> Json:
-    """Gives a volume of one node."""
+    """Build a local volume on a node."""
     term = {"matchExpressions": [{"key": _HOSTNAME, "operator": "In", "values": [node]}]}
     return {
         "apiVersion": "v1",
@@ -99,18 +99,18 @@ def make_volume(name: str, class_name: str, node: str) -> Json:
 
 
 def reference(claim: Json) -> Json:
-    """Gives what a volume says of its claim."""
+    """Return the ``claimRef`` of a claim."""
     meta = claim["metadata"]
     found = {"kind": "PersistentVolumeClaim", "apiVersion": "v1"}
     return found | {key: meta[key] for key in ("namespace", "name", "uid") if key in meta}
 
 
 async def create_storage(api: Api, workload: Workload, size: Size, nodes: Sequence[str]) -> None:
-    """Creates everything but the measured pods."""
+    """Create all storage objects, but not the measured pods."""
     await api.create_all("/apis/storage.k8s.io/v1/storageclasses", classes_of(workload))
     volumes = list(volumes_of(workload, nodes, max(size.nodes, size.pods)))
     await api.create_all(VOLUMES, volumes)
-    # The API server makes every new volume pending; who binds volumes would say that it is there.
+    # The API server creates volumes as Pending, and no volume controller makes them Available.
     await api.call_all(
         Call("PATCH", f"{VOLUMES}/{volume['metadata']['name']}/status",
              {"status": volume["status"]}, "application/merge-patch+json")
@@ -125,7 +125,7 @@ async def create_storage(api: Api, workload: Workload, size: Size, nodes: Sequen
 
 
 async def storage_violations(api: Api) -> tuple[str, ...]:
-    """Gives what is wrong with the volumes of the measured pods, a few examples."""
+    """Return some errors in the volumes of the measured pods."""
     volumes = {each["metadata"]["name"]: each for each in await api.list_items(VOLUMES)}
     claims = {each["metadata"]["name"]: each for each in await api.list_items(CLAIMS)}
     pods = await api.list_items(f"/api/v1/namespaces/{MEASURED}/pods")
@@ -135,7 +135,7 @@ async def storage_violations(api: Api) -> tuple[str, ...]:
 def violations_of(
     pods: Iterable[Json], claims: Mapping[str, Json], volumes: Mapping[str, Json]
 ) -> Iterator[str]:
-    """Gives each volume that has two claims, and each pod that is not where its volume is."""
+    """Yield volumes bound to two claims, and pods on another node than their volume."""
     owners = Counter(name for each in claims.values() if (name := each["spec"].get("volumeName")))
     yield from (f"volume {name} has {count} claims" for name, count in owners.items() if count > 1)
     for pod in pods:
@@ -147,12 +147,12 @@ def violations_of(
 
 
 def claim_names(pod: Json) -> list[str]:
-    """Gives the names of the claims of a pod."""
+    """Return the names of a pod's claims."""
     sources = (each.get("persistentVolumeClaim") for each in pod["spec"].get("volumes", ()))
     return [source["claimName"] for source in sources if source is not None]
 
 
 def node_of(volume: Json) -> str:
-    """Gives the node of one of our volumes."""
+    """Return the node of a local volume of this module."""
     (term,) = volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
     return str(term["matchExpressions"][0]["values"][0])

@@ -1,4 +1,4 @@
-"""Results brought together: the runs of one line of a table, and what a target asks for."""
+"""Aggregates results: the runs of one table row, and the figures that targets need."""
 
 from collections.abc import Callable, Iterable
 from statistics import median
@@ -10,7 +10,7 @@ LatencyGroup = dict[str, list[Latency]]
 
 
 def throughput_groups(records: Iterable[Throughput]) -> list[ThroughputGroup]:
-    """Groups repeated runs by contestant, for each workload and size."""
+    """Group repeated runs by contestant, for each workload and size."""
     groups: dict[tuple[str, str], ThroughputGroup] = {}
     for record in records:
         group = groups.setdefault((record.workload, record.size), {})
@@ -19,7 +19,7 @@ def throughput_groups(records: Iterable[Throughput]) -> list[ThroughputGroup]:
 
 
 def latency_groups(records: Iterable[Latency]) -> list[LatencyGroup]:
-    """Groups repeated runs by contestant, for each workload, size and kind of rate."""
+    """Group repeated runs by contestant, for each workload, size and kind of rate."""
     groups: dict[tuple[str, str, bool], LatencyGroup] = {}
     for record in records:
         group = groups.setdefault((record.workload, record.size, record.half), {})
@@ -28,13 +28,13 @@ def latency_groups(records: Iterable[Latency]) -> list[LatencyGroup]:
 
 
 def median_of(runs: Iterable[Throughput], figure: Callable[[Throughput], float]) -> float | None:
-    """Gives the median of a figure over repeated runs; none without runs."""
+    """Return the median of a figure over repeated runs; None without runs."""
     values = [figure(run) for run in runs]
     return median(values) if values else None
 
 
 def growth_of(decisions: Iterable[Decision], workload: str, few: int, many: int) -> float | None:
-    """Gives how many times longer a decision takes with ``many`` nodes than with ``few``."""
+    """Return the decision time with ``many`` nodes as a multiple of that with ``few``."""
     medians = {each.nodes: each.median_us for each in decisions if each.workload == workload}
     if few not in medians or many not in medians or not medians[few]:
         return None

@@ -1,13 +1,13 @@
-"""What a pool of processes wastes in a sweep: the same runs in this process, and on two.
+"""Measure the overhead of the process pool in a sweep.
 
     python -m bench.sweep                                     # 100,000 events, 200 configurations
     python -m bench.sweep --events 20000 --configurations 40  # small: two minutes
 
-A recording is made in memory: pods come, are placed, run for a while and end. Its configurations
-are points of a grid. All runs are carried out one after the other in this process, which has read
-everything beforehand, then on a pool. Wall time tells the efficiency on a quiet machine: the time
-in one process, divided by that on the pool times its processes. Processor time tells what the pool
-itself adds, whatever else the machine does. Both tables must be the same, byte for byte.
+A generated recording has pods that are created, placed and deleted; a grid gives its
+configurations. All runs are executed in this process, with all data loaded, and then on a pool.
+Wall time shows the efficiency on a quiet machine: the time in one process, divided by the time on
+the pool times its number of processes. CPU time shows the overhead of the pool, independent of other
+load. Both tables must be identical.
 """
 
 import argparse
@@ -42,10 +42,10 @@ from scheduler.tools.sweep.executors import Workers, carry_out_all, processes
 from scheduler.tools.sweep.run import Task, TaskResult, carry_out, recordings_at
 
 LEAST: Final = 0.9
-"""The efficiency that is wanted on two processes."""
+"""Required efficiency with two processes."""
 _NODES: Final = 500
 _TURN: Final = 100
-"""Pods that come in a second."""
+"""Pods created per second."""
 _LIVES: Final = 20
 """Seconds that a pod runs."""
 _EVENTS_OF_POD: Final = 5
@@ -53,7 +53,7 @@ _KINDS: Final = {kind.list_kind.removesuffix("List"): kind for kind in KINDS}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, and say by the exit status whether the pool wastes too much."""
+    """Run the benchmark; the exit status says whether efficiency and tables are as required."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--events", type=int, default=100_000)
     parser.add_argument("--configurations", type=int, default=200)
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def record(directory: Path, nodes: int, count: int) -> int:
-    """Write a recording of about so many events; gives how many there are."""
+    """Write a recording of at least this many events; return their number."""
     directory.mkdir()
     [workload] = chosen(load_workloads(), ("plain",))
     config = default_configuration(objects.SCHEDULER_NAME)
@@ -105,7 +105,7 @@ def record(directory: Path, nodes: int, count: int) -> int:
         handle(_set(body))
     names = [body["metadata"]["name"] for body in bodies]
     factory = objects.PodFactory(workload.pods, names, "pod")
-    # Pods of one second at a time, so that the engine has equal ones to choose among.
+    # Pods arrive in batches of one second, so that several equal pods wait at once.
     coming = (_set(msgspec.json.decode(factory.waiting(each))) for each in range(count))
     running: deque[list[PodInfo]] = deque()
     while told < count:
@@ -122,7 +122,7 @@ def record(directory: Path, nodes: int, count: int) -> int:
 def _placed(
     coming: Sequence[ObjectSet], handle: Callable[[Event], Sequence[Instruction]]
 ) -> list[PodInfo]:
-    """Let pods come, one after the other; those that were bound, with their nodes."""
+    """Create and schedule pods one after another; return the bound ones."""
     bound: list[PodInfo] = []
     for each in coming:
         handle(each)
@@ -135,7 +135,7 @@ def _placed(
 
 
 def _set(body: Json) -> ObjectSet:
-    """What an engine is told of an object, read from its bytes as an informer reads it."""
+    """Build the event of an object, decoded from JSON as an informer decodes it."""
     kind, metadata = _KINDS[body["kind"]], body["metadata"]
     uid = f"{metadata.get('namespace', '')}/{metadata['name']}"
     stored = msgspec.json.encode({**body, "metadata": {**metadata, "uid": uid}})
@@ -143,7 +143,7 @@ def _set(body: Json) -> ObjectSet:
 
 
 def tasks_of(directory: Path, count: int) -> list[Task]:
-    """So many points of a grid over the recording of a directory."""
+    """Return the runs of a grid with this many configurations, over the directory's recording."""
     [recording] = recordings_at(directory / "recording")
     grid = directory / "grid.json"
     points = {"weights": {"NodeResourcesFit": list(range(1, 1 + count))}}
@@ -157,7 +157,7 @@ def tasks_of(directory: Path, count: int) -> list[Task]:
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """What all runs took in seconds, processes that ended included, and their table."""
+    """Wall and CPU seconds of all runs, including child processes, and the resulting table."""
 
     wall: float
     cpu: float
@@ -169,7 +169,7 @@ def _measured(
     tasks: Sequence[Task],
     carry_out_these: Callable[[Sequence[Task], Callable[[TaskResult], None]], None],
 ) -> Measured:
-    """As `stowage sweep` does it: results are kept as they come, the table at the end."""
+    """Run a sweep as `stowage sweep` does: save each result, and write the table at the end."""
     kept, results = SweepDirectory(directory), {}
     wall, cpu = perf_counter(), _cpu()
     with shown_progress(directory.name) as progress:
@@ -194,7 +194,7 @@ def _on(workers: Workers) -> Callable[[Sequence[Task], Callable[[TaskResult], No
 
 
 def _cpu() -> float:
-    """Seconds of processor time of this process and of those that it has waited for."""
+    """Return the CPU seconds of this process and of its ended child processes."""
     return sum(
         used.ru_utime + used.ru_stime for used in map(getrusage, (RUSAGE_SELF, RUSAGE_CHILDREN))
     )

@@ -1,4 +1,4 @@
-"""Results as tables; how they are shown is for others to say."""
+"""Results as tables, independent of the output format."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import median
@@ -17,7 +17,7 @@ _WORDS = {True: "met", False: "MISSED", None: "not measured"}
 
 
 class Table(NamedTuple):
-    """A title and cells; the first ``words`` columns hold words, the others figures."""
+    """A title and cells; the first ``words`` columns contain text, the others figures."""
 
     title: str
     columns: list[str]
@@ -26,7 +26,7 @@ class Table(NamedTuple):
 
 
 def tables_of(results: Results) -> Iterator[Table]:
-    """Gives a table for each kind of figure there is."""
+    """Yield a table for each kind of results."""
     if results.throughput:
         for size in dict.fromkeys(run.size for run in results.throughput):
             runs = [run for run in results.throughput if run.size == size]
@@ -40,13 +40,13 @@ def tables_of(results: Results) -> Iterator[Table]:
 
 
 def target_table(found: list[Verdict]) -> Table:
-    """Gives the targets with what was measured."""
+    """Return the table of the targets and the measured values."""
     rows = [[each.about, each.wanted, each.measured, _WORDS[each.met]] for each in found]
     return Table("Targets", ["target", "wanted", "measured", ""], rows, 4)
 
 
 def problems_of(results: Results) -> Iterator[str]:
-    """Tells what went wrong in which run."""
+    """Yield a message for each error in a run."""
     runs: list[Throughput | Latency] = [*results.throughput, *results.latency]
     for run in runs:
         found = [run.note] if run.note else []
@@ -66,7 +66,7 @@ def problems_of(results: Results) -> Iterator[str]:
 
 
 def print_results(results: Results) -> None:
-    """Prints everything to a terminal, or a file, wide enough to be read."""
+    """Print all results, in lines of 190 characters."""
     console = Console(width=190)
     for table in tables_of(results):
         shown = RichTable(title=table.title)
@@ -230,14 +230,14 @@ def _decision_cell(decision: Decision) -> str:
 
 
 def _ratio(figures: dict[str, float], above: str, below: str) -> str:
-    """Gives a quotient of two contestants' figures; nothing for a contestant and itself."""
+    """Format the quotient of two contestants' figures; empty for the same contestant twice."""
     if above == below or above not in figures or not figures.get(below):
         return ""
     return f"{figures[above] / figures[below]:.2f}"
 
 
 def spread(values: Iterable[float], digits: int) -> str:
-    """Writes the median, and behind it the least and the greatest where there are several."""
+    """Format the median, followed by minimum and maximum if there are several values."""
     known = sorted(values)
     middle = f"{median(known):.{digits}f}"
     if len(known) == 1:

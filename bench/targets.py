@@ -1,4 +1,4 @@
-"""What has to be reached, beside what was measured."""
+"""The performance targets, compared with the results."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
@@ -16,7 +16,7 @@ from bench.summary import median_of
 from bench.workload import Workload
 
 SIZE: Final = "5000"
-"""Targets are about this size, where they name none."""
+"""Size that targets refer to by default."""
 
 _RATIOS: Final[Mapping[str, float]] = {
     "plain": 2.5,
@@ -30,10 +30,10 @@ _RATIOS: Final[Mapping[str, float]] = {
     "preemption": 5.0,
     "devices": 6.0,
 }
-"""By family of workloads: at least so many times kube-scheduler's pods/s, events in."""
+"""Minimum pods/s including events, as a multiple of kube-scheduler's, by workload family."""
 
 _CPU_SHARES: Final[Mapping[str, float]] = {"preemption": 0.2, "devices": 0.05}
-"""By family: at most such a share of kube-scheduler's CPU per pod, in place of milliseconds."""
+"""Maximum CPU time per pod as a share of kube-scheduler's, for families without a limit in ms."""
 
 _START: Final = "start-150000"
 _WITH_CLAIMS: Final = "start-30000-claims"
@@ -62,13 +62,13 @@ _LARGEST_US: Final = 3000.0
 
 
 class Verdict(NamedTuple):
-    """One target.
+    """Result of one target.
 
     Attributes:
-        about: what is measured.
-        wanted: the limit, in words.
-        measured: the figure, or nothing when there is none.
-        met: whether the figure keeps the limit; unknown without a figure.
+        about: the measured quantity.
+        wanted: the limit as text.
+        measured: the figure as text; empty if not measured.
+        met: whether the figure is within the limit; None if not measured.
     """
 
     about: str
@@ -78,7 +78,7 @@ class Verdict(NamedTuple):
 
 
 def verdicts(results: Results, workloads: Mapping[str, Workload]) -> list[Verdict]:
-    """Gives every target with what ``results`` say about it."""
+    """Compare every target with ``results``."""
     return [
         _wall(results),
         *_speeds(results, workloads),
@@ -121,7 +121,7 @@ def _speeds(results: Results, workloads: Mapping[str, Workload]) -> Iterator[Ver
 
 
 def _to_wall(found: Verdict, results: Results, workload: Workload) -> Verdict:
-    """The same beside the wall. Where other programs write for these pods, the wall is enough."""
+    """Add the ratio to the wall; with claims, 90 % of the wall's rate also meets the target."""
     ours, wall = (
         _figure(results, workload.name, who, lambda run: run.pods_per_second)
         for who in (STOWAGE, WALL_WITH_EVENTS)
@@ -275,7 +275,7 @@ def _at_most(about: str, limit: float, value: float | None, unit: str) -> Verdic
 
 
 def _beside(found: Verdict, milliseconds: float | None, who: str) -> Verdict:
-    """Adds what somebody else reached under the same conditions."""
+    """Add the figure that another contestant reached under the same conditions."""
     if milliseconds is None or not found.measured:
         return found
     return found._replace(measured=f"{found.measured} ({who}: {milliseconds:.3g} ms)")

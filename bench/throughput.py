@@ -1,4 +1,4 @@
-"""How fast a scheduler binds pods that wait for it and tells of it, and what it takes to do so."""
+"""Measures how fast a scheduler binds waiting pods and writes their events, and the CPU it uses."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -28,12 +28,12 @@ _POLL_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """When to stop waiting for pods to be bound.
+    """Timeouts of a measurement.
 
     Attributes:
-        idle_seconds: without a single bind.
-        silent_seconds: without a single event, once all are bound.
-        total_seconds: from the start of the scheduler.
+        idle_seconds: limit without a binding.
+        silent_seconds: limit without an event, after all pods are bound.
+        total_seconds: limit from the start of the scheduler.
     """
 
     idle_seconds: float = 60
@@ -49,7 +49,7 @@ def measure_throughput(
     *,
     number: int = 0,
 ) -> Throughput:
-    """Has one contestant bind all measured pods of a prepared workload, in run ``number``."""
+    """Run one contestant until it has bound all measured pods; ``number`` is the round."""
     with running_cluster(prepared.workload, prepared.loaded) as cluster:
         run = _measure(cluster, prepared, size_name, contestant, patience)
         return msgspec.structs.replace(run, round=number)
@@ -79,7 +79,7 @@ def _measure(
         wait_until_events(log, size.pods, program, patience)
     at_end = Usage.now(programs)
     cluster.run(beside.aclose())
-    # Events may still be on their way; they belong to the price of a pod.
+    # Include pending events in the CPU time per pod.
     wait_until_idle([program])
     settled = Usage.now(programs)
     stall = None if stalls is None else longest_stall(scrape_stalls(program), stalls)
@@ -88,7 +88,7 @@ def _measure(
     log.read()
     events = event_times(cluster, log)
     done = log.bound if contestant.name in SILENT else latest(log.bound, events)
-    # Where room has to be made, that is where the work begins.
+    # With preemption, the measurement starts at the first eviction.
     evicted = sorted(log.deleted.values())[:1]
     first = min([*evicted, *log.bound.values()], default=started)
     return Throughput(
@@ -120,7 +120,7 @@ def _measure(
         loop_stall_work="" if stall is None else stall.work,
         violations=(
             *cluster.run(violations_in(cluster.api)),
-            # A wall looks at nothing.
+            # Walls check neither volumes nor groups.
             *(() if contestant.name in WALLS else cluster.run(storage_violations(cluster.api))),
             *cluster.run(device_violations(cluster.api)),
             *(
@@ -134,7 +134,7 @@ def _measure(
 
 
 def wait_until_bound(log: RequestLog, count: int, program: Program, patience: Patience) -> str:
-    """Waits until ``count`` pods are bound, and says why it stopped waiting before, if it did."""
+    """Wait until ``count`` pods are bound; return the reason if it gives up earlier."""
     start = last_bind = time.monotonic()
     bound = done = 0
     while bound < count:
@@ -153,7 +153,7 @@ def wait_until_bound(log: RequestLog, count: int, program: Program, patience: Pa
 
 
 def wait_until_events(log: RequestLog, count: int, program: Program, patience: Patience) -> None:
-    """Waits until ``count`` events are in, or none comes any more: some schedulers lose them."""
+    """Wait until ``count`` events are written, or no more follow; some schedulers lose events."""
     last_event = time.monotonic()
     events = 0
     while events < count and program.is_running():
@@ -167,7 +167,7 @@ def wait_until_events(log: RequestLog, count: int, program: Program, patience: P
 
 
 def event_times(cluster: Cluster, log: RequestLog) -> dict[str, float]:
-    """Gives when the event about its place was in, for each pod that has one."""
+    """Return the time of each pod's Scheduled event."""
     events: dict[str, float] = {}
     for event in cluster.events(MEASURED, "Scheduled"):
         moment = log.event_created.get(event["metadata"]["name"])
@@ -177,12 +177,12 @@ def event_times(cluster: Cluster, log: RequestLog) -> dict[str, float]:
 
 
 def latest(bound: Mapping[str, float], events: Mapping[str, float]) -> dict[str, float]:
-    """Gives when bind and event were both in, for the pods that have both."""
+    """Return the time at which both binding and event were written, for pods that have both."""
     return {name: max(bound[name], events[name]) for name in bound.keys() & events.keys()}
 
 
 def rate(moments: Iterable[float], cut: float) -> float:
-    """Gives how many happen per second, without the first and the last ``cut`` of them."""
+    """Return the rate per second, without the first and last ``cut`` (a share) of the times."""
     moments = sorted(moments)
     beyond = int(len(moments) * cut)
     kept = moments[beyond : len(moments) - beyond]

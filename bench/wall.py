@@ -1,11 +1,11 @@
-"""``python -m bench.wall``: binds every waiting pod to the next node, without any scheduling.
+"""``python -m bench.wall``: binds every waiting pod to the next node, without scheduling.
 
-What this reaches no scheduler can pass on the same machine: aiohttp on uvloop, so many requests
-in flight, one watch open as a scheduler has. For the claims of a pod, its group, and pods that have
-to make room for it, it writes what a scheduler writes, and waits for nobody. It stays until it is
-ended, for its CPU time to be read.
+Its throughput is an upper bound for any scheduler on the same machine. It uses aiohttp on uvloop
+with a fixed number of concurrent requests, and one watch like a scheduler's. For claims, groups and
+preemption it sends the writes of a scheduler, but waits for no controller. It keeps running until
+terminated, so that its CPU time can be read.
 
-With ``--follow`` it binds each pod the moment it appears instead.
+With ``--follow`` it binds each pod as soon as it appears.
 """
 
 import asyncio
@@ -42,10 +42,10 @@ _WAITING = f"fieldSelector=spec.nodeName%3D,spec.schedulerName%3D{SCHEDULER_NAME
 @click.command()
 @click.option("--kubeconfig", type=click.Path(path_type=Path), required=True)
 @click.option("--events", is_flag=True, help="Write an event after each binding.")
-@click.option("--in-flight", default=32, show_default=True, help="Requests at the same time.")
-@click.option("--follow", is_flag=True, help="Bind pods that come, not those that wait.")
+@click.option("--in-flight", default=32, show_default=True, help="Concurrent requests.")
+@click.option("--follow", is_flag=True, help="Bind new pods instead of waiting ones.")
 def main(kubeconfig: Path, events: bool, in_flight: int, follow: bool) -> None:
-    """Bind all pods that wait, then do nothing until ended."""
+    """Bind all waiting pods, then idle until terminated."""
     work = _follow if follow else _run
     uvloop.run(work(kubeconfig, events, in_flight))
 
@@ -58,7 +58,7 @@ async def _follow(kubeconfig: Path, events: bool, in_flight: int) -> None:
         for _ in range(in_flight):
             group.create_task(_bind_from(coming, nodes, api, events))
         while True:
-            # A server with too much to do may end a watch.
+            # An overloaded API server may end a watch.
             async for kind, pod in api.watch(f"{_PODS}?{_WAITING}", version):
                 version = pod["metadata"]["resourceVersion"]
                 if kind == "ADDED":
@@ -107,19 +107,19 @@ async def _run(kubeconfig: Path, events: bool, in_flight: int) -> None:
         waiting = iter(pods)
         async with asyncio.TaskGroup() as group:
             for _ in range(in_flight):
-                # Whoever takes the next pod binds it and then tells of it, as a scheduler does.
+                # Each task binds a pod and then writes its event, as a scheduler does.
                 group.create_task(bind(waiting))
         resting.cancel()
         await watching
 
 
 async def _nodes(api: Api) -> Iterator[str]:
-    """The names of all nodes, over and over."""
+    """Return an endless cycle of all node names."""
     return cycle([each["metadata"]["name"] for each in await api.list_items("/api/v1/nodes")])
 
 
 def _claim_calls(pod: Json, node: str, volumes: Iterator[str]) -> Iterator[Call]:
-    """Reserve a volume to each claim of the pod; select its node where there is none any more."""
+    """Assign a volume to each claim of the pod; without free volumes, select the claim's node."""
     for claim in claim_names(pod):
         volume = next(volumes, None)
         if volume is None:
@@ -140,7 +140,7 @@ def _calls(pod: str, node: str, events: bool) -> Iterator[Call]:
 
 
 async def _watch(credentials: Credentials, version: str) -> None:
-    """Receives what a scheduler receives, and looks at none of it."""
+    """Receive a scheduler's watch events without decoding them."""
     path = f"{credentials.server}/api/v1/pods?watch=true&resourceVersion={version}"
     async with (
         aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session,

@@ -1,7 +1,7 @@
-"""Workloads: what a benchmark creates, as data files in the manner of scheduler_perf.
+"""Workloads: the objects that a benchmark creates, in YAML files like scheduler_perf's.
 
-Each YAML file in ``workloads/`` holds a list of workloads; the fields are those of ``Workload``.
-Text in templates may name ``$index`` (the pod's number), ``$node`` (a node, each in turn) and the
+Each YAML file in ``workloads/`` contains a list of workloads; the fields are those of ``Workload``.
+Templates may contain ``$index`` (the pod's number), ``$node`` (each node in turn) and the
 workload's own ``numbers``.
 """
 
@@ -15,13 +15,13 @@ import yaml
 FOLDER = Path(__file__).parent / "workloads"
 
 SHORT = "short"
-"""Name of the size that is for trying out, not for figures."""
+"""Name of the size for trial runs, whose figures are not published."""
 
 MEASURED = "measured"
-"""The namespace whose bindings count."""
+"""Namespace of the measured pods."""
 
 ACCESS = "contestants"
-"""The namespace of the service account that contestants are."""
+"""Namespace of the contestants' service account."""
 
 StorageKind = Literal["local", "made"]
 
@@ -31,7 +31,7 @@ Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class WorkloadError(ValueError):
-    """A workload file cannot be read, or a workload that is asked for does not exist."""
+    """A workload file cannot be read, or a requested workload does not exist."""
 
 
 class Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -39,14 +39,14 @@ class Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="came
 
 
 class Size(Form, frozen=True):
-    """How much of everything.
+    """Numbers of objects.
 
     Attributes:
         nodes: nodes of the cluster.
-        pods: pods whose binding is measured.
-        running: pods like the measured ones that have a node from the start.
-        waiting: pods of the ``waiting`` template that no scheduler can place.
-        bound: claims with their volumes that no measured pod uses.
+        pods: measured pods.
+        running: pods that are bound from the start.
+        waiting: unschedulable pods of the ``waiting`` template.
+        bound: claims with volumes that no measured pod uses.
     """
 
     nodes: Positive
@@ -60,8 +60,8 @@ class Number(Form, frozen=True):
     """A number that varies from pod to pod: ``start + step * ((index // every) % cycle)``.
 
     Attributes:
-        every: how many pods in a row share it; ``nodes`` is as many as there are nodes.
-        cycle: after how many values it starts again; 0 is never.
+        every: number of consecutive pods with the same value; ``nodes`` is the node count.
+        cycle: number of values until they repeat; 0 for no repetition.
     """
 
     start: int = 0
@@ -70,19 +70,19 @@ class Number(Form, frozen=True):
     cycle: Count = 0
 
     def at(self, index: int, nodes: int) -> int:
-        """Gives the value for pod ``index`` in a cluster of ``nodes``."""
+        """Return the value for pod ``index`` in a cluster of ``nodes``."""
         turn = index // (nodes if self.every == "nodes" else self.every)
         return self.start + self.step * (turn % self.cycle if self.cycle else turn)
 
 
 class PodTemplate(Form, frozen=True):
-    """Pods with one container that pauses.
+    """Pods with one pause container.
 
     Attributes:
-        labels: of the pods.
-        requests: of the container.
-        spec: further fields of the specification, in the API's spelling.
-        numbers: what varies from pod to pod, by the name templates call it.
+        labels: labels of the pods.
+        requests: resource requests of the container.
+        spec: additional fields of the pod spec, as in the API.
+        numbers: numbers that vary from pod to pod, by their name in templates.
     """
 
     labels: Mapping[str, str] = {}
@@ -92,13 +92,13 @@ class PodTemplate(Form, frozen=True):
 
 
 class NodeTemplate(Form, frozen=True):
-    """Nodes of 4 CPUs, 32 GiB and 110 pods, zones in turn.
+    """Nodes of 4 CPUs, 32 GiB and 110 pods, distributed over the zones.
 
     Attributes:
-        zones: how many zones there are.
-        allocatable: further or other resources.
-        labels: further labels.
-        unschedulable: whether they are cordoned.
+        zones: number of zones.
+        allocatable: additional or changed resources.
+        labels: additional labels.
+        unschedulable: whether the nodes are cordoned.
     """
 
     zones: Positive = 3
@@ -115,15 +115,15 @@ class NamespaceSet(Form, frozen=True):
 
 
 class Churn(Form, frozen=True):
-    """What happens beside the scheduling of the measured pods, at each tick.
+    """Changes to the cluster at each tick during the measurement.
 
     Attributes:
         every_seconds: time between ticks.
-        recreate: whether a tick deletes what the one before created.
-        pod: create one such pod.
-        node: create one such node.
-        service: create a service.
-        delete_waiting: delete one of the waiting pods.
+        recreate: whether a tick deletes the objects of the previous tick.
+        pod: template of a pod to create.
+        node: template of a node to create.
+        service: whether to create a service.
+        delete_waiting: whether to delete one of the waiting pods.
     """
 
     every_seconds: Seconds
@@ -135,11 +135,11 @@ class Churn(Form, frozen=True):
 
 
 class OfferedLoad(Form, frozen=True):
-    """Pods created at a fixed rate, to measure the time from creation to bind.
+    """Pods created at a fixed rate, to measure the time from creation to binding.
 
     Attributes:
         pods_per_second: the rate, the same for every scheduler.
-        half: whether to measure each scheduler at half of its own throughput too.
+        half: whether to measure also at half of each scheduler's own throughput.
     """
 
     pods_per_second: Annotated[float, msgspec.Meta(gt=0)]
@@ -147,12 +147,12 @@ class OfferedLoad(Form, frozen=True):
 
 
 class DeviceTemplate(Form, frozen=True):
-    """Devices of every node, and what each measured pod claims of them.
+    """Devices of every node, and the claims of the measured pods.
 
     Attributes:
-        claim: what a claim says of devices, in the API's spelling.
-        each: devices a node.
-        partitions: whether they are a card and the parts of it, of which either may be had.
+        claim: the claim's `devices` field, as in the API.
+        each: devices per node.
+        partitions: whether they are a card and its parts, of which either may be allocated.
     """
 
     claim: Mapping[str, Any]
@@ -161,11 +161,11 @@ class DeviceTemplate(Form, frozen=True):
 
 
 class GroupTemplate(Form, frozen=True):
-    """Pod groups of the measured pods, which name theirs ``group-$group``.
+    """Pod groups of the measured pods, which refer to ``group-$group``.
 
     Attributes:
-        members: pods of a group, all of which it takes.
-        topology_key: a label of nodes whose values each group keeps to one of.
+        members: number of pods in a group, all of which it requires.
+        topology_key: node label; all members of a group run in one of its domains.
     """
 
     members: Positive
@@ -173,35 +173,33 @@ class GroupTemplate(Form, frozen=True):
 
 
 class Workload(Form, frozen=True):
-    """One line of the benchmark's table.
+    """A workload: one line of the results table.
 
     Attributes:
-        name: how the command line calls it.
-        title: how tables call it.
-        family: which target applies.
-        sizes: amounts, by the name of the size.
-        pods: the measured pods, and those that run from the start.
+        name: name on the command line.
+        title: name in tables.
+        family: selects the target.
+        sizes: numbers of objects, by name of the size.
+        pods: template of the measured pods, and by default of the running ones.
         nodes: the cluster's nodes.
         namespaces: namespaces to create; ``measured`` always exists.
-        running_pods: the pods that run from the start, where they are unlike the measured ones.
+        running_pods: template of the running pods, if it differs.
         priority_classes: values by name.
-        running_namespace: where the running pods are, each namespace of the set in turn.
-        running_block: how many running pods in a row share a node.
-        running_zones: the zones the running pods are in; all when empty.
+        running_namespace: set of namespaces over which the running pods are distributed.
+        running_block: number of consecutive running pods on the same node.
+        running_zones: zones of the running pods; empty for all.
         services: selectors of services in the namespace ``measured``.
-        waiting: pods that wait and cannot be placed.
-        storage: where the volumes of the claims come from that the measured pods name: ``local``
-            ones are there, on a node each, others are ``made`` for the node that is selected; what
-            runs from the start has no claims.
-        devices: the devices of the nodes, and the claims that the measured pods name; what runs
-            from the start has none.
-        groups: the pod groups of the measured pods; what runs from the start has none.
-        churn: what goes on beside.
-        patience_seconds: after how long a contestant is stopped; its figures are of what it did.
-        latency: the offered load; none measures no latency.
-        wall: whether to measure raw binding too.
-        short: whether the short form of the benchmark includes it.
-        decisions: how many the benchmark of decisions times; with 0 it leaves the workload out.
+        waiting: template of the unschedulable pods.
+        storage: origin of the measured pods' volumes: existing ``local`` ones, or ``made`` for the
+            selected node. Running pods have no claims.
+        devices: devices of the nodes, and claims of the measured pods; running pods have none.
+        groups: pod groups of the measured pods; running pods have none.
+        churn: concurrent changes to the cluster.
+        patience_seconds: time limit; the figures are those up to then.
+        latency: the offered load; None to measure no latency.
+        wall: whether to measure the walls too.
+        short: whether ``--short`` includes it.
+        decisions: number of decisions that ``bench.decisions`` measures; 0 for none.
     """
 
     name: str
@@ -230,7 +228,7 @@ class Workload(Form, frozen=True):
 
     @property
     def running_template(self) -> PodTemplate:
-        """What runs from the start."""
+        """Template of the running pods."""
         if self.running_pods is not None:
             return self.running_pods
         if self.storage is None and self.devices is None and self.groups is None:
@@ -238,7 +236,7 @@ class Workload(Form, frozen=True):
         return msgspec.structs.replace(self.pods, spec={})
 
     def at_most(self, pods: int | None) -> Self:
-        """Gives the workload with at most so many measured pods in every size."""
+        """Return the workload with at most this many measured pods in every size."""
         if pods is None:
             return self
         sizes = {
@@ -249,10 +247,10 @@ class Workload(Form, frozen=True):
 
 
 def load_workloads(folder: Path = FOLDER) -> dict[str, Workload]:
-    """Reads every workload file of ``folder``; the order is that of files and of their lists.
+    """Load every workload file of ``folder``, in the order of file names.
 
     Raises:
-        WorkloadError: a file does not say what a workload is, or a name comes twice.
+        WorkloadError: a file is not a valid list of workloads, or a name is used twice.
     """
     workloads: dict[str, Workload] = {}
     for path in sorted(folder.glob("*.yaml")):
@@ -264,10 +262,10 @@ def load_workloads(folder: Path = FOLDER) -> dict[str, Workload]:
 
 
 def chosen(workloads: Mapping[str, Workload], names: tuple[str, ...]) -> list[Workload]:
-    """Gives the named workloads; all when none is named.
+    """Return the named workloads; all if no names are given.
 
     Raises:
-        WorkloadError: there is no workload of that name.
+        WorkloadError: a workload does not exist.
     """
     unknown = [name for name in names if name not in workloads]
     if unknown:

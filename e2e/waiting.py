@@ -32,7 +32,7 @@ Times = dict[tuple[str, str, int], float]
 
 
 @click.command()
-@click.option("--seconds", default=345, show_default=True, help="How long to wait at most.")
+@click.option("--seconds", default=345, show_default=True, help="Time limit.")
 def main(seconds: int) -> None:
     """Time how long pods wait after changes that no queueing hint covers."""
     with (

@@ -15,18 +15,22 @@ from e2e.support.processes import ProgramError
 
 
 @click.command()
-@click.option("--seed", default=1, show_default=True, help="Decides order, load and chance.")
-@click.option("--minutes", type=float, help="How long; without it each fault comes once.")
+@click.option(
+    "--seed", default=1, show_default=True, help="Seed of order, load and random choices."
+)
+@click.option("--minutes", type=float, help="Duration; by default each fault is injected once.")
 @click.option("--only", multiple=True, help="Faults whose name contains this; may be repeated.")
 @click.option(
     "--scheduler", type=click.Choice([each.value for each in Kind]), default=Kind.STOWAGE.value
 )
-@click.option("--rate", default=8, show_default=True, help="Pods created a second.")
-@click.option("--population", default=200, show_default=True, help="Pods there are at a time.")
-@click.option("--combine/--no-combine", default=True, help="Now and then two faults at once.")
-@click.option("--keep", type=click.Path(path_type=Path), help="Put logs here, and leave them.")
-@click.option("--list", "show", is_flag=True, help="Say which faults there are.")
-@click.option("--write", "page", is_flag=True, help=f"Put the table into {CHECKOUT_PAGE.name}.")
+@click.option("--rate", default=8, show_default=True, help="Pods created per second.")
+@click.option("--population", default=200, show_default=True, help="Pods at a time.")
+@click.option("--combine/--no-combine", default=True, help="Sometimes inject two faults at once.")
+@click.option(
+    "--keep", type=click.Path(path_type=Path), help="Folder for the logs, which are kept."
+)
+@click.option("--list", "show", is_flag=True, help="List the faults.")
+@click.option("--write", "page", is_flag=True, help=f"Write the table into {CHECKOUT_PAGE.name}.")
 def main(
     *,
     seed: int,

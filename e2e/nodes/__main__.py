@@ -54,7 +54,9 @@ def shell() -> None:
 
 
 @main.command()
-@click.option("--tries", default=10, show_default=True, help="How often each of them happens.")
+@click.option(
+    "--tries", default=10, show_default=True, help="Number of times to inject each fault."
+)
 @click.option("--only", multiple=True, help="Faults whose name contains this; may be repeated.")
 def faults(tries: int, only: tuple[str, ...]) -> None:
     """Inject faults into the leader and its node, and print how long pods waited."""

@@ -27,7 +27,7 @@ def build_command() -> None:
 @click.option("--controller-manager", is_flag=True, help="Run kube-controller-manager too.")
 @click.option("--kube-scheduler", is_flag=True, help="Run kube-scheduler too.")
 @click.option("--audit", default="Metadata", help="Audit level of every request, or None.")
-@click.option("--directory", type=click.Path(path_type=Path), help="Where to put everything.")
+@click.option("--directory", type=click.Path(path_type=Path), help="Folder for all files.")
 def up(controller_manager: bool, kube_scheduler: bool, audit: str, directory: Path | None) -> None:
     """Start a control plane, print the path of an admin kubeconfig, and stay until Ctrl-C."""
     options = Options(
