@@ -6,8 +6,8 @@
 A generated recording has pods that are created, placed and deleted; a grid gives its
 configurations. All runs are executed in this process, with all data loaded, and then on a pool.
 Wall time shows the efficiency on a quiet machine: the time in one process, divided by the time on
-the pool times its number of processes. CPU time shows the overhead of the pool, independent of other
-load. Both tables must be identical.
+the pool times its number of processes. CPU time shows the overhead of the pool, independent of
+other load. Both tables must be identical.
 """
 
 import argparse

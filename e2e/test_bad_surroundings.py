@@ -1,4 +1,4 @@
-"""Promise: what is wrong around the daemon is said clearly, and outlived where it can be."""
+"""Promise: the daemon reports errors of its environment clearly, and recovers where possible."""
 
 import re
 import subprocess
@@ -21,7 +21,7 @@ from e2e.support.stowage import is_ready
 from e2e.support.waiting import wait_for
 
 EXIT_SECONDS = 20
-"""How long an instance may take to end when the API server does not answer."""
+"""Limit for the daemon's shutdown when the API server does not respond."""
 
 
 @pytest.fixture
@@ -32,14 +32,14 @@ def proxy(cluster: Cluster) -> Iterator[FaultProxy]:
 
 @pytest.fixture
 def through(proxy: FaultProxy, tmp_path: Path) -> Path:
-    """A kubeconfig that leads through the proxy."""
+    """A kubeconfig with the proxy as its server."""
     return proxy.kubeconfig(tmp_path / "through.kubeconfig")
 
 
 def test_an_api_server_that_is_down_is_waited_for(
     cluster: Cluster, proxy: FaultProxy, through: Path, namespace: str, run_stowage: StartStowage
 ) -> None:
-    """It says so, is alive but not ready, and schedules once the server is there."""
+    """The daemon logs this, is alive but not ready, and schedules when the server responds."""
     cluster.create_nodes([make_node("node")])
     cluster.create_pods([make_pod("early", namespace=namespace)])
     proxy.cut()
@@ -58,13 +58,13 @@ def test_an_api_server_that_is_down_is_waited_for(
 def test_it_ends_in_time_when_the_api_server_is_gone(
     cluster: Cluster, proxy: FaultProxy, through: Path, namespace: str, run_stowage: StartStowage
 ) -> None:
-    """Events and patches that wait are given up after some seconds."""
+    """The daemon gives up pending events and patches after some seconds."""
     daemon = run_stowage(through, leader_elect=True)
     cluster.create_nodes([make_node("node")])
     cluster.create_pods([make_pod("first", namespace=namespace)])
     cluster.wait_until_bound(namespace)
     proxy.cut()
-    # Lost: nobody hears of it.
+    # The daemon cannot see this pod any more.
     cluster.create_pods([make_pod("second", namespace=namespace)])
 
     assert daemon.stop(EXIT_SECONDS) == 0, daemon.tail()
@@ -84,7 +84,7 @@ def test_refused_credentials_are_named_and_tried_again(
     answer: Answer,
     said: str,
 ) -> None:
-    """One line for each kind of object, however often it is tried."""
+    """The daemon logs one line for each kind, however often it retries."""
     proxy.add(answer)
     daemon = run_stowage(through, wait=False)
     wait_for(lambda: proxy.count("GET", "/nodes") >= 3, "three attempts", 60)
@@ -101,7 +101,7 @@ def test_refused_credentials_are_named_and_tried_again(
 def test_a_token_nobody_knows_is_a_clear_message(
     cluster: Cluster, tmp_path: Path, run_stowage: StartStowage
 ) -> None:
-    """And never part of a log."""
+    """The token never appears in the log, even with -v=9."""
     token = "not-a-token-of-this-cluster"  # noqa: S105 - made up
     credentials = cluster.api.credentials
     kubeconfig = write_kubeconfig(
@@ -119,7 +119,7 @@ def test_a_token_nobody_knows_is_a_clear_message(
 
 
 def test_a_broken_configuration_ends_it_at_once(tmp_path: Path) -> None:
-    """Status 2, every problem with its place, nothing else."""
+    """The daemon exits with 2 and names every problem with its line."""
     file = tmp_path / "config.yaml"
     file.write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\n"
@@ -138,7 +138,7 @@ def test_a_broken_configuration_ends_it_at_once(tmp_path: Path) -> None:
 
 
 def test_a_missing_kubeconfig_ends_it_at_once(tmp_path: Path) -> None:
-    """The path is named."""
+    """The message names the path."""
     missing = tmp_path / "none"
 
     done = run_to_end(f"--kubeconfig={missing}")
@@ -149,7 +149,7 @@ def test_a_missing_kubeconfig_ends_it_at_once(tmp_path: Path) -> None:
 
 
 def test_a_missing_certificate_ends_it_at_once(cluster: Cluster, tmp_path: Path) -> None:
-    """Nothing is left open behind it, and no words of libraries follow."""
+    """The daemon closes everything it opened, and prints nothing but the message."""
     missing = tmp_path / "tls.crt"
 
     done = run_to_end(
@@ -166,7 +166,7 @@ def test_a_missing_certificate_ends_it_at_once(cluster: Cluster, tmp_path: Path)
 
 
 def complaints(daemon: Program, kind: str) -> list[str]:
-    """What was said about the watch on a kind."""
+    """Return the log lines about the watch of a kind."""
     lines = daemon.log.read_text().splitlines()
     return [line for line in lines if "Cannot list or watch" in line and f'kind="{kind}"' in line]
 

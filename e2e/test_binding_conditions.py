@@ -1,4 +1,4 @@
-"""Promise: pods are bound once drivers have made their devices ready, and get others if not."""
+"""Promise: pods are bound when their devices are ready, and get other devices if some fail."""
 
 import pytest
 
@@ -24,19 +24,19 @@ CONDITIONS = {
     "bindingFailureConditions": ["example.com/failed"],
     "bindsToNode": True,
 }
-"""What a driver says of a device that it has to attach before pods are bound."""
+"""Options of a device that the driver must attach before its pod is bound."""
 
 
 @pytest.fixture(scope="module")
 def shared_cluster(cluster_with_controllers: Cluster) -> Cluster:
-    """A control plane whose controllers look after claims."""
+    """A control plane with the controllers for claims."""
     return cluster_with_controllers
 
 
 def test_binding_conditions_are_waited_for(
     cluster: Cluster, namespace: str, devices: Devices, run_stowage: StartStowage
 ) -> None:
-    """The pod is bound when the driver says so; a failed device is given back for another one."""
+    """The pod is bound when the driver reports the device; a failed device is replaced."""
     cluster.create_nodes(make_nodes(1))
     devices.offer("node-00000", 1, **CONDITIONS)
     devices.template(namespace, "one")
@@ -59,7 +59,7 @@ def test_binding_conditions_are_waited_for(
 def test_a_device_that_is_never_made_ready_is_given_back(
     cluster: Cluster, namespace: str, devices: Devices, run_stowage: StartStowage
 ) -> None:
-    """After the time-out it is allocated anew; once the driver answers the pod is bound."""
+    """After the timeout the device is allocated again; the pod is bound when the driver reports."""
     cluster.create_nodes(make_nodes(1))
     devices.offer("node-00000", 1, **CONDITIONS)
     devices.template(namespace, "one")
@@ -76,7 +76,7 @@ def test_a_device_that_is_never_made_ready_is_given_back(
     )
 
     def is_bound() -> bool:
-        """The driver is slow: what it says may come when the device is given back already."""
+        """Report the device; this may be too late, when the device is already deallocated."""
         claim = _allocated(devices, namespace)
         if claim is not None and not claim["status"].get("devices"):
             try:
@@ -93,7 +93,7 @@ def test_a_device_that_is_never_made_ready_is_given_back(
 def test_an_extended_resource_has_a_claim_of_its_own(
     cluster: Cluster, namespace: str, devices: Devices, run_stowage: StartStowage
 ) -> None:
-    """The scheduler makes it; with a failed device it is deleted, and another one is made."""
+    """The scheduler creates the claim; if a device fails, it replaces the claim."""
     cluster.create_nodes(make_nodes(1))
     devices.offer("node-00000", 1, **CONDITIONS)
     resource = "example.com/accelerator"
@@ -125,7 +125,7 @@ def test_an_extended_resource_has_a_claim_of_its_own(
 
 
 def _allocated(devices: Devices, namespace: str, after: Json | None = None) -> Json | None:
-    """A claim of one pod once it has a device; `after`: and one that was allocated since."""
+    """Return a claim of one pod, once allocated; with ``after``, only if it was allocated since."""
     claim = next(iter(devices.claims(namespace)), {})
     if not devices_of(claim) or not readers_of(claim):
         return None
@@ -139,7 +139,7 @@ def _allocated(devices: Devices, namespace: str, after: Json | None = None) -> J
 
 
 def _report(cluster: Cluster, claim: Json, condition: str) -> None:
-    """Write what the driver found out about the device of a claim."""
+    """Write a condition of a claim's device, as its driver does."""
     [(driver, pool, device)] = devices_of(claim)
     entry = {
         "driver": driver,

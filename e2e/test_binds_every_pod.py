@@ -1,4 +1,4 @@
-"""Promise: every pod of ours gets a node, once; nobody else's pod is touched."""
+"""Promise: every pod of Stowage is bound exactly once; pods of other schedulers stay untouched."""
 
 import time
 from pathlib import Path
@@ -17,7 +17,7 @@ FOREIGN = ("somebody-else", "another-scheduler")
 
 
 def mixed_pods(namespace: str) -> list[Json]:
-    """Our pods with those of two other schedulers in between."""
+    """Build pods of Stowage and, between them, pods of two other schedulers."""
     requests = {"cpu": "100m", "memory": "200Mi"}
     pods = make_pods(PODS, namespace=namespace, requests=requests)
     for name in FOREIGN:
@@ -28,7 +28,10 @@ def mixed_pods(namespace: str) -> list[Json]:
 
 
 def check_end_state(cluster: Cluster, namespace: str, *, lost_answers: int = 0) -> None:
-    """All of ours are bound, once; at most so many bindings never got their answer."""
+    """Check that Stowage's pods are bound once, and other pods are not bound.
+
+    Up to ``lost_answers`` bindings may lack a response in the audit log.
+    """
     pods = cluster.pods(namespace)
     ours = [p for p in pods if p["spec"]["schedulerName"] == "stowage"]
     theirs = [p for p in pods if p["spec"]["schedulerName"] in FOREIGN]
@@ -52,7 +55,7 @@ def scheduled_events(cluster: Cluster, namespace: str) -> set[str]:
 def test_all_of_ours_are_bound_and_none_of_theirs(
     cluster: Cluster, namespace: str, run_stowage: StartStowage
 ) -> None:
-    """5,000 pods on 500 nodes, two other schedulers' pods mixed in."""
+    """The cluster has 500 nodes and 5,000 pods, plus pods of two other schedulers."""
     cluster.create_nodes(make_nodes(NODES))
     run_stowage()
 
@@ -76,7 +79,7 @@ def test_all_of_ours_are_bound_and_none_of_theirs(
 def test_killed_in_the_middle_and_started_again(
     cluster: Cluster, namespace: str, run_stowage: StartStowage
 ) -> None:
-    """SIGKILL while pods are being bound changes nothing about the end."""
+    """SIGKILL during bindings does not change the final state."""
     cluster.create_nodes(make_nodes(NODES))
     cluster.create_pods(mixed_pods(namespace))
     first = run_stowage()
@@ -93,14 +96,14 @@ def test_killed_in_the_middle_and_started_again(
 
     assert left > 0
     cluster.wait_until_bound(namespace, timeout_seconds=120)
-    # Requests of a killed client are carried out, but not answered, and so not audited as 201.
+    # The API server executes the requests of a killed client, but logs no 201 for them.
     check_end_state(cluster, namespace, lost_answers=100)
 
 
 def test_sigterm_lets_binds_end_and_exits_0(
     cluster: Cluster, namespace: str, run_stowage: StartStowage
 ) -> None:
-    """A drain: no further pod is taken, what is in flight ends, the status is 0."""
+    """The daemon takes no further pod, completes running bindings, and exits with 0."""
     cluster.create_nodes(make_nodes(50))
     cluster.create_pods(make_pods(3000, namespace=namespace, requests={"cpu": "10m"}))
     daemon = run_stowage()
@@ -124,7 +127,7 @@ def test_sigterm_lets_binds_end_and_exits_0(
 def test_a_broken_kubeconfig_is_one_clear_message(
     tmp_path: Path, run_stowage: StartStowage, cluster: Cluster, content: str
 ) -> None:
-    """No traceback for what a user can cause."""
+    """The daemon prints one message without a traceback."""
     file = tmp_path / "broken.kubeconfig"
     file.write_text(content)
 

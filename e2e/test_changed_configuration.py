@@ -1,4 +1,4 @@
-"""Promise: a changed configuration file is in force without a restart, a broken one never."""
+"""Promise: a changed configuration file takes effect without a restart; a broken one never does."""
 
 import re
 from pathlib import Path
@@ -27,7 +27,7 @@ PACKING = {
 def test_changed_broken_and_mended_under_load(
     cluster: Cluster, namespace: str, run_stowage: StartStowage, tmp_path: Path
 ) -> None:
-    """Pods that come all the time are all bound, each time by what is in force."""
+    """Pods created continuously are all bound, always according to the valid configuration."""
     cluster.create_nodes(make_nodes(10))
     start = {"profiles": [{"schedulerName": "stowage"}]}
     daemon = run_stowage(configuration=start, arguments=["--serve-without-authorization"])
@@ -61,7 +61,7 @@ def test_changed_broken_and_mended_under_load(
 
 
 def change(file: Path, **fields: object) -> None:
-    """Put another file in the place of this one, as mounts and editors do."""
+    """Replace the file atomically, as mounts and editors do."""
     document = {**yaml.safe_load(file.read_text()), **fields}
     beside = file.with_suffix(".new")
     beside.write_text(yaml.safe_dump(document))
@@ -76,7 +76,7 @@ def named(prefix: str, namespace: str) -> list[dict[str, object]]:
 
 
 def nodes_of(cluster: Cluster, namespace: str, prefix: str) -> list[str]:
-    """Where twenty more pods land."""
+    """Create twenty pods and return their nodes."""
     cluster.create_pods(named(prefix, namespace))
     cluster.wait_until_bound(namespace)
     pods = cluster.pods(namespace)

@@ -1,7 +1,7 @@
-"""Promise: whatever goes wrong, no pod is lost, bound twice, or put where there is no room.
+"""Promise: no fault loses a pod, binds it twice, or overcommits a node.
 
-The short form of ``make chaos``: few faults, one seed, no table. How long recovery takes is for
-machines that have nothing else to do, and not judged here; that it comes is.
+This is the short form of ``make chaos``: few faults, one seed, no table. Recovery must happen, but
+its duration is not checked, since other processes may use the machine.
 """
 
 import pytest
@@ -29,12 +29,12 @@ FAULTS = (
 )
 
 
-# Servers die under the connections of the load as well, and asyncio may leave one that was just
-# being made unclosed. What daemons leave open is among the promises.
+# Servers are also killed under the load's connections; asyncio may leave a new one of them
+# unclosed. The daemons' open files are checked separately.
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 @pytest.mark.filterwarnings("ignore:.*socket:pytest.PytestUnraisableExceptionWarning")
 def test_no_promise_is_broken_whatever_goes_wrong() -> None:
-    """Two replicas under load; each of these faults once."""
+    """Each fault is injected once into two replicas under load."""
     report = Harness(seed=7, faults=FAULTS, size=Size(6, 80)).run(combine=False)
 
     assert [each for each in report.violations if each.promise != IN_TIME] == []

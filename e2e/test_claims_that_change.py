@@ -1,6 +1,7 @@
-"""Promise: whatever becomes of claims while a pod is on its way, no device and no pod is lost.
+"""Promise: no change to a claim during scheduling loses a device or a pod.
 
-The scheduler's write to the claim is held back, something happens, and the write goes on.
+The proxy delays the scheduler's write to the claim; the test changes the cluster; then the write
+continues.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,23 +30,23 @@ from e2e.support.waiting import wait_for
 
 CONTROLLERS = DEVICE_CONTROLLERS
 MAX_READERS = 256
-"""Of one claim, as the API server has it."""
+"""Maximum of reservedFor entries of one claim, enforced by the API server."""
 SECONDS = 180
 NODE = "node-00000"
 
 
 @pytest.fixture(scope="module")
 def shared_cluster(cluster_with_controllers: Cluster) -> Cluster:
-    """A control plane whose controllers look after claims."""
+    """A control plane with the controllers for claims."""
     return cluster_with_controllers
 
 
 @dataclass
 class Held:
-    """A pod and its claim, both called `first`, whose allocation is on its way for the one device.
+    """A pod and its claim, both named `first`; the write of its allocation is delayed.
 
     Attributes:
-        go_on: lets the write pass.
+        go_on: lets the write continue.
     """
 
     cluster: Cluster
@@ -55,19 +56,19 @@ class Held:
 
     @property
     def path(self) -> str:
-        """Where the claim is."""
+        """API path of the claim."""
         return f"{RESOURCE}/namespaces/{self.namespace}/resourceclaims/first"
 
     def claims(self) -> dict[str, Json]:
-        """By name."""
+        """Return the claims by name."""
         return {c["metadata"]["name"]: c for c in self.devices.claims(self.namespace)}
 
     def change(self, change: Json) -> None:
-        """Writes to the claim."""
+        """Patch the claim."""
         self.cluster.run(self.cluster.api.patch(self.path, change))
 
     def another_gets_the_device(self) -> None:
-        """A pod that comes now is bound."""
+        """Check that another pod gets the device and is bound."""
         self.devices.claim(self.namespace, "next")
         pod = make_device_pod("next", self.namespace, claim="next")
         self.cluster.create_pods([pod])
@@ -83,7 +84,7 @@ def held(
     run_stowage: StartStowage,
     tmp_path: Path,
 ) -> Iterator[Held]:
-    """One node with one device, which no two claims have at any time."""
+    """One node with one device, which is never allocated to two claims."""
     with on_its_way(cluster, namespace, devices, run_stowage, tmp_path) as found:
         yield found
 
@@ -107,7 +108,7 @@ def on_its_way(
 
 
 def test_the_claim_was_written_to_in_between(held: Held) -> None:
-    """409: the allocation is written to the claim as it is now."""
+    """The write fails with 409; the allocation is then written to the changed claim."""
     held.change({"metadata": {"labels": {"written": "in-between"}}})
     held.go_on()
 
@@ -119,7 +120,7 @@ def test_the_claim_was_written_to_in_between(held: Held) -> None:
 
 
 def test_the_claim_is_deleted(held: Held) -> None:
-    """The pod waits, and another one gets the device; with a new claim the pod goes on."""
+    """The pod waits while another pod gets the device; with a new claim the pod is bound."""
     cluster, namespace = held.cluster, held.namespace
     cluster.run(cluster.api.delete(held.path))
     held.go_on()
@@ -133,7 +134,7 @@ def test_the_claim_is_deleted(held: Held) -> None:
 
 
 def test_the_pod_is_deleted(held: Held) -> None:
-    """The device is free for the next pod."""
+    """The next pod gets the device."""
     held.cluster.delete_pods(held.namespace, ["first"])
     held.go_on()
 
@@ -141,7 +142,7 @@ def test_the_pod_is_deleted(held: Held) -> None:
 
 
 def test_the_class_is_deleted(held: Held) -> None:
-    """What was decided stands; the next pod waits for the class."""
+    """The allocation continues; the next pod waits for the class."""
     cluster, namespace = held.cluster, held.namespace
     held.devices.renew(NODE, ["gpu-0", "gpu-1"], 2)
     path = f"{RESOURCE}/deviceclasses/gpu"
@@ -160,7 +161,7 @@ def test_the_class_is_deleted(held: Held) -> None:
 def test_more_pods_than_a_claim_can_have(
     cluster: Cluster, namespace: str, devices: Devices, run_stowage: StartStowage
 ) -> None:
-    """The API server refuses the last one, which waits until another one goes."""
+    """The API server rejects the last pod's reservation; the pod waits until another pod ends."""
     cluster.create_nodes(make_nodes(1, allocatable={"pods": "1000", "cpu": "64"}))
     devices.offer(NODE, 1)
     devices.claim(namespace, "shared")

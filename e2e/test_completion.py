@@ -1,6 +1,6 @@
-"""Promise: the lines of docs/configuration.md make bash, zsh and fish complete commands.
+"""Promise: the commands in docs/configuration.md enable completion in bash, zsh and fish.
 
-Shells that are not here are fetched as Debian's packages.
+Missing shells are downloaded as Debian packages.
 """
 
 import os
@@ -22,7 +22,7 @@ PACKAGES = {
     "fish": ("fish", "fish-common", "libpcre2-32-0"),
 }
 ASK = {
-    # As readline, zle and fish would, without a terminal.
+    # Calls of readline, zle and fish, without a terminal.
     "bash": "COMP_WORDS=(stowage ver); COMP_CWORD=1; _stowage_completion stowage; "
     'printf "%s\\n" "${COMPREPLY[@]}"',
     "zsh": "module_path+=({modules}); compdef() {{ : }}; {line}; words=(stowage ver); CURRENT=2; "
@@ -33,7 +33,7 @@ ASK = {
 
 @pytest.mark.parametrize("shell", PACKAGES)
 def test_a_shell_completes(shell: str, tmp_path: Path) -> None:
-    """After the line of the page for it, `stowage ver` becomes `stowage version`."""
+    """With the page's line for the shell, `stowage ver` completes to `stowage version`."""
     try:
         path = program(shell, *PACKAGES[shell])
     except ProgramNotFoundError as problem:

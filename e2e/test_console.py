@@ -1,6 +1,6 @@
-"""Promise: on the console's pages a user finds why a pod waits, and the advice there works.
+"""Promise: the console shows why a pod is pending, and its advice works.
 
-A browser opens the pages of a console that looks at a real API server, or at what a daemon knows.
+A browser opens the console, which reads a real API server or a running daemon.
 """
 
 import re
@@ -19,7 +19,7 @@ from tests.browser.browsing import PATIENCE, browser, console
 
 
 def advice(page: Page, url: str, pod: str) -> str:
-    """From the first page to the pod, and what would help it."""
+    """Follow the links from the first page to the pod; return the suggested change."""
     page.goto(url)
     row = page.get_by_role("row").filter(has_text="node(s) were unschedulable")
     row.get_by_role("link", name=pod, exact=True).click()
@@ -31,13 +31,13 @@ def advice(page: Page, url: str, pod: str) -> str:
 
 
 def may_ask(source: list[str]) -> bool:
-    """Whether the daemon tells the account what it knows."""
+    """Report whether the daemon serves its state to the account."""
     words = [sys.executable, "-m", "scheduler", "what-if", *source, "--drain=small"]
     return subprocess.run(words, capture_output=True, timeout=60, check=False).returncode == 0
 
 
 def shown(page: Page, url: str, pod: str) -> str:
-    """What the pod's page says of it."""
+    """Return the verdict on the pod's page."""
     page.goto(f"{url}/pod?pod={pod}")
     return page.locator(".verdict .say").inner_text()
 
@@ -46,7 +46,7 @@ def shown(page: Page, url: str, pod: str) -> str:
 def test_the_advice_of_a_page_brings_the_pod_to_a_node(
     cluster: Cluster, run_stowage: StartStowage, namespace: str, source: str
 ) -> None:
-    """Now leads to the pod, its page to the cordoned node; without the cordon the pod is bound."""
+    """The page of the pod names the cordoned node; once uncordoned, the node gets the pod."""
     cluster.create_nodes(
         [
             make_node("small"),

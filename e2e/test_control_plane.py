@@ -1,6 +1,6 @@
-"""The ground the other tests stand on: a real API server that is strict, and a real kube-scheduler.
+"""Promise: the harness runs a real, strict API server and a real kube-scheduler.
 
-A promise tested against a harness that is wrong is worth nothing, so the harness comes first.
+All other tests depend on the harness.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from e2e.support.waiting import wait_for
 
 
 def test_nodes_and_pods_are_created_as_asked(cluster: Cluster, namespace: str) -> None:
-    """Nodes come up Ready in their zones and pods wait for their scheduler."""
+    """Nodes are Ready in their zones; pods wait for their scheduler."""
     cluster.create_nodes(make_nodes(30))
     cluster.create_pods(make_pods(100, namespace=namespace, requests={"cpu": "100m"}))
 
@@ -33,7 +33,7 @@ def test_nodes_and_pods_are_created_as_asked(cluster: Cluster, namespace: str) -
 
 
 def test_a_binding_is_taken_once(cluster: Cluster, namespace: str) -> None:
-    """Binding moves a pod to its node; a second binding to another node is a conflict."""
+    """A binding moves the pod to its node; a second binding to another node is a conflict."""
     cluster.create_nodes([make_node("first"), make_node("second")])
     cluster.create_pods([make_pod("pod", namespace=namespace)])
     path = f"/api/v1/namespaces/{namespace}/pods/pod/binding"
@@ -50,7 +50,7 @@ def test_a_binding_is_taken_once(cluster: Cluster, namespace: str) -> None:
 def test_a_service_account_may_do_what_it_is_granted_and_no_more(
     cluster: Cluster, namespace: str
 ) -> None:
-    """A token from the TokenRequest API identifies its account, and RBAC decides."""
+    """A token from the TokenRequest API identifies its account, and RBAC applies."""
     prefix = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
     account = {"kind": "ServiceAccount", "metadata": {"name": "reader"}}
     cluster.run(cluster.api.post(f"/api/v1/namespaces/{namespace}/serviceaccounts", account))
@@ -67,7 +67,7 @@ def test_a_service_account_may_do_what_it_is_granted_and_no_more(
 
 
 def test_users_are_known_by_their_certificates(cluster: Cluster, own_cluster: ControlPlane) -> None:
-    """A client certificate makes a user with groups; without rights it gets nothing."""
+    """A client certificate determines user and groups; without permissions all requests fail."""
     nobody = own_cluster.kubeconfig_for("nobody")
     master = own_cluster.kubeconfig_for("master", ["system:masters"])
 
@@ -78,7 +78,7 @@ def test_users_are_known_by_their_certificates(cluster: Cluster, own_cluster: Co
 def test_the_audit_log_says_who_did_what(
     cluster: Cluster, own_cluster: ControlPlane, namespace: str
 ) -> None:
-    """Each request, refused ones too, is in the audit log once its answer is here."""
+    """The audit log has each request, including refused ones, before its response arrives."""
     nobody = own_cluster.kubeconfig_for("audited")
     cluster.create_nodes([make_node("node")])
     cluster.create_pods([make_pod("pod", namespace=namespace)])
@@ -101,7 +101,7 @@ def test_the_audit_log_says_who_did_what(
 def test_the_real_kube_scheduler_binds_pods(
     cluster: Cluster, own_cluster: ControlPlane, namespace: str
 ) -> None:
-    """kube-scheduler, given a profile name, binds that profile's pods and no others."""
+    """kube-scheduler with a profile name binds exactly the pods of that profile."""
     cluster.create_nodes(make_nodes(5))
     cluster.create_pods(make_pods(20, namespace=namespace, scheduler_name="reference"))
     cluster.create_pods([make_pod("foreign", namespace=namespace, scheduler_name="other")])
@@ -122,7 +122,7 @@ def test_the_real_kube_scheduler_binds_pods(
 
 
 def test_a_controller_manager_keeps_simulated_nodes_ready() -> None:
-    """With controllers running, nodes lose their not-ready taint and pods get an account."""
+    """With controllers, the nodes lose their not-ready taint and pods get a service account."""
     with (
         ControlPlane(Options(controller_manager=True)) as control_plane,
         Cluster(
@@ -151,7 +151,7 @@ def _condition(node: Json, kind: str) -> str:
 
 
 def _status(cluster: Cluster, kubeconfig: Path, call: Call) -> int:
-    """Sends a request as another user and returns the status of the answer."""
+    """Send a request as another user; return the HTTP status."""
 
     async def send() -> int:
         async with Api.connect(kubeconfig) as api:

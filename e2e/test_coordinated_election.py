@@ -1,7 +1,7 @@
-"""Promise: with its feature gate, the control plane chooses the leader, the oldest version first.
+"""Promise: with its feature gate, the control plane elects the leader, the oldest version first.
 
-The API server needs the gate, so the control plane is our own. `deploy/base` does not grant what
-candidates need, so what is asked here does not count for the rights that are used.
+The API server needs the gate, so the test starts its own control plane. `deploy/base` does not
+grant the candidates' permissions, so these requests do not count in test_rights.py.
 """
 
 import sys
@@ -43,7 +43,7 @@ _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 @pytest.fixture(scope="module")
 def choosing_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """An API server of 1.36 that chooses leaders, and four nodes."""
+    """A control plane of 1.36 with coordinated leader election, and four nodes."""
     arguments = (GATE, "--runtime-config=coordination.k8s.io/v1beta1=true")
     directory = tmp_path_factory.mktemp("choosing")
     with (
@@ -56,7 +56,7 @@ def choosing_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clust
 
 
 def grant(cluster: Cluster) -> None:
-    """What `deploy/components/coordinated-election` grants in one namespace."""
+    """Grant the RBAC rules of `deploy/components/coordinated-election`."""
     name = "stowage-candidates"
     rule = {
         "apiGroups": ["coordination.k8s.io"],
@@ -75,26 +75,26 @@ def grant(cluster: Cluster) -> None:
 
 
 def candidates(cluster: Cluster) -> dict[str, str]:
-    """The versions of the candidates, by name."""
+    """Return the versions of the candidates by name."""
     path = f"{_API}/v1beta1/namespaces/default/leasecandidates"
     found = cluster.run(cluster.api.list_items(path))
     return {each["metadata"]["name"]: each["spec"]["binaryVersion"] for each in found}
 
 
 def leads(cluster: Cluster, version: str, *, renewed: bool = True) -> bool:
-    """Whether the Lease names a candidate of the version, which has renewed it."""
+    """Report whether a candidate of this version holds the Lease and, by default, renewed it."""
     path = f"{_API}/v1/namespaces/default/leases"
     leases = {each["metadata"]["name"]: each for each in cluster.run(cluster.api.list_items(path))}
     spec: Json = leases.get(LEASE, {}).get("spec", {})
     held = candidates(cluster).get(spec.get("holderIdentity", "")) == version
-    # The control plane gives a lease for five seconds.
+    # The control plane creates leases of five seconds.
     return held and (not renewed or spec["leaseDurationSeconds"] == 6)
 
 
 def test_the_oldest_version_leads_and_another_follows_when_it_goes(
     choosing_cluster: Cluster, tmp_path: Path
 ) -> None:
-    """A newer leader ends its term for an older one; a standby follows one that dies or ends."""
+    """A newer leader yields to an older candidate; a standby replaces a leader that ends."""
     cluster = choosing_cluster
     with ExitStack() as stack:
 
@@ -133,7 +133,7 @@ def test_the_oldest_version_leads_and_another_follows_when_it_goes(
 
         start("last", "9.9.8")
         wait_for(lambda: "9.9.8" in candidates(cluster).values(), "the last to stand", PATIENCE)
-        # It gives the lease up: the API server reads a Lease without a holder.
+        # The stopped leader releases the Lease: the API server accepts one without a holder.
         standby.stop()
         wait_for(lambda: leads(cluster, "9.9.8"), "the last to follow", PATIENCE)
         bind("fourth")

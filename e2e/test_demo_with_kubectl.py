@@ -1,4 +1,4 @@
-"""Promise: ordinary kubectl works with `stowage demo --keep`, as far as the tutorial says."""
+"""Promise: kubectl works with `stowage demo --keep` as the tutorial says."""
 
 import re
 import subprocess
@@ -44,7 +44,7 @@ CASES = {
     "delete": ["kubectl delete pod written", "kubectl delete deployment web"],
     "api-resources": ["kubectl api-resources"],
 }
-"""In this order."""
+"""Commands by name; the test runs them in this order."""
 
 IN_VAIN = {
     "scale": "kubectl scale deployment other --replicas=2",
@@ -64,12 +64,12 @@ UNATTENDED = {
     "a quota": "create quota few --hard=pods=1",
     "a budget": "create pdb two --selector=app=web --min-available=1",
 }
-"""What the stand-in only stores."""
+"""Objects that the demo's API server stores without a controller."""
 
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    """Another terminal, beside the demo's."""
+    """A second terminal, beside that of the demo."""
     try:
         kubectl = build(CONTROL_PLANE).parent
     except BuildError as problem:
@@ -94,28 +94,28 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 
 
 def listed(beginning: str) -> set[str]:
-    """The commands of a sentence of the page, without what stands in brackets."""
+    """Return the commands in a sentence of the page, without text in parentheses."""
     [sentence] = re.findall(rf"{beginning}[^:]*: (.*)\.$", PAGE, re.MULTILINE)
     plain = re.sub(r" \([^)]*\)", "", sentence).replace(" and ", ", ")
     return {name.strip() for name in plain.split(",")}
 
 
 def test_what_the_page_lists_is_what_is_tried() -> None:
-    """No more, no less."""
+    """The page and the tests name the same commands."""
     works = listed("With the kubeconfig of `stowage demo --keep` these kubectl commands work")
     assert works == CASES.keys()
     assert listed("These do not") == IN_VAIN.keys()
 
 
 def test_what_works(shell: Shell) -> None:
-    """One after the other."""
+    """The commands succeed one after another."""
     for commands in CASES.values():
         for command in commands:
             shell.run(command)
 
 
 def test_a_plain_pod_and_a_plain_deployment_are_served(shell: Shell) -> None:
-    """Nobody has to name a scheduler."""
+    """Pods need no schedulerName."""
     shell.run("kubectl run plain --image=nginx")
     shell.run("kubectl create deployment other --image=nginx --replicas=2")
 
@@ -125,7 +125,7 @@ def test_a_plain_pod_and_a_plain_deployment_are_served(shell: Shell) -> None:
 
 @pytest.mark.parametrize("command", IN_VAIN.values(), ids=list(IN_VAIN))
 def test_what_does_not_work_says_so(shell: Shell, command: str) -> None:
-    """With an error in words, at once."""
+    """The command fails at once with an error message."""
     if "kept" in command:
         shell.run("kubectl get pod kept || kubectl run kept --image=nginx")
         shell.run("kubectl wait --for=condition=Ready pod/kept --timeout=30s")
@@ -133,14 +133,14 @@ def test_what_does_not_work_says_so(shell: Shell, command: str) -> None:
     done = shell.attempt(command)
 
     assert done.returncode not in (0, 124), done.stdout
-    # kubectl's own `debug` shows where it stumbled over the answer.
+    # `kubectl debug` prints more than the error.
     assert "debug" in command or len(done.stderr.splitlines()) < 8
     assert re.search(r"[Ee]rror|unable|not", done.stderr), done.stderr
 
 
 @pytest.mark.parametrize("command", UNATTENDED.values(), ids=list(UNATTENDED))
 def test_what_is_only_stored_is_said(shell: Shell, command: str) -> None:
-    """As a warning that kubectl shows; it may have to be sent as a file."""
+    """The command shows a warning; some objects have to be sent as a file."""
     done = shell.attempt(f"kubectl {command} --dry-run=client -o json | kubectl create -f -")
 
     assert done.returncode == 0, done.stderr
@@ -148,7 +148,7 @@ def test_what_is_only_stored_is_said(shell: Shell, command: str) -> None:
 
 
 def test_no_execute_is_said(shell: Shell) -> None:
-    """It ends no pod here."""
+    """The warning says that the taint evicts no pod."""
     done = shell.attempt("kubectl taint node node-0002 a=b:NoExecute")
 
     assert done.returncode == 0, done.stderr
@@ -156,12 +156,12 @@ def test_no_execute_is_said(shell: Shell) -> None:
 
 
 def test_on_a_terminal_it_ends_in_top(tmp_path: Path) -> None:
-    """`stowage top` of the same cluster; q leaves it, the cluster stays until Ctrl-C."""
+    """`stowage top` starts; after q the cluster keeps running until Ctrl-C."""
     words = [sys.executable, "-m", "scheduler", "demo", "--nodes", "12", "--pods", "120", "--keep"]
     variables = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
     with Terminal(words, CHECKOUT, variables) as terminal:
         terminal.wait_for("export KUBECONFIG=", "stowage top  http://", timeout_seconds=90)
-        # The pod that fits nowhere is on it, with its reason.
+        # The screen shows the unschedulable pod with its reason.
         terminal.wait_for("Insufficient cpu", "Explain")
         terminal.press("q")
         terminal.wait_for("The cluster of the demo is still there")

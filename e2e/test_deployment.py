@@ -1,4 +1,4 @@
-"""Promise: the manifests deploy Stowage, with exactly the rights it uses."""
+"""Promise: the manifests deploy Stowage with exactly the permissions that it uses."""
 
 import json
 import shutil
@@ -43,10 +43,11 @@ def kubectl(cluster: Cluster, *arguments: str) -> str:
 
 @pytest.fixture
 def deployed(cluster: Cluster) -> Iterator[str]:
-    """The base manifests, applied as the README says."""
+    """The base manifests, applied as README.md says."""
     yield kubectl(cluster, "apply", "-k", "deploy/base")
     if cluster.control_plane is None:
-        # Our own control plane never finishes the deletion of a namespace, and ends anyway.
+        # Without a namespace controller a deletion never completes; that control plane is
+        # discarded.
         kubectl(cluster, "delete", "-k", "deploy/base")
 
 
@@ -62,7 +63,7 @@ FOLDERS = [
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: str(path.relative_to(CHECKOUT)))
 def test_every_folder_is_accepted(cluster: Cluster, deployed: str, folder: Path) -> None:
-    """By the API server's own validation."""
+    """The API server validates the manifests."""
     answer = kubectl(cluster, "apply", "--dry-run=server", "-k", str(folder))
 
     assert "Deployment" in answer or "deployment.apps" in answer
@@ -71,7 +72,7 @@ def test_every_folder_is_accepted(cluster: Cluster, deployed: str, folder: Path)
 def test_a_plugin_of_ones_own_is_deployed_as_its_page_says(
     cluster: Cluster, deployed: str, tmp_path: Path
 ) -> None:
-    """With `deploy/base` beside its kustomization: the image and the configuration are its own."""
+    """The folder's image and configuration replace those of `deploy/base`."""
     command = [sys.executable, "-m", "scheduler", "plugin", "new", "my-racks"]
     subprocess.run([*command, "--into", str(tmp_path)], check=True, cwd=CHECKOUT)
     folder = tmp_path / "my-racks" / "deploy"
@@ -90,7 +91,7 @@ def test_a_plugin_of_ones_own_is_deployed_as_its_page_says(
 
 
 def test_selectors_select_the_pods(cluster: Cluster, deployed: str) -> None:
-    """Those of the Service, the disruption budget, and the replicas' own spread."""
+    """Service, disruption budget and topology spread constraints select the Deployment's pods."""
     shown = kubectl(cluster, "-n", "stowage", "get", "deploy,svc,pdb", "-o", "json")
     deployment, service, budget = json.loads(shown)["items"]
     template = deployment["spec"]["template"]
@@ -112,7 +113,7 @@ def test_selectors_select_the_pods(cluster: Cluster, deployed: str) -> None:
 def test_the_daemon_runs_with_the_deployed_rights_and_nothing_else(
     cluster: Cluster, own_cluster: ControlPlane, deployed: str, run_stowage: StartStowage
 ) -> None:
-    """A token from the TokenRequest API; no request is forbidden, no everyday verb unused."""
+    """With a TokenRequest token, no request is forbidden, and all common verbs are used."""
     namespace = "rights"
     config = yaml.safe_load((DEPLOY / "base" / "config.yaml").read_text())
     account = cluster.service_account_kubeconfig("stowage", "stowage")
@@ -132,7 +133,7 @@ def test_the_daemon_runs_with_the_deployed_rights_and_nothing_else(
     seen = [e for e in cluster.audit_events() if e.user.username == ACCOUNT]
     assert refused(seen) == set()
     assert used(seen) <= granted()
-    # Whether these are used is judged over the whole run, in `test_rights`.
+    # `test_rights` checks over the whole run whether these are used.
     assert unused(seen) <= {
         ("get", "", "pods"),
         ("delete", "", "pods"),
@@ -154,9 +155,9 @@ def test_the_daemon_runs_with_the_deployed_rights_and_nothing_else(
 
 
 def use_every_right(cluster: Cluster, own: ControlPlane, namespace: str, daemon: Program) -> None:
-    """Do what makes the daemon patch a status, repeat an event, and ask about a caller."""
-    # The same failure of the same version of the pod makes a series of its event: the first failure
-    # writes the pod's condition, the places that pods leave after that are too small.
+    """Make the daemon patch a status, repeat an event, and review the token of a caller."""
+    # Repeated failures of one pod version become a series of one event. The first failure updates
+    # the pod's condition; the pods deleted later are too small to make room.
     cluster.create_pods([make_pod("big", namespace=namespace, requests={"cpu": "3999m"})])
     wait_for(lambda: cluster.events(namespace, "FailedScheduling"), "the pod to fail")
     leaving = iter(range(20))
@@ -170,7 +171,7 @@ def use_every_right(cluster: Cluster, own: ControlPlane, namespace: str, daemon:
 
     wait_for(repeated, "an event to be repeated", 60, every_seconds=4)
     if not cluster.has_controllers:
-        # Nobody makes default accounts there.
+        # Without controllers there are no default accounts.
         nobody = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
         cluster.run(cluster.api.post("/api/v1/namespaces/default/serviceaccounts", nobody))
     account = yaml.safe_load(cluster.service_account_kubeconfig("default", "default").read_text())

@@ -1,6 +1,6 @@
-"""Promise: with its feature gate, a DeviceTaintRule keeps pods away from devices until it goes.
+"""Promise: with its feature gate, a DeviceTaintRule keeps pods from devices until it is deleted.
 
-The API server needs the gate and the API version, so the control plane is our own.
+The API server needs the gate and the API version, so the test starts its own control plane.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 @pytest.fixture(scope="module")
 def cluster_with_rules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """An API server of 1.36 that knows rules for taints; the scheduler may read them."""
+    """A control plane of 1.36 with taint rules, which the scheduler may read."""
     directory = tmp_path_factory.mktemp("rules")
     arguments = (GATE, "--runtime-config=resource.k8s.io/v1beta2=true")
     with (
@@ -35,7 +35,7 @@ def cluster_with_rules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clu
 
 
 def grant(cluster: Cluster) -> None:
-    """As docs/devices.md says."""
+    """Grant the RBAC rules of docs/devices.md."""
     rule = {
         "apiGroups": ["resource.k8s.io"],
         "resources": ["devicetaintrules"],
@@ -53,7 +53,7 @@ def grant(cluster: Cluster) -> None:
 
 
 def test_a_rule_keeps_pods_away_until_it_goes(cluster_with_rules: Cluster, tmp_path: Path) -> None:
-    """One that comes while the daemon runs counts as well; what is allocated stays."""
+    """A rule created while the daemon runs applies too; allocated devices stay allocated."""
     cluster = cluster_with_rules
     cluster.create_nodes(make_nodes(1))
     devices = Devices(cluster)

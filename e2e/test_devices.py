@@ -1,4 +1,4 @@
-"""Promise: pods with claims get devices, each device one claim, whatever happens in the middle."""
+"""Promise: pods with claims get devices, and no device has two claims, whatever fails meanwhile."""
 
 from pathlib import Path
 from typing import Any
@@ -25,17 +25,17 @@ from e2e.test_pod_groups import END, KEEPS_ROOM
 
 CONTROLLERS = DEVICE_CONTROLLERS
 SECONDS = 180
-"""For everything to be bound, or gone, after something went wrong."""
+"""Timeout until everything is bound or deleted after a fault."""
 
 
 @pytest.fixture(scope="module")
 def shared_cluster(cluster_with_controllers: Cluster) -> Cluster:
-    """A control plane whose controllers look after claims."""
+    """A control plane with the controllers for claims."""
     return cluster_with_controllers
 
 
 def offer(cluster: Cluster, devices: Devices, nodes: int, each: int) -> list[str]:
-    """Make nodes with so many devices each."""
+    """Create nodes with this many devices each; return their names."""
     made = make_nodes(nodes)
     cluster.create_nodes(made)
     names = [node["metadata"]["name"] for node in made]
@@ -45,7 +45,7 @@ def offer(cluster: Cluster, devices: Devices, nodes: int, each: int) -> list[str
 
 
 def check(cluster: Cluster, devices: Devices, namespace: str) -> None:
-    """Every pod is on the node of its devices, which are reserved for it and for no other claim."""
+    """Check that pods are on the nodes of their devices, which no other claim has."""
     pods = {pod["metadata"]["name"]: pod for pod in cluster.pods(namespace)}
     claims = {claim["metadata"]["name"]: claim for claim in devices.claims(namespace)}
     held = [device for claim in claims.values() for device in devices_of(claim)]
@@ -65,7 +65,7 @@ def _claim_of(pod: Json, entry: Json) -> str:
 
 
 def check_nothing_is_left(cluster: Cluster, devices: Devices, namespace: str) -> None:
-    """With the pods their claims go, and claims of their own have no device any more."""
+    """Delete the pods; check that their claims are deleted or deallocated."""
     cluster.delete_pods(namespace)
 
     def left() -> list[str]:
@@ -81,7 +81,7 @@ def check_nothing_is_left(cluster: Cluster, devices: Devices, namespace: str) ->
 def test_each_pod_of_a_template_gets_a_device_of_its_own(
     cluster: Cluster, namespace: str, devices: Devices, run_stowage: StartStowage
 ) -> None:
-    """As many as there are; the next waits, says why, and gets the first that is given back."""
+    """All devices are allocated; the next pod waits, says why, and gets the first freed device."""
     offer(cluster, devices, 4, 2)
     devices.template(namespace, "one")
     run_stowage()
@@ -107,7 +107,7 @@ def test_each_pod_of_a_template_gets_a_device_of_its_own(
 def test_devices_are_kept_until_the_last_pod_of_a_shared_claim_has_ended(
     cluster: Cluster, namespace: str, devices: Devices, run_stowage: StartStowage
 ) -> None:
-    """The free one of two stays so: the pod that waits for both gets them, no other one before."""
+    """The free one of two devices stays free, and a pod that waits for both gets them."""
     offer(cluster, devices, 1, 2)
     devices.claim(namespace, "shared")
     devices.template(namespace, "one")
@@ -147,7 +147,7 @@ def _shared(devices: Devices, namespace: str) -> Json:
 def test_pods_that_share_a_claim_are_on_one_node(
     cluster: Cluster, namespace: str, devices: Devices, run_stowage: StartStowage
 ) -> None:
-    """The first is placed by its device, the others follow; with the last the device is free."""
+    """The first pod gets the node of the device, the others follow; at last the device is free."""
     offer(cluster, devices, 3, 1)
     devices.claim(namespace, "shared")
     run_stowage()
@@ -172,7 +172,7 @@ def test_a_device_that_goes_while_it_is_reserved(
     run_stowage: StartStowage,
     tmp_path: Path,
 ) -> None:
-    """What was decided stands; no further pod gets the device, and no pod is stuck."""
+    """The allocation stays; no further pod gets the device, and no pod is stuck."""
     [node] = offer(cluster, devices, 1, 2)
     devices.template(namespace, "one")
     held = Hold()
@@ -216,7 +216,7 @@ def test_the_scheduler_is_killed_between_two_writes(
     tmp_path: Path,
     held_at: tuple[str, str],
 ) -> None:
-    """The next one follows what is written, and gives out what is not."""
+    """The next scheduler keeps written allocations and allocates the other devices."""
     offer(cluster, devices, 3, 1)
     devices.template(namespace, "one")
     method, path = held_at
@@ -254,7 +254,7 @@ def test_the_scheduler_is_killed_with_a_claim_of_its_own(
     tmp_path: Path,
     held_at: tuple[str, str],
 ) -> None:
-    """The next one has one claim for the extended resource in the end, whatever was written."""
+    """The next scheduler ends with one claim for the extended resource, whatever was written."""
     offer(cluster, devices, 2, 1)
     of_name = gpu_class()["spec"] | {"extendedResourceName": "example.com/accelerator"}
     devices.create("deviceclasses", "by-name", of_name)
@@ -286,7 +286,7 @@ def test_the_scheduler_is_killed_with_a_claim_of_its_own(
 def test_the_other_replica_takes_over_in_the_middle(
     cluster: Cluster, namespace: str, devices: Devices, run_stowage: StartStowage
 ) -> None:
-    """Every device is wanted, and the leader dies while it gives them out."""
+    """The leader dies while it allocates devices, all of which are requested."""
     offer(cluster, devices, 40, 5)
     devices.template(namespace, "one")
     options: dict[str, Any] = {
@@ -317,7 +317,7 @@ def test_the_other_replica_takes_over_in_the_middle(
 def test_pools_are_renewed_under_load(
     cluster: Cluster, namespace: str, devices: Devices, run_stowage: StartStowage
 ) -> None:
-    """Generation after generation, with one device more each time, while pods come and go."""
+    """Each generation has one device more, while pods are created and deleted."""
     nodes = offer(cluster, devices, 20, 2)
     devices.template(namespace, "one")
     run_stowage()
@@ -340,7 +340,7 @@ def test_pools_are_renewed_under_load(
 def test_a_pod_without_its_claim_waits_for_it(
     cluster: Cluster, namespace: str, devices: Devices, run_stowage: StartStowage
 ) -> None:
-    """Whatever is missing, the pod is told of it or held, and goes on as soon as it is there."""
+    """Whatever is missing, the pod reports it or is gated, and is bound as soon as it exists."""
     offer(cluster, devices, 1, 1)
     run_stowage()
     cluster.create_pods([make_device_pod("p", namespace, claim="later")])
@@ -355,7 +355,7 @@ def test_a_pod_without_its_claim_waits_for_it(
 def test_explain_says_which_pods_have_the_devices_and_what_would_help(
     cluster: Cluster, namespace: str, devices: Devices, run_stowage: StartStowage
 ) -> None:
-    """What it advises works: the pod that it names goes, and the one that waits is bound."""
+    """When the pod named in the advice is deleted, the waiting pod is bound."""
     offer(cluster, devices, 2, 2)
     devices.template(namespace, "one")
     devices.template(namespace, "two", count=2)

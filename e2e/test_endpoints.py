@@ -1,6 +1,6 @@
-"""Promise: health is for everybody, the rest for those whom the API server lets.
+"""Promise: health endpoints are open to all; the others need permissions from the API server.
 
-Each answer is held against the real kube-scheduler's.
+The test compares each response with that of the real kube-scheduler.
 """
 
 import json
@@ -25,16 +25,16 @@ from e2e.support.waiting import wait_for
 OPEN = ("/healthz", "/livez", "/readyz")
 GUARDED = ("/metrics", "/configz", "/statusz", "/flagz")
 CLOSED_THERE = ("/configz", "/statusz", "/flagz")
-"""The harness opens kube-scheduler's /metrics for benchmarks."""
+"""Endpoints that the harness' kube-scheduler protects; it opens /metrics for benchmarks."""
 
 OUR_OWN = ("/debug/cache", "/debug/queue")
 RELOAD_SECONDS = 30
-"""Files are looked at every 10 s."""
+"""Timeout for changed files, which the daemon checks every 10 s."""
 
 
 @dataclass(frozen=True)
 class Caller:
-    """What a request shows.
+    """Credentials of a client.
 
     Attributes:
         token: a bearer token.
@@ -45,7 +45,7 @@ class Caller:
     certificate: tuple[Path, Path] | None = None
 
     def get(self, url: str) -> tuple[int, str]:
-        """Status and body."""
+        """Send GET; return status and body."""
         context = ssl.create_default_context()
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -62,7 +62,7 @@ class Caller:
 
 @pytest.fixture
 def callers(cluster: Cluster, authority: Authority, tmp_path: Path) -> dict[str, Caller]:
-    """One of every kind; `reader` may see everything, as account and as certificate."""
+    """Clients of every kind; `reader` may read everything, by account and by certificate."""
     cluster.create_namespace("callers")
     for name in ("reader", "nobody"):
         body = {"metadata": {"name": name}}
@@ -103,7 +103,7 @@ def callers(cluster: Cluster, authority: Authority, tmp_path: Path) -> dict[str,
 
 @pytest.fixture
 def authority(tmp_path: Path) -> Authority:
-    """Signs client certificates; its own is in `clients.crt`."""
+    """The CA of client certificates; its own certificate is in `clients.crt`."""
     made = Authority("clients")
     (tmp_path / "clients.crt").write_bytes(made.certificate)
     return made
@@ -126,7 +126,7 @@ def test_everybody_gets_the_answer_kube_scheduler_gives(
     run_stowage: StartStowage,
     tmp_path: Path,
 ) -> None:
-    """Status of every path for every kind of caller, beside the real one."""
+    """For every path and kind of client, the status is that of kube-scheduler."""
     arguments = [f"--client-ca-file={tmp_path / 'clients.crt'}"]
     real = own_cluster.start_kube_scheduler(arguments=arguments)
     try:
@@ -152,7 +152,7 @@ def test_answers_about_callers_are_remembered(
     callers: dict[str, Caller],
     run_stowage: StartStowage,
 ) -> None:
-    """For 10 s, as flags say; the API server is not asked for each request."""
+    """Reviews are cached for 10 s by default, so the API server is not asked for each request."""
     daemon = run_stowage()
 
     def asked() -> Counter[str]:
@@ -164,7 +164,7 @@ def test_answers_about_callers_are_remembered(
         assert callers["token with rights"].get(f"{daemon.url}/configz")[0] == 200
         assert callers["token without rights"].get(f"{daemon.url}/configz")[0] == 403
 
-    # Once for each of the two; twice if an answer expired on the way.
+    # Once for each caller; twice if a cached review expired meanwhile.
     assert 2 <= (asked() - before)["tokenreviews"] <= 4
     assert 2 <= (asked() - before)["subjectaccessreviews"] <= 4
 
@@ -172,7 +172,7 @@ def test_answers_about_callers_are_remembered(
 def test_without_authorization_everything_is_open(
     cluster: Cluster, run_stowage: StartStowage, namespace: str
 ) -> None:
-    """When told so by flag; what is shown is true."""
+    """A flag opens all endpoints; their content matches the cluster."""
     daemon = run_stowage(arguments=["--serve-without-authorization"])
     cluster.create_nodes([make_node("roomy")])
     cluster.create_pods(
@@ -199,7 +199,7 @@ def test_without_authorization_everything_is_open(
 def test_changed_certificates_are_taken_over(
     cluster: Cluster, run_stowage: StartStowage, tmp_path: Path
 ) -> None:
-    """Within seconds and without a restart; a broken file changes nothing."""
+    """New files take effect within seconds without a restart; a broken file has no effect."""
     authority = Authority("serving")
     first, second = (authority.serving(["localhost"], ["127.0.0.1"]) for _ in range(2))
     write_pair(tmp_path, first)
@@ -229,21 +229,21 @@ def test_changed_certificates_are_taken_over(
 
 
 def ensure(cluster: Cluster, path: str, body: Json) -> None:
-    """Create an object unless an earlier test has."""
+    """Create an object unless it exists."""
     names = {item["metadata"]["name"] for item in cluster.run(cluster.api.list_items(path))}
     if body["metadata"]["name"] not in names:
         cluster.run(cluster.api.post(path, body))
 
 
 def token_of(cluster: Cluster, account: str) -> str:
-    """A token from the TokenRequest API."""
+    """Return a token from the TokenRequest API."""
     kubeconfig = cluster.service_account_kubeconfig("callers", account)
     token: str = yaml.safe_load(kubeconfig.read_text())["users"][0]["user"]["token"]
     return token
 
 
 def certified(authority: Authority, user: str, directory: Path) -> Caller:
-    """A caller with a client certificate."""
+    """Return a client with a certificate of this user."""
     pair = authority.client(user)
     files = directory / f"{user}.crt", directory / f"{user}.key"
     files[0].write_bytes(pair.public)
@@ -252,7 +252,7 @@ def certified(authority: Authority, user: str, directory: Path) -> Caller:
 
 
 def write_pair(directory: Path, pair: KeyPair) -> None:
-    """As a kubelet does with a changed Secret."""
+    """Write key and certificate, as a kubelet does after a change of a Secret."""
     (directory / "tls.key").write_bytes(pair.key)
     (directory / "tls.crt").write_bytes(pair.public)
 

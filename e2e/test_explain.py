@@ -1,4 +1,4 @@
-"""Promise: everybody who may read can ask why a pod waits, and hears what the scheduler says."""
+"""Promise: users with read permissions learn why a pod is pending, as the scheduler sees it."""
 
 import json
 import ssl
@@ -31,7 +31,7 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 def waiting_pods(namespace: str, scheduler_name: str) -> list[Json]:
-    """Pods that wait for as many different reasons; one is held back by its gate."""
+    """Build pods that are pending for different reasons; one has a scheduling gate."""
     labels = {"app": "spread"}
     spread = {
         "maxSkew": 1,
@@ -58,7 +58,7 @@ def waiting_pods(namespace: str, scheduler_name: str) -> list[Json]:
 
 
 def ask(kubeconfig: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs ``stowage explain`` as whoever the kubeconfig names."""
+    """Run ``stowage explain`` with a kubeconfig."""
     words = [sys.executable, "-m", "scheduler", "explain", f"--kubeconfig={kubeconfig}"]
     return subprocess.run(
         [*words, *arguments], capture_output=True, text=True, timeout=60, check=False, cwd=CHECKOUT
@@ -72,7 +72,7 @@ def answers(kubeconfig: Path, *arguments: str) -> dict[str, Json]:
 
 
 def condition(cluster: Cluster, namespace: str, name: str) -> Json | None:
-    """The PodScheduled condition of a pod."""
+    """Return the pod's PodScheduled condition, or None."""
     conditions = cluster.pod(namespace, name).get("status", {}).get("conditions", ())
     return next((c for c in conditions if c["type"] == "PodScheduled"), None)
 
@@ -83,7 +83,7 @@ def all_were_tried(cluster: Cluster, namespace: str, pods: list[Json]) -> bool:
 
 
 def account(cluster: Cluster, namespace: str, name: str, *, has_rights: bool) -> Path:
-    """The kubeconfig of a ServiceAccount that may do what the example says, or nothing."""
+    """Return the kubeconfig of a ServiceAccount with the example's permissions, or with none."""
     api = "/apis/rbac.authorization.k8s.io/v1"
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
     cluster.run(cluster.api.post(path, {"metadata": {"name": name}}))
@@ -108,7 +108,7 @@ def account(cluster: Cluster, namespace: str, name: str, *, has_rights: bool) ->
 def test_the_answer_is_what_the_pod_was_told(
     cluster: Cluster, stowage: Program, namespace: str
 ) -> None:
-    """By somebody who may only read: message of the condition, a reason for every node."""
+    """With read permissions, explain gives the condition's message and a reason for every node."""
     cluster.create_nodes(NODES)
     pods = waiting_pods(namespace, "stowage")
     cluster.create_pods(pods)
@@ -138,7 +138,7 @@ def test_the_answer_is_what_the_pod_was_told(
 def test_pods_of_kube_scheduler_are_explained_as_well(
     cluster: Cluster, own_cluster: ControlPlane, namespace: str
 ) -> None:
-    """Its condition and our answer are the same words; no daemon of ours runs."""
+    """Explain returns the same message as kube-scheduler; no Stowage daemon runs."""
     cluster.create_nodes(NODES)
     pods = [p for p in waiting_pods(namespace, "reference") if p["metadata"]["name"] != "gated"]
     scheduler = own_cluster.start_kube_scheduler({"profiles": [{"schedulerName": "reference"}]})
@@ -158,7 +158,7 @@ def test_pods_of_kube_scheduler_are_explained_as_well(
 
 
 def test_a_missing_right_is_one_message(cluster: Cluster, namespace: str) -> None:
-    """Which kinds, and who one is; nothing is made up."""
+    """The message names the kinds and the user; stdout stays empty."""
     nobody = account(cluster, namespace, "nobody", has_rights=False)
 
     done = ask(nobody, "-n", namespace)
@@ -170,7 +170,7 @@ def test_a_missing_right_is_one_message(cluster: Cluster, namespace: str) -> Non
 
 
 def test_a_server_that_is_not_there_is_one_message(tmp_path: Path) -> None:
-    """Nobody listens there."""
+    """The command exits with 2 and names the URL."""
     kubeconfig = tmp_path / "kubeconfig"
     cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}
     kubeconfig.write_text(
@@ -206,7 +206,7 @@ def get(url: str, token: str) -> Json:
 
 @pytest.fixture
 def token(cluster: Cluster, namespace: str) -> str:
-    """Of an account that may ask the daemon about pods."""
+    """Token of an account that may read explain pages of the daemon."""
     kubeconfig = reader(cluster, namespace, "asker", "stowage-explain-reader")
     found: str = yaml.safe_load(kubeconfig.read_text())["users"][0]["user"]["token"]
     return found
@@ -215,7 +215,7 @@ def token(cluster: Cluster, namespace: str) -> str:
 def test_who_may_not_see_what_the_daemon_knows_is_told(
     cluster: Cluster, run_stowage: StartStowage, namespace: str
 ) -> None:
-    """One right is needed, that to read its recording; it is needed, and it is enough."""
+    """`stowage what-if --daemon` needs permission for the recording, and no other one."""
     cluster.create_nodes(NODES)
     daemon = run_stowage(arguments=["--authorization-webhook-cache-unauthorized-ttl=0s"])
     cluster.create_pods([make_pod("bound", namespace=namespace, requests={"cpu": "1"})])
@@ -240,7 +240,7 @@ def test_who_may_not_see_what_the_daemon_knows_is_told(
 def test_the_daemon_says_the_same_and_more(
     cluster: Cluster, run_stowage: StartStowage, namespace: str, token: str
 ) -> None:
-    """One shape: verdicts as from the cluster, and where the pod is, for who may ask for it."""
+    """The verdicts match those from the cluster; authorized users also get the scheduling state."""
     cluster.create_nodes(NODES)
     daemon = run_stowage(
         arguments=["--authorization-webhook-cache-unauthorized-ttl=0s"],

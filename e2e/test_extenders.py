@@ -1,4 +1,4 @@
-"""Promise: with the same extender, stowage does what kube-scheduler does."""
+"""Promise: with the same extender, Stowage and kube-scheduler behave the same."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ def lower(body: Json) -> Json:
 
 
 def whole(body: Json) -> Json:
-    """Of whoever is nodeCacheCapable, nodes count as well as names."""
+    """Return whole nodes; even a nodeCacheCapable extender may do so."""
     return {"Nodes": {"items": [{"metadata": {"name": "n1"}}]}}
 
 
@@ -59,7 +59,7 @@ TOLD_OTHERWISE: Final[dict[str, Reply]] = {
     "no JSON": lambda _: b"ok",
     "a number": lambda _: {"NodeNames": [1]},
 }
-"""Failures that each scheduler has words of its own for."""
+"""Failures for which the messages of the schedulers differ."""
 
 SCORES: Final[dict[str, list[Json]]] = {
     "ten is best": [{"Host": "n1", "Score": 3}, {"Host": "n2", "Score": 10}],
@@ -78,7 +78,7 @@ def classes(cluster: Cluster) -> Iterator[None]:
 
 
 class Both:
-    """kube-scheduler and stowage, with the same extenders, on one cluster."""
+    """kube-scheduler and Stowage with the same extenders on one cluster."""
 
     def __init__(
         self, cluster: Cluster, control_plane: ControlPlane, run_stowage: StartStowage, *args: Json
@@ -95,7 +95,7 @@ class Both:
         self._control_plane.stop_program(self._reference)
 
     def decide(self, namespace: str, name: str, **options: Any) -> dict[str, tuple[str, ...]]:
-        """What becomes of equal pods of both: the node, or nomination, reason and message."""
+        """Create a pod for each scheduler; return node, or nomination, reason and message."""
         return {
             scheduler: self.decide_by(scheduler, namespace, f"{name}-{number}", **options)
             for number, scheduler in enumerate(SCHEDULERS)
@@ -104,7 +104,7 @@ class Both:
     def decide_by(
         self, scheduler: str, namespace: str, name: str, **options: Any
     ) -> tuple[str, ...]:
-        """What becomes of a pod of one of them."""
+        """Create a pod for one scheduler; return node, or nomination, reason and message."""
         options = {"namespace": namespace, "scheduler_name": scheduler, **options}
         self.cluster.create_pods([make_pod(name, **options)])
         fate = wait_for(lambda: self._fate(namespace, name), f"{name} to be decided")
@@ -143,7 +143,7 @@ def start_both(
 def test_filters_and_scores_mean_the_same(
     cluster: Cluster, namespace: str, start_both: Callable[..., Both]
 ) -> None:
-    """The same nodes, the same rejections, the same failures, word for word."""
+    """Nodes, rejections and failure messages are identical."""
     cluster.create_nodes([make_node(name) for name in NODES])
     with serving(FakeExtender()) as extender:
         both = start_both(extender.config("filter", "prioritize", weight=100, httpTimeout="2s"))
@@ -169,7 +169,7 @@ def test_filters_and_scores_mean_the_same(
 def test_both_send_the_same(
     cluster: Cluster, namespace: str, start_both: Callable[..., Both]
 ) -> None:
-    """Whole pods and nodes, with the same fields, but who manages which."""
+    """Both send the same fields of pods and nodes, except for managedFields."""
     cluster.create_nodes([make_node(name) for name in NODES])
 
     def one(body: Json) -> Json:
@@ -187,7 +187,7 @@ def test_both_send_the_same(
         assert [sorted(body) for body in sent] == [["NodeNames", "Nodes", "Pod"]] * 2
         nodes = [{named(n): n for n in body["Nodes"]["items"]} for body in sent]
         first, second = (comparable(each["n2"]) for each in nodes)
-        # kube-scheduler drops it from pods only; nobody places by it.
+        # kube-scheduler drops managedFields from pods only; no extender needs them.
         assert first["metadata"].pop("managedFields", None)
         assert first == second
         pods = [comparable(body["Pod"]) for body in sent]
@@ -208,7 +208,7 @@ def named(node: Json) -> str:
 
 
 def comparable(value: Any) -> Any:
-    """Without fields that say nothing, which Go may write; versions change with heartbeats."""
+    """Remove empty fields, which Go may omit, and versions, which heartbeats change."""
     if isinstance(value, dict):
         pairs = ((key, comparable(item)) for key, item in value.items() if key != "resourceVersion")
         return {key: item for key, item in pairs if item not in (None, "", {}, [])} | (
@@ -220,7 +220,7 @@ def comparable(value: Any) -> Any:
 def test_victims_are_struck_off_alike(
     cluster: Cluster, namespace: str, start_both: Callable[..., Both]
 ) -> None:
-    """The same node is cleared, or nobody is evicted and the same is said."""
+    """Both evict the pods of the same node, or none with the same message."""
     cluster.create_nodes([make_node(name, allocatable={"cpu": "1"}) for name in NODES])
 
     def but(*names: str) -> Reply:
@@ -255,8 +255,8 @@ def test_victims_are_struck_off_alike(
                 name = f"high-{number}-{scheduler}"
                 options = {"requests": {"cpu": "1"}, "priorityClassName": "e2e-ext-high"}
                 fate = both.decide_by(scheduler, namespace, name, **options)
-                # Victims without grace are gone at once: the pod may be bound when it is looked at.
-                # kube-scheduler prints a Go pointer for a victim that it does not know.
+                # Without grace, victims are deleted at once, and the pod may be bound already.
+                # kube-scheduler prints a Go pointer for an unknown victim.
                 fates.append(fate[:1] if fate[0] else (*fate[:2], fate[2].replace("&{u}", "u")))
                 cluster.delete_pods(namespace)
                 wait_for(lambda: not cluster.pods(namespace), "the pods to be gone")
@@ -265,7 +265,7 @@ def test_victims_are_struck_off_alike(
 
 
 def fill(cluster: Cluster, namespace: str, name: str, node: str) -> None:
-    """A less important pod on a node."""
+    """Create a pod of low priority on a node."""
     cluster.create_pods(
         [
             make_pod(
@@ -281,7 +281,7 @@ def fill(cluster: Cluster, namespace: str, name: str, node: str) -> None:
 
 
 def test_it_binds(cluster: Cluster, namespace: str, run_stowage: StartStowage) -> None:
-    """Pods of its resource are bound by it, others as ever; a failure is tried again."""
+    """The extender binds pods with its resource, Stowage all others; failures are retried."""
     gpu = "example.com/gpu"
     cluster.create_nodes([make_node(name) for name in NODES])
     api = cluster.api

@@ -1,4 +1,4 @@
-"""Promise: whatever happens to a binding, the pod is not lost and its place is free again."""
+"""Promise: a failed binding loses no pod, and frees the capacity that it had reserved."""
 
 import asyncio
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ def test_a_refused_binding_is_repeated(
     tmp_path: Path,
     fault: Fault,
 ) -> None:
-    """All pods end up bound, each once, and the node is exactly full: every place was freed."""
+    """All pods are bound once and fill the node exactly, so every reservation was released."""
     cluster.create_nodes([make_node("only", allocatable={"cpu": "2", "memory": "8Gi"})])
     proxy.add(fault, method="POST", path=BINDING, times=PODS // 2)
     run_stowage(kubeconfig=proxy.kubeconfig(tmp_path / "proxy.kubeconfig"))
@@ -52,7 +52,7 @@ def test_a_refused_binding_is_repeated(
     cluster.create_pods(make_pods(PODS, namespace=namespace, requests={"cpu": "100m"}))
 
     cluster.wait_until_bound(namespace, timeout_seconds=60)
-    # What the proxy took on is written down only after the API server's answer.
+    # The proxy counts a request only after the API server's response.
     wait_for(
         lambda: proxy.count("POST", BINDING, type(fault).__name__) == PODS // 2,
         "the proxy to have dealt with every binding it spoils",
@@ -71,7 +71,7 @@ def test_a_binding_without_an_answer_keeps_nobody_else_waiting(
     proxy: FaultProxy,
     tmp_path: Path,
 ) -> None:
-    """One request hangs; the other pods are bound meanwhile."""
+    """While one request hangs, the other pods are bound."""
     cluster.create_nodes([make_node("only")])
     proxy.add(Hang(), method="POST", path=r"/pods/stuck/binding", times=1)
     run_stowage(kubeconfig=proxy.kubeconfig(tmp_path / "proxy.kubeconfig"))
@@ -90,7 +90,7 @@ def test_a_pod_deleted_while_it_is_bound_frees_its_place(
     proxy: FaultProxy,
     tmp_path: Path,
 ) -> None:
-    """The next pod takes the place at once."""
+    """The next pod gets the capacity at once."""
     cluster.create_nodes([make_node("only", allocatable={"cpu": "1"})])
 
     async def delete(request: web.Request) -> None:
@@ -116,7 +116,7 @@ def test_a_node_deleted_between_decision_and_binding(
     proxy: FaultProxy,
     tmp_path: Path,
 ) -> None:
-    """The API server binds to nodes it does not know; the scheduler counts on ghosts, not rooms."""
+    """The API server binds the first pod to the deleted node; later pods get the second node."""
     cluster.create_nodes([make_node("first")])
 
     async def delete(request: web.Request) -> None:
@@ -138,7 +138,7 @@ def test_a_node_deleted_between_decision_and_binding(
 
 
 def _in_cluster_loop(cluster: Cluster, action: object) -> Before:
-    """The proxy has a loop of its own; the cluster's connections belong to the cluster's."""
+    """Run a call in the cluster's event loop; the proxy has another one."""
 
     async def run(request: web.Request) -> None:
         await asyncio.to_thread(lambda: cluster.run(action(request)))  # type: ignore[operator]

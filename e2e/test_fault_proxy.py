@@ -1,4 +1,4 @@
-"""The proxy that makes requests go wrong: faults meet what they claim, the rest just passes."""
+"""Promise: the fault proxy injects faults into matching requests, and passes all others."""
 
 import asyncio
 import time
@@ -37,13 +37,13 @@ def proxy(cluster: Cluster) -> Iterator[FaultProxy]:
 
 @pytest.fixture
 def through(proxy: FaultProxy, tmp_path: Path) -> Path:
-    """A kubeconfig that leads through the proxy."""
+    """A kubeconfig with the proxy as its server."""
     return proxy.kubeconfig(tmp_path / "through.kubeconfig")
 
 
 @pytest.fixture
 def binding(cluster: Cluster, namespace: str) -> Call:
-    """A binding that would succeed: its pod and node are there."""
+    """Build a binding that succeeds, with its pod and node."""
     cluster.create_nodes([make_node("node")])
     cluster.create_pods([make_pod("pod", namespace=namespace)])
     path = f"/api/v1/namespaces/{namespace}/pods/pod/binding"
@@ -70,7 +70,7 @@ def test_a_fault_meets_what_it_claims_as_often_as_told(
     outcome: object,
     is_bound: bool,
 ) -> None:
-    """The first binding meets the fault; other requests and the second binding do not."""
+    """The first binding fails; other requests and the second binding succeed."""
     proxy.add(fault, method="POST", path=BINDING, times=1)
     namespace = binding.path.split("/")[4]
 
@@ -89,7 +89,7 @@ def test_a_fault_meets_what_it_claims_as_often_as_told(
 def test_too_many_requests_says_when_to_come_back(
     cluster: Cluster, proxy: FaultProxy, through: Path, binding: Call
 ) -> None:
-    """429 carries Retry-After, and a client that waits for it gets through."""
+    """429 has Retry-After, and a client that honours it succeeds."""
     answer = Answer(429, "TooManyRequests", retry_after_seconds=1)
     proxy.add(answer, path=BINDING, times=1, only_if=lambda request: request.method == "POST")
 
@@ -104,7 +104,7 @@ def test_too_many_requests_says_when_to_come_back(
 def test_something_may_happen_between_decision_and_binding(
     cluster: Cluster, proxy: FaultProxy, through: Path, binding: Call
 ) -> None:
-    """A pod deleted just before its binding arrives is not found."""
+    """If the pod is deleted just before its binding arrives, the binding gets 404."""
 
     async def delete_pod(request: web.Request) -> None:
         async with Api.connect(cluster.kubeconfig) as api:
@@ -118,7 +118,7 @@ def test_something_may_happen_between_decision_and_binding(
 def test_a_watch_streams_through_until_the_proxy_is_cut_off(
     cluster: Cluster, proxy: FaultProxy, through: Path, namespace: str
 ) -> None:
-    """Events come as they happen; a cut ends watches and refuses requests until restored."""
+    """Events arrive as they happen; a cut ends watches and refuses requests until ``restore``."""
     path = f"/api/v1/namespaces/{namespace}/pods"
     version = cluster.run(cluster.api.get(path))["metadata"]["resourceVersion"]
     seen: list[str] = []
@@ -156,7 +156,7 @@ def test_a_watch_streams_through_until_the_proxy_is_cut_off(
 def test_what_lags_comes_late_and_whole(
     cluster: Cluster, proxy: FaultProxy, through: Path, binding: Call
 ) -> None:
-    """Writes take effect at once, answers come later."""
+    """Writes take effect at once; their responses are delayed."""
     proxy.add(Lag(1.0), path=BINDING, times=1)
     namespace = binding.path.split("/")[4]
 
@@ -170,7 +170,7 @@ def test_what_lags_comes_late_and_whole(
 
 
 def _outcome(cluster: Cluster, kubeconfig: Path, call: Call) -> int | str:
-    """Sends a request once and returns its status or how it went wrong."""
+    """Send a request once; return its status or the kind of failure."""
 
     async def send() -> int | str:
         async with Api.connect(kubeconfig) as api:

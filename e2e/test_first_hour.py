@@ -1,7 +1,7 @@
-"""Promise: the first hour goes as the pages say, from the wheel to the removal.
+"""Promise: the first hour works as the pages say, from the installation of the wheel to removal.
 
-Played on the real control plane by what a user types. There are no kubelets: `e2e.support.kubelet`
-runs the containers of the Deployment, as its pods say, from the wheel that was built.
+A shell runs the user's commands on the real control plane. There are no kubelets:
+`e2e.support.kubelet` runs the Deployment's containers from the built wheel.
 """
 
 import re
@@ -66,7 +66,7 @@ TEAM: dict[str, dict[str, list[dict[str, object]]]] = {
 def shared_cluster(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Cluster]:
-    """A control plane with its controllers and its own scheduler, which places our replicas."""
+    """A control plane with its controllers and kube-scheduler, which schedules the replicas."""
     options = Options(controller_manager=True, controllers=",".join(CONTROLLERS))
     directory = tmp_path_factory.mktemp("first-hour")
     with (
@@ -79,7 +79,7 @@ def shared_cluster(
 
 @pytest.fixture(scope="module")
 def environments(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Environment]:
-    """Two versions, each from the wheel that pip builds of this checkout."""
+    """Virtual environments with two versions, each from a wheel of this checkout."""
     found = {}
     for version in VERSIONS:
         work = tmp_path_factory.mktemp(version)
@@ -94,11 +94,11 @@ def environments(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Environm
 
 
 class Hour:
-    """The user, and what was started for them.
+    """The user's session, and the programs started for it.
 
     Attributes:
-        shell: where they type.
-        kubelet: what runs the pods of the namespace `stowage`.
+        shell: the user's shell.
+        kubelet: runs the pods of the namespace `stowage`.
     """
 
     def __init__(self, cluster: Cluster, shell: Shell, kubelet: Kubelet, directory: Path) -> None:
@@ -113,7 +113,7 @@ class Hour:
         )
 
     def wait_bound(self, *pods: str, seconds: float = 60) -> list[str]:
-        """Waits until they have nodes; gives these."""
+        """Wait until the pods are bound; return their nodes."""
         return wait_for(
             lambda: [node for pod in pods if (node := self.node_of(pod))],
             f"{', '.join(pods)} to be bound",
@@ -122,14 +122,14 @@ class Hour:
         )
 
     def events(self, reason: str) -> str:
-        """The messages of the events about the configuration."""
+        """Return the messages of the events about the configuration."""
         return self.shell.run(
             f"kubectl -n stowage get events --field-selector reason={reason} "
             "-o jsonpath='{range .items[*]}{.message}{\"\\n\"}{end}'"
         )
 
     def metrics(self) -> str:
-        """What the leader serves to whom it lets read."""
+        """Return the leader's metrics, as a reader with permissions gets them."""
         holder = self.shell.run(
             "kubectl -n stowage get lease stowage -o jsonpath='{.spec.holderIdentity}'"
         )
@@ -163,7 +163,7 @@ def hour(cluster: Cluster, environments: dict[str, Environment], tmp_path: Path)
 
 
 def test_the_first_hour(hour: Hour, request: pytest.FixtureRequest) -> None:
-    """Installed, used, asked, shared with a team, broken, mended, upgraded, removed."""
+    """The user installs, uses, asks, shares, breaks, repairs, upgrades and removes Stowage."""
     hour.cluster.create_nodes([*make_nodes(3), make_node("small", allocatable={"cpu": "1"})])
 
     look_around(hour)
@@ -174,13 +174,13 @@ def test_the_first_hour(hour: Hour, request: pytest.FixtureRequest) -> None:
     a_team_adds_its_profile(hour)
     broken_and_mended(hour)
     upgrade(hour)
-    # Rights go before the pods do: what they ask for then is refused.
+    # The roles are deleted before the pods, whose last requests are then refused.
     request.config.stash.setdefault(EARLIER_AUDIT_EVENTS, []).extend(hour.cluster.audit_events())
     remove(hour)
 
 
 def look_around(hour: Hour) -> None:
-    """What the wheel brings works before there is anything to look at."""
+    """Commands of the wheel work before there is a cluster."""
     said = hour.shell.run("stowage version")
     assert VERSIONS[0] in said
     where = hour.shell.run("(cd / && python -c 'import scheduler; print(scheduler.__file__)')")
@@ -189,7 +189,7 @@ def look_around(hour: Hour) -> None:
 
 
 def install(hour: Hour) -> None:
-    """The notes of the chart say the next steps, which work as they stand there."""
+    """Install the chart; the next steps in its notes work as printed."""
     notes = hour.shell.run(INSTALL)
     steps = notes.partition("Next:\n")[2].partition("\n\n")[0].replace("\\\n", " ")
     commands = [line.split("  #")[0].strip() for line in steps.splitlines() if line.strip()]
@@ -209,7 +209,7 @@ def install(hour: Hour) -> None:
 
 
 def first_pods(hour: Hour) -> None:
-    """The examples: a pod, and a Deployment spread over zones."""
+    """Create the example pods: a pod, and a Deployment spread over zones."""
     hour.shell.run("kubectl apply -k deploy/examples")
     nodes = wait_for(
         lambda: (
@@ -230,7 +230,7 @@ def first_pods(hour: Hour) -> None:
 
 
 def by_hand_beside_it(hour: Hour) -> None:
-    """README's two steps in a row: the one started by hand says that another one leads."""
+    """Follow README.md: a second instance reports that another one leads."""
     python = hour.kubelet.images[f"{IMAGE}:{VERSIONS[0]}"]
     log = hour.directory / "by-hand.log"
     words = [*python, "run", f"--kubeconfig={hour.shell.home / '.kube' / 'config'}"]
@@ -243,7 +243,7 @@ def by_hand_beside_it(hour: Hour) -> None:
 
 
 def pending_and_why(hour: Hour) -> None:
-    """Asked by somebody who may only read; what would help helps."""
+    """Explain a pending pod with read permissions only; the suggested change works."""
     shell = hour.shell
     pod = {
         "apiVersion": "v1",
@@ -281,7 +281,7 @@ def pending_and_why(hour: Hour) -> None:
 
 
 def a_team_adds_its_profile(hour: Hour) -> None:
-    """Its pod waited for somebody; the running daemon takes the profile over, and no pod starts."""
+    """A team's pod waits for its profile; the running daemon adds the profile without a restart."""
     shell, before = hour.shell, set(hour.kubelet.running)
     values = hour.directory / "team.yaml"
     values.write_text(yaml.safe_dump(TEAM))
@@ -305,7 +305,7 @@ def a_team_adds_its_profile(hour: Hour) -> None:
 
 
 def broken_and_mended(hour: Hour) -> None:
-    """A slip is refused with its place, everything goes on, and the version before is mended to."""
+    """A broken configuration is rejected with its line, without effect; the old one is restored."""
     shell = hour.shell
     shell.run(
         "kubectl -n stowage create serviceaccount prometheus && kubectl create clusterrolebinding "
@@ -322,7 +322,7 @@ def broken_and_mended(hour: Hour) -> None:
     refused = wait_for(lambda: hour.events("ConfigurationRefused"), "the slip to be refused", 60)
     assert "profiles[1].plugins.score.enabled[0]" in refused
     assert "NodeResourceFit" in refused
-    # The one that spoke first may not be the leader: each reads the file for itself.
+    # The instance that reported the error may not be the leader; each one reads the file itself.
     wait_for(lambda: total(hour.metrics(), "stowage_config_reload_success") == 0, "its refusal", 60)
     run_pod(hour, "meanwhile", "stowage")
     run_pod(hour, "meanwhile-too", "team-ml")
@@ -335,7 +335,7 @@ def broken_and_mended(hour: Hour) -> None:
 
 
 def upgrade(hour: Hour) -> None:
-    """Another version, replica by replica; pods that come meanwhile are bound, each once."""
+    """Upgrade the replicas one by one; pods created meanwhile are bound once."""
     shell, before = hour.shell, set(hour.kubelet.running)
     shell.run(f"{UPGRADE} --set image.tag={VERSIONS[1]}")
     names = [f"during-{number}" for number in range(12)]
@@ -363,7 +363,7 @@ def upgrade(hour: Hour) -> None:
 
 
 def remove(hour: Hour) -> None:
-    """Nothing of it is left, and what was placed stays where it is."""
+    """Remove the release; no object of it is left, and bound pods stay bound."""
     shell, node = hour.shell, hour.node_of("hello")
     shell.run("helm uninstall stowage --namespace stowage")
     wait_for(lambda: not hour.kubelet.running, "the replicas to end", 60)
@@ -378,7 +378,7 @@ def remove(hour: Hour) -> None:
 
 
 def run_pod(hour: Hour, name: str, scheduler_name: str, cpu: str = "10m") -> None:
-    """`kubectl run` with the scheduler's name."""
+    """Create a pod with `kubectl run` and the scheduler's name."""
     container = {
         "name": name,
         "image": "registry.k8s.io/pause:3.10",

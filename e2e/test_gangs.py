@@ -1,6 +1,7 @@
-"""Promise: gangs run whole: beside others that want the room, after a crash, and made for Jobs.
+"""Promise: gangs run whole: with competing gangs, after a crash, and when created for Jobs.
 
-The control plane is our own: its API server keeps groups, and its controllers make them for Jobs.
+The test starts its own control plane: its API server serves groups, and its controllers create
+groups for Jobs.
 """
 
 from collections.abc import Iterator
@@ -37,7 +38,7 @@ SECONDS = 90
 def shared_cluster(
     tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
 ) -> Iterator[Cluster]:
-    """An API server of 1.36 that knows pod groups, and the controllers that look after them."""
+    """A control plane of 1.36 with pod groups and their controllers."""
     options = replace(OPTIONS, controllers=f"{OPTIONS.controllers},resourceclaim-controller")
     with module_control_plane(options, tmp_path_factory, pytestconfig) as cluster:
         yield cluster
@@ -45,24 +46,24 @@ def shared_cluster(
 
 @pytest.fixture
 def stowage(run_stowage: StartStowage) -> Program:
-    """A daemon that schedules groups."""
+    """A daemon with pod group scheduling enabled."""
     return run_stowage(arguments=SCHEDULER_GATES)
 
 
 def bound(cluster: Cluster, namespace: str, group: str) -> int:
-    """How many members have a node."""
+    """Return the number of bound members."""
     return sum(map(bool, places(cluster, namespace, group)))
 
 
 def was_bound(cluster: Cluster, namespace: str) -> int:
-    """How many bindings the API server has answered in a namespace since its start."""
+    """Return the number of successful bindings in a namespace since the API server's start."""
     counts = bindings_by_pod(cluster.audit_events())
     return sum(count for pod, count in counts.items() if pod.startswith(f"{namespace}/"))
 
 
 @pytest.mark.usefixtures("stowage")
 def test_a_gang_that_fits_is_bound_whole(cluster: Cluster, namespace: str) -> None:
-    """Its members come before their group, and one by one."""
+    """The members are created one by one, before their group."""
     cluster.create_nodes(make_nodes(2, allocatable={"cpu": "2"}))
     for member in make_members(4, group="train", namespace=namespace):
         cluster.create_pods([member])
@@ -81,7 +82,7 @@ def test_a_gang_that_fits_is_bound_whole(cluster: Cluster, namespace: str) -> No
 def test_a_gang_without_room_waits_whole_and_starts_when_room_comes(
     cluster: Cluster, namespace: str
 ) -> None:
-    """No member is bound before the last one has a place; the texts are kube-scheduler's."""
+    """No member is bound before all fit; messages are those of kube-scheduler."""
     cluster.create_nodes([make_node("small", allocatable={"cpu": "3"})])
     make_gang(cluster, namespace, "train", 4)
     cluster.create_pods(make_members(4, group="train", namespace=namespace))
@@ -104,7 +105,7 @@ def test_a_gang_without_room_waits_whole_and_starts_when_room_comes(
 def test_members_share_a_claim_that_none_of_them_had(
     cluster: Cluster, namespace: str, devices: Devices
 ) -> None:
-    """All go where the device is that one of them gets; with the last of them it is free."""
+    """All members run on the node of their shared device, which is free after the last one."""
     nodes = make_nodes(3)
     cluster.create_nodes(nodes)
     for node in nodes:
@@ -134,7 +135,7 @@ def test_members_share_a_claim_that_none_of_them_had(
 
 
 def _messages(cluster: Cluster, namespace: str, count: int) -> list[str]:
-    """What the pods' conditions say, once all of them have one; those of the group first."""
+    """Return the messages of the pods' conditions, once all have one; those of the group first."""
     conditions = [
         condition
         for pod in cluster.pods(namespace)
@@ -149,7 +150,7 @@ def _messages(cluster: Cluster, namespace: str, count: int) -> list[str]:
 def test_two_gangs_share_no_room_that_only_one_of_them_can_use(
     cluster: Cluster, namespace: str
 ) -> None:
-    """Of two gangs of 3 on 4 places one runs whole and one waits whole, until the first ends."""
+    """Of two gangs of 3 on 4 places, one runs whole; the other waits whole until the first ends."""
     cluster.create_nodes(make_nodes(2, allocatable={"cpu": "2"}))
     groups = ("first", "second")
     for group in groups:
@@ -182,7 +183,7 @@ def _status(cluster: Cluster, namespace: str, group: str) -> str:
 def test_a_daemon_that_dies_while_it_binds_a_gang_leaves_it_to_the_next_one(
     cluster: Cluster, namespace: str, run_stowage: StartStowage
 ) -> None:
-    """Members that were bound count, and the others follow."""
+    """Bound members count, and the others follow."""
     count = 60
     cluster.create_nodes(make_nodes(15, allocatable={"cpu": "4"}))
     first = run_stowage(arguments=SCHEDULER_GATES)
@@ -195,14 +196,14 @@ def test_a_daemon_that_dies_while_it_binds_a_gang_leaves_it_to_the_next_one(
 
     cluster.wait_until_bound(namespace, timeout_seconds=SECONDS)
     assert bound(cluster, namespace, "train") == count
-    # Some answers did not reach the daemon that died; the audit log has those as failures.
+    # Some responses did not reach the killed daemon; the audit log has them as failures.
     bindings = bindings_by_pod(cluster.audit_events())
     assert {n for pod, n in bindings.items() if pod.startswith(f"{namespace}/")} == {1}
 
 
 @pytest.mark.usefixtures("stowage")
 def test_a_job_whose_controller_makes_a_group_runs_whole(cluster: Cluster, namespace: str) -> None:
-    """The Job controller (WorkloadWithJob) makes the workload, the group, and its members."""
+    """The Job controller (WorkloadWithJob) creates the workload, the group and its members."""
     cluster.create_nodes([make_node("small", allocatable={"cpu": "2"})])
     template = make_pod("unused", namespace=namespace, requests={"cpu": "1"})
     job = {

@@ -1,6 +1,7 @@
-"""Promise: an important gang evicts the gang it must, whole, or nothing at all.
+"""Promise: a gang of high priority evicts the necessary gangs as a whole, or nothing.
 
-The control plane is our own: its API server needs a gate to keep the priority of a group.
+The API server needs a feature gate for the priority of groups, so the test starts its own control
+plane.
 """
 
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ SECONDS = 90
 def shared_cluster(
     tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
 ) -> Iterator[Cluster]:
-    """An API server of 1.36 with the gate on."""
+    """A control plane of 1.36 with the feature gates enabled."""
     options = Options(api_server_arguments=(GATES, f"--runtime-config={API}=true"))
     with (
         module_control_plane(options, tmp_path_factory, pytestconfig) as cluster,
@@ -33,7 +34,7 @@ def shared_cluster(
 
 
 def make_group(cluster: Cluster, namespace: str, name: str, least: int, priority: str) -> None:
-    """Create a gang that leaves whole, and its pods."""
+    """Create a gang that is disrupted as a whole, and its pods."""
     group: Json = {
         "apiVersion": API,
         "kind": "PodGroup",
@@ -52,7 +53,7 @@ def make_group(cluster: Cluster, namespace: str, name: str, least: int, priority
 
 
 def wait_until_whole(cluster: Cluster, namespace: str, name: str, least: int) -> None:
-    """Wait until so many members have a node."""
+    """Wait until this many members are bound."""
     wait_for(
         lambda: sum(map(bool, places(cluster, namespace, name))) == least,
         f"{name} to run whole",
@@ -61,13 +62,13 @@ def wait_until_whole(cluster: Cluster, namespace: str, name: str, least: int) ->
 
 
 def wait_for_message(cluster: Cluster, namespace: str, name: str, message: str) -> None:
-    """Wait until the group says why it waits."""
+    """Wait until the group's condition contains the message."""
     wanted = ("False", "Unschedulable", message)
     wait_for(lambda: condition_of(cluster, namespace, name) == wanted, message, SECONDS)
 
 
 def two_gangs(cluster: Cluster, run_stowage: StartStowage, namespace: str) -> None:
-    """Six CPUs are taken: three by a gang of low priority, three by a more important one."""
+    """Fill six CPUs: three with a gang of low priority, three with one of middle priority."""
     run_stowage(arguments=(GATES,))
     cluster.create_nodes(make_nodes(3, allocatable={"cpu": "2"}))
     cluster.create_namespace(namespace)
@@ -80,7 +81,7 @@ def two_gangs(cluster: Cluster, run_stowage: StartStowage, namespace: str) -> No
 def test_an_important_gang_evicts_the_gang_it_must_whole(
     cluster: Cluster, run_stowage: StartStowage
 ) -> None:
-    """It needs two places; the less important gang of three leaves, the other one stays."""
+    """The preemptor needs two places; the gang of low priority is evicted, the other stays."""
     two_gangs(cluster, run_stowage, "whole")
 
     make_group(cluster, "whole", "high", 2, "high")
@@ -107,7 +108,7 @@ def test_an_important_gang_evicts_the_gang_it_must_whole(
 def test_a_gang_that_would_not_fit_all_the_same_evicts_nothing(
     cluster: Cluster, run_stowage: StartStowage
 ) -> None:
-    """It needs seven places of six."""
+    """The gang needs seven of six places."""
     two_gangs(cluster, run_stowage, "none")
 
     make_group(cluster, "none", "high", 7, "high")
@@ -121,7 +122,7 @@ def test_a_gang_that_would_not_fit_all_the_same_evicts_nothing(
 
 
 def test_a_budget_sends_the_choice_elsewhere(cluster: Cluster, run_stowage: StartStowage) -> None:
-    """The less important gang is protected: the other one leaves."""
+    """A budget protects the gang of low priority, so the other one is evicted."""
     two_gangs(cluster, run_stowage, "budget")
     path = "/apis/policy/v1/namespaces/budget/poddisruptionbudgets"
     for pod in cluster.pods("budget"):

@@ -1,4 +1,4 @@
-"""Promise: the Helm chart gives what kustomize gives, and helm installs, changes and removes it."""
+"""Promise: the chart renders the objects of kustomize; helm installs, upgrades and removes it."""
 
 import re
 import shutil
@@ -39,7 +39,7 @@ def helm_program() -> Path:
 def helm(
     program: Path, *arguments: str, kubeconfig: Path | None = None, fails: bool = False
 ) -> str:
-    """Run helm; gives what it prints, or what it complains about where it is to fail."""
+    """Run helm; return stdout, or stderr if it is expected to fail."""
     where = () if kubeconfig is None else (f"--kubeconfig={kubeconfig}",)
     done = subprocess.run(
         [str(program), *arguments, *where],
@@ -53,7 +53,7 @@ def helm(
 
 
 def rendered(program: Path, *arguments: str, name: str = "stowage") -> Objects:
-    """What the chart gives."""
+    """Render the chart."""
     text = helm(program, "template", name, CHART, f"--namespace={name}", *arguments)
     return by_name(text)
 
@@ -64,7 +64,7 @@ def by_name(text: str) -> Objects:
 
 
 def without_hash(objects: Objects) -> Objects:
-    """Kustomize names a ConfigMap after its content; text is compared by its meaning."""
+    """Remove the content hash from the ConfigMap's name, and parse its text."""
     text = yaml.safe_dump_all(objects.values())
     for kind, name in objects:
         if kind == "ConfigMap":
@@ -76,7 +76,7 @@ def without_hash(objects: Objects) -> Objects:
 
 
 def test_the_same_objects_as_kustomize(cluster: Cluster, helm_program: Path) -> None:
-    """With the values as they are; the namespace is helm's --create-namespace."""
+    """With default values, chart and kustomize render equal objects, except for the namespace."""
     ours = by_name(kubectl(cluster, "kustomize", "deploy/base"))
     del ours["Namespace", "stowage"]
 
@@ -86,7 +86,7 @@ def test_the_same_objects_as_kustomize(cluster: Cluster, helm_program: Path) -> 
 
 
 def test_a_release_of_another_name_shares_nothing(helm_program: Path) -> None:
-    """Names, selectors, lease and rights are its own."""
+    """Names, selectors, lease and RBAC objects of the two releases differ."""
     one, other = rendered(helm_program), rendered(helm_program, name="second")
 
     assert one.keys().isdisjoint(other.keys())
@@ -98,7 +98,7 @@ def test_a_release_of_another_name_shares_nothing(helm_program: Path) -> None:
 
 
 def test_ports_that_are_reached(cluster: Cluster, helm_program: Path, tmp_path: Path) -> None:
-    """As a value, and in an overlay as the comment in deploy/base says."""
+    """A value sets the ports, as does an overlay according to the comment in deploy/base."""
     by_helm = rendered(helm_program, "--set=networkPolicy.ports={443,6443,16443}")
 
     shutil.copytree(CHECKOUT / "deploy" / "base", tmp_path / "base")
@@ -118,7 +118,7 @@ def test_ports_that_are_reached(cluster: Cluster, helm_program: Path, tmp_path: 
 def test_a_feature_gate_comes_with_its_rights(
     cluster: Cluster, helm_program: Path, tmp_path: Path
 ) -> None:
-    """The election by the API server: as the kustomize component has it."""
+    """With coordinated leader election, the chart grants the rules of the kustomize component."""
     shutil.copytree(CHECKOUT / "deploy" / "base", tmp_path / "base")
     component = "components/coordinated-election"
     shutil.copytree(CHECKOUT / "deploy" / component, tmp_path / component)
@@ -141,7 +141,7 @@ def test_a_feature_gate_comes_with_its_rights(
 
 
 def test_everything_that_can_be_switched_on(helm_program: Path) -> None:
-    """Monitoring is found by kube-prometheus-stack; flags and mounts go together."""
+    """kube-prometheus-stack finds the monitoring objects; flags and mounts belong together."""
     values = ("serving.secretName=tls", "serving.tokenAudiences={stowage}", "monitoring.rules=true")
     more = ("monitoring.serviceMonitor=true", "monitoring.dashboard=true")
     restart = ("restartOnConfigurationChange=true", "extraArgs={--allow-unsupported}")
@@ -173,7 +173,7 @@ def test_everything_that_can_be_switched_on(helm_program: Path) -> None:
 def test_a_plugin_is_deployed_in_one_way(
     cluster: Cluster, helm_program: Path, tmp_path: Path
 ) -> None:
-    """A wheel in a ConfigMap, by the operator, by the chart, and by kustomize as the page says."""
+    """The operator, the chart and kustomize mount a wheel from a ConfigMap in the same way."""
     wheel = {"name": "plugin", "wheel": {"configMap": "stowage-plugin", "key": "plugin.whl"}}
     image = {"name": "gpus", "image": "registry.example/gpus:1", "provides": ["PackGpus"]}
     place = WheelPlace("stowage", "stowage-plugin", "plugin.whl")
@@ -219,7 +219,7 @@ def test_a_plugin_is_deployed_in_one_way(
 def test_recordings_are_written_in_one_way(
     cluster: Cluster, helm_program: Path, tmp_path: Path, volume: Json
 ) -> None:
-    """Into a volume, by the operator, by the chart, and by kustomize as the component says."""
+    """The operator, the chart and kustomize mount the volume for recordings in the same way."""
     written = {
         "metadata": {"name": "stowage", "namespace": "stowage"},
         "spec": {"recordings": {"volume": volume}},
@@ -251,14 +251,14 @@ def test_recordings_are_written_in_one_way(
 
 
 def pod_of(objects: Iterable[Json]) -> Json:
-    """The pods of the one Deployment."""
+    """Return the pod spec of the only Deployment."""
     [deployment] = [each for each in objects if each["kind"] == "Deployment"]
     found: Json = deployment["spec"]["template"]["spec"]
     return found
 
 
 def in_order(pod: Json) -> Json:
-    """Kustomize puts what is added first, and names the configuration after its content."""
+    """Sort the mounts, and drop the configuration volume, whose name has a content hash."""
     [container] = pod["containers"]
     mounts = sorted(container["volumeMounts"], key=itemgetter("name"))
     volumes = [each for each in pod["volumes"] if each["name"] != "config"]
@@ -278,7 +278,7 @@ def in_order(pod: Json) -> Json:
     ],
 )
 def test_wrong_values_are_refused(helm_program: Path, value: str, said: str) -> None:
-    """By the schema, before anything is sent."""
+    """The chart's schema rejects the value before helm sends anything."""
     told = helm(helm_program, "template", "stowage", CHART, f"--set={value}", fails=True)
 
     assert said in told
@@ -298,7 +298,7 @@ def installed(cluster: Cluster, helm_program: Path) -> Iterator[str]:
 
 
 def test_installed_and_changed(cluster: Cluster, helm_program: Path, installed: str) -> None:
-    """The notes say the next step; an upgrade changes what the running daemon reads, no pod."""
+    """The notes give the next step; an upgrade changes the daemon's configuration, but no pod."""
     assert "kubectl -n helmed rollout status deployment/first" in installed
     assert "spec.schedulerName is stowage" in installed
     before = deployment(cluster)

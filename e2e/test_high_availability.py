@@ -1,4 +1,4 @@
-"""Promise: of two replicas one schedules; when it is gone the other does, and never both."""
+"""Promise: one of two replicas schedules; when it ends the other takes over, and never both."""
 
 import signal
 import time
@@ -28,7 +28,7 @@ LEADER, STANDBY = "replica-a", "replica-b"
 
 @dataclass
 class Replicas:
-    """Two replicas, the first of which leads."""
+    """Two replicas; the first leads."""
 
     leader: Program
     standby: Program
@@ -57,7 +57,7 @@ def replicas(
     tmp_path: Path,
     namespace: str,
 ) -> Iterator[Replicas]:
-    """Each speaks as a user of its own, so that the audit log tells them apart."""
+    """Replicas with their own users, which the audit log distinguishes."""
     flags = [
         f"--leader-elect-lease-duration={LEASE_SECONDS:g}s",
         "--leader-elect-renew-deadline=6s",
@@ -90,7 +90,7 @@ def at(text: str) -> float:
 def test_the_other_replica_takes_over(
     cluster: Cluster, namespace: str, replicas: Replicas, how: str
 ) -> None:
-    """Under load: nothing is bound twice, nothing by who could have lost the lease."""
+    """Under load no pod is bound twice, and none by a replica that may have lost the lease."""
     cluster.create_nodes(make_nodes(200))
     requests = {"cpu": "50m"}
     with ThreadPoolExecutor(1) as background:
@@ -121,7 +121,7 @@ def test_the_other_replica_takes_over(
 
 
 def check_audit(events: list[AuditEvent], namespace: str) -> None:
-    """What the API server saw of both."""
+    """Check the bindings of both replicas in the audit log."""
     ours = [e for e in events if e.object_ref.namespace == namespace]
     assert set(bindings_by_pod(ours).values()) == {1}
     taken = min(
@@ -146,7 +146,7 @@ def check_audit(events: list[AuditEvent], namespace: str) -> None:
 def test_a_leader_that_is_asked_to_end_hands_over_at_once(
     cluster: Cluster, namespace: str, replicas: Replicas
 ) -> None:
-    """The lease is released, so nobody waits for its end."""
+    """The leader releases the lease, so the standby does not wait for its expiry."""
     started = time.monotonic()
 
     assert replicas.leader.stop() == 0

@@ -1,7 +1,7 @@
-"""Promise: the image holds Python, Stowage and what both load, and nothing else, and binds pods.
+"""Promise: the image contains Python, Stowage and their libraries, nothing else, and binds pods.
 
-There is no docker here: the steps of the Dockerfile are carried out on this machine, below a folder
-that stands for the root of the build stage, and the outcome runs in a chroot.
+The test runs the Dockerfile's steps on this machine, without docker. A folder replaces the root of
+the build stage, and the result runs in a chroot.
 """
 
 import json
@@ -20,14 +20,14 @@ from e2e.support.go_programs import CHECKOUT
 
 NOBODY = 65532
 ROOTED = re.compile(r"(?<![\w.=/-])/(?:opt/stowage|rootfs|src|wheels)\b")
-"""Paths that the steps name."""
+"""Paths in the Dockerfile's steps."""
 
 
 class Build:
     """The build stage of the Dockerfile.
 
     Args:
-        root: the folder that stands for `/`.
+        root: folder that replaces `/`.
     """
 
     def __init__(self, root: Path) -> None:
@@ -39,7 +39,7 @@ class Build:
         self._take_context()
 
     def _take_context(self) -> None:
-        """What .dockerignore lets through: all but what it takes back is left out."""
+        """Copy the files that .dockerignore re-includes; it excludes all others."""
         first, *others = (CHECKOUT / ".dockerignore").read_text().split()
         assert first == "*"
         unwanted = shutil.ignore_patterns("__pycache__", "*.egg-info")
@@ -52,7 +52,7 @@ class Build:
                 shutil.copy(source, target)
 
     def carry_out(self, step: str) -> None:
-        """One instruction."""
+        """Execute one instruction."""
         instruction, _, rest = step.partition(" ")
         if instruction == "ARG":
             name, _, value = rest.partition("=")
@@ -77,7 +77,7 @@ class Build:
         done = subprocess.run(
             ["/bin/sh", "-c", ROOTED.sub(lambda found: f"{self.root}{found[0]}", command)],
             cwd=self.root / "src",
-            # The base image has one Python, this machine may have several.
+            # The base image has one Python; this machine may have several.
             env={**os.environ, **self.variables, "PATH": f"{self.root}/bin:{os.environ['PATH']}"},
             capture_output=True,
             text=True,
@@ -88,7 +88,7 @@ class Build:
 
 
 def steps(stage: str) -> list[str]:
-    """The instructions of a stage after its FROM."""
+    """Return the instructions of a stage after its FROM."""
     text = re.sub(r"^#.*\n", "", (CHECKOUT / "Dockerfile").read_text(), flags=re.MULTILINE)
     lines = text.replace("\\\n", " ").splitlines()
     start = next(i for i, line in enumerate(lines) if re.fullmatch(f"FROM .* AS {stage}", line))
@@ -103,7 +103,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if os.geteuid() != 0:
         pytest.skip("a chroot needs root")
     root = tmp_path_factory.mktemp("image")
-    # Who runs in it is not root, and has to reach it.
+    # The image's user is not root and needs access.
     for folder in (root, *root.parents[:2]):
         folder.chmod(0o755)
     (root / "bin").mkdir()
@@ -116,7 +116,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def inside(image: Path) -> list[str]:
-    """The entry point, as the Dockerfile has it, by the user that it names."""
+    """Return the command of the Dockerfile's entry point, run in the image as its user."""
     [words] = re.findall(r"^ENTRYPOINT (.*)$", (CHECKOUT / "Dockerfile").read_text(), re.MULTILINE)
     program, *rest = json.loads(words)
     chroot = ["chroot", f"--userspec={NOBODY}:{NOBODY}", str(image)]
@@ -124,7 +124,7 @@ def inside(image: Path) -> list[str]:
 
 
 def test_it_says_what_it_is(image: Path) -> None:
-    """The version is that of the build's argument."""
+    """The version is the one of the build argument."""
     words = [*inside(image), "version", "-o", "json"]
     done = subprocess.run(words, capture_output=True, text=True, check=False, cwd="/")
 
@@ -133,7 +133,7 @@ def test_it_says_what_it_is(image: Path) -> None:
 
 
 def test_there_is_nothing_else_to_run(image: Path) -> None:
-    """No shell, no installer, no stand-in; one program, and the libraries it loads."""
+    """The image has one program and its libraries; no shell, no installer, no test double."""
     files = {path for path in image.rglob("*") if path.is_file() and not path.is_symlink()}
     programs = {
         path.name
@@ -151,7 +151,7 @@ def test_there_is_nothing_else_to_run(image: Path) -> None:
 
 
 def test_every_wheel_is_there_for_both_architectures() -> None:
-    """The lock names hashes of wheels; a package without one for arm64 would not be installed."""
+    """The lock file has hashes of wheels for arm64 too, without which the build would fail."""
     makefile = (CHECKOUT / "Makefile").read_text()
     [platforms] = re.findall(r"^PLATFORMS \?= (.*)$", makefile, re.MULTILINE)
     assert platforms == "linux/amd64,linux/arm64"

@@ -1,4 +1,4 @@
-"""Promise: who looks on sees the queue and the configuration of the scheduler that is at work."""
+"""Promise: observers see the queue and the configuration of the running scheduler."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ profiles:
 def test_top_shows_what_the_scheduler_has_tried(
     cluster: Cluster, stowage: Program, namespace: str
 ) -> None:
-    """Its own engine decides nothing: the conditions of the pods tell."""
+    """The engine of `top` decides nothing; it reads the pods' conditions."""
     cluster.create_nodes([make_node("n")])
     cluster.create_pods(
         make_pod(f"big-{i}", namespace=namespace, requests={"cpu": "9"}) for i in range(3)
@@ -52,7 +52,7 @@ def test_top_shows_what_the_scheduler_has_tried(
 
 
 def test_explain_finds_the_configuration_of_the_instance(cluster: Cluster, namespace: str) -> None:
-    """By the pod that names its ConfigMap; a slip in schedulerName is the first line."""
+    """The pod names its ConfigMap; a misspelt schedulerName is reported in the first line."""
     cluster.create_nodes([make_node("n")])
     path = f"/api/v1/namespaces/{namespace}"
     kept = {"metadata": {"name": "stowage-config"}, "data": {"config.yaml": CONFIGURATION}}

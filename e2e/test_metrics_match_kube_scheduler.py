@@ -1,7 +1,7 @@
 """Promise: kube-scheduler's dashboards and alerts work unchanged.
 
-The real kube-scheduler and Stowage do the same work in one cluster; then their
-scrapes are compared.
+The real kube-scheduler and Stowage run the same workload in one cluster; then the test compares
+their scrapes.
 """
 
 import re
@@ -35,7 +35,7 @@ NOT_HERE = {
     "process_network_*_bytes": "the Python client library does not tell it",
     "process_virtual_memory_max_bytes": "the Python client library does not tell it",
 }
-"""What kube-scheduler serves and Stowage does not, and why; names may hold `*`."""
+"""Metrics that only kube-scheduler serves, with the reason; names may contain `*`."""
 
 COMPARED = (
     "scheduler_",
@@ -46,8 +46,8 @@ COMPARED = (
     "workqueue_",
     "apiserver_delegated_",
 )
-"""How the names begin that are a scheduler's own; the rest tells of the Go program (go_) or of the
-other programs that the harness' binary holds as well."""
+"""Prefixes of a scheduler's metrics; others belong to the Go runtime (go_) or to the other programs
+in the harness' binary."""
 
 SAME_VALUES = {
     "scheduler_schedule_attempts": {"result"},
@@ -57,16 +57,16 @@ SAME_VALUES = {
     "scheduler_queue_incoming_pods": {"queue", "event"},
     "scheduler_event_handling_duration_seconds": {"event"},
 }
-"""Labels whose values must be the same after the same work."""
+"""Labels whose values must be the same after the same workload."""
 
 NOT_RUN = {"Sign", "PreBind", "PreBindPreFlight", "PostBind"}
-"""Extension points without a plugin of this version (Sign is not timed on its own)."""
+"""Extension points without a plugin in this version (Sign is not timed separately)."""
 
 
 def test_every_metric_is_kube_schedulers(
     cluster: Cluster, own_cluster: ControlPlane, run_stowage: StartStowage
 ) -> None:
-    """Name, type, labels and buckets; what is missing is listed with its reason."""
+    """Name, type, labels and buckets are equal; missing metrics are listed with a reason."""
     real = own_cluster.start_kube_scheduler({"leaderElection": {"leaderElect": True}})
     ours = run_stowage(leader_elect=True, arguments=["--serve-without-authorization"])
     try:
@@ -77,7 +77,7 @@ def test_every_metric_is_kube_schedulers(
     finally:
         own_cluster.stop_program(real)
     theirs = {n: f for n, f in families(their_text).items() if n.startswith(COMPARED)}
-    # A metric that has no values yet does not show in Go's library.
+    # Go's library omits a metric without values.
     own = {name: family for name, family in families(our_text).items() if family.samples}
     assert len(theirs) > 30
     assert theirs["kubernetes_feature_enabled"].values["name"] == DEFAULTS.keys()
@@ -109,5 +109,5 @@ def test_every_metric_is_kube_schedulers(
 
 
 def shape(family: Family) -> tuple[str, frozenset[str], frozenset[float]]:
-    """What a query depends on."""
+    """Return the properties of a metric on which queries depend."""
     return family.type, frozenset(family.labels), frozenset(map(float, family.bounds))

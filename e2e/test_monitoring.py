@@ -1,7 +1,7 @@
-"""Promise: every alert and every panel asks for something that is there.
+"""Promise: every alert and every panel queries metrics that exist.
 
-No Prometheus is needed: the names of metrics and labels in each query are looked up in a scrape
-of an instance that did work.
+The test needs no Prometheus: it looks up the metrics and labels of each query in a scrape of an
+instance after some work.
 """
 
 import json
@@ -20,7 +20,7 @@ from e2e.support.stowage import start_stowage
 
 MONITORING = CHECKOUT / "deploy" / "monitoring"
 FROM_SCRAPING = {"job", "pod", "instance", "namespace", "le"}
-"""Labels that Prometheus adds, and the bucket bound."""
+"""Labels added by Prometheus, and the label of bucket bounds."""
 
 _METRIC = re.compile(
     r"\b((?:scheduler|stowage|leader_election|rest_client|workqueue|process)_[a-z0-9_]+)\s*(?:\{([^}]*)\})?"
@@ -30,7 +30,7 @@ _GROUPING = re.compile(r"\b(?:by|without)\s*\(([^)]*)\)")
 
 
 def alerts() -> Iterator[tuple[str, str]]:
-    """The queries of the alert rules, by name."""
+    """Yield name and query of each alert rule."""
     document = yaml.safe_load((MONITORING / "prometheusrule.yaml").read_text())
     for group in document["spec"]["groups"]:
         for rule in group["rules"]:
@@ -40,7 +40,7 @@ def alerts() -> Iterator[tuple[str, str]]:
 
 
 def panels() -> Iterator[tuple[str, str]]:
-    """The queries of the dashboard, by title."""
+    """Yield title and query of each panel."""
     for panel in json.loads((MONITORING / "dashboard.json").read_text())["panels"]:
         for target in panel["targets"]:
             yield f"{panel['title']}: {target['legendFormat']}", target["expr"]
@@ -51,7 +51,7 @@ QUERIES = [*alerts(), *panels()]
 
 @pytest.fixture(scope="module")
 def scrape(shared_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """What an instance serves after some work."""
+    """A scrape of an instance after some work."""
     directory: Path = tmp_path_factory.mktemp("monitoring")
     program = start_stowage(
         scheduler_kubeconfig(shared_cluster),
@@ -68,7 +68,7 @@ def scrape(shared_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture(scope="module")
 def served(scrape: str) -> dict[str, Family]:
-    """The families by the name of each sample."""
+    """The metric families by the names of their samples."""
     return {
         sample: family for family in families(scrape).values() for sample in sorted(family.samples)
     }
@@ -76,7 +76,7 @@ def served(scrape: str) -> dict[str, Family]:
 
 @pytest.mark.parametrize(("name", "query"), QUERIES, ids=[name for name, _ in QUERIES])
 def test_query_finds_what_it_asks_for(served: dict[str, Family], name: str, query: str) -> None:
-    """Each metric is served, with each label that is matched or grouped by."""
+    """Each metric exists, with every label in a matcher or grouping."""
     metrics = _METRIC.findall(query)
     assert metrics, query
     known = set(FROM_SCRAPING)
@@ -90,7 +90,7 @@ def test_query_finds_what_it_asks_for(served: dict[str, Family], name: str, quer
 
 
 def test_values_asked_for_exist(served: dict[str, Family]) -> None:
-    """A matcher for one value names a value that is served; `error` needs something to go wrong."""
+    """Each value in a matcher exists; `error` is exempt, since it needs a failure."""
     asked = {
         (metric, label, value)
         for _, query in QUERIES
@@ -104,7 +104,7 @@ def test_values_asked_for_exist(served: dict[str, Family]) -> None:
 
 
 def test_every_alert_is_explained() -> None:
-    """In the operator's handbook."""
+    """The operations handbook explains every alert."""
     handbook = (CHECKOUT / "docs" / "operations.md").read_text()
 
     assert [name for name, _ in alerts() if f"`{name}`" not in handbook] == []

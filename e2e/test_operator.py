@@ -1,7 +1,7 @@
-"""Promise: an instance is one object, a profile belongs to its team, and the operator keeps both.
+"""Promise: an instance is one object, each team owns its profile, and the operator applies both.
 
-Pods of instances start on kwok's nodes; the daemon in them is run here, as their ServiceAccount and
-from their ConfigMap.
+Pods of instances start on kwok's nodes; the test runs the daemon itself, as their ServiceAccount
+and with their ConfigMap.
 """
 
 import itertools
@@ -59,7 +59,7 @@ OWNED = (
     *(f"{RBAC}/namespaces/{{}}/{plural}" for plural in ("roles", "rolebindings")),
     *(f"{RBAC}/{plural}" for plural in ("clusterroles", "clusterrolebindings")),
 )
-"""Where the objects of an instance are."""
+"""API paths of an instance's objects."""
 LEASE_SECONDS = 15
 
 StartOperator = Callable[[], Program]
@@ -67,7 +67,7 @@ StartOperator = Callable[[], Program]
 
 @pytest.fixture(scope="module")
 def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A control plane whose controllers make pods of Deployments and collect garbage."""
+    """A control plane whose controllers create pods of Deployments and collect garbage."""
     options = Options(controller_manager=True, controllers=",".join(CONTROLLERS))
     directory = tmp_path_factory.mktemp("operator")
     with (
@@ -82,14 +82,14 @@ def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(cluster: Cluster) -> Iterator[None]:
-    """The next test waits for no lease, and finds no Scheduler that has a name already."""
+    """Deletes all custom resources and leases, so that tests do not affect each other."""
     yield
     for each in cluster.run(cluster.api.list_items(f"{API}/schedulers")):
         place = f"{API}/namespaces/{each['metadata']['namespace']}/schedulers"
         name = each["metadata"]["name"]
         cluster.run(cluster.api.patch(f"{place}/{name}", {"metadata": {"finalizers": None}}))
         cluster.run(cluster.api.delete(f"{place}/{name}"))
-    # Some of them no decoder here reads.
+    # The test's decoder cannot read some of the profiles.
     kubectl(cluster, "delete", "schedulingprofiles", "--all", "-A")
     kubectl(cluster, "-n", "stowage-operator", "delete", "lease", "--all")
 
@@ -98,7 +98,7 @@ def nothing_is_left(cluster: Cluster) -> Iterator[None]:
 def start_operator(
     cluster: Cluster, nothing_is_left: None, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[StartOperator]:
-    """Starts `stowage operator` as its ServiceAccount, with the rights of deploy/operator."""
+    """Starts `stowage operator` as its ServiceAccount, with the permissions of deploy/operator."""
     account = cluster.service_account_kubeconfig("stowage-operator", "stowage-operator")
     path = os.pathsep.join(filter(None, (str(CHECKOUT), os.environ.get("PYTHONPATH"))))
     started: list[Program] = []
@@ -129,7 +129,7 @@ def start_operator(
 
 @pytest.fixture
 def operator(start_operator: StartOperator) -> Program:
-    """One that leads and is alive."""
+    """An operator that leads and is healthy."""
     program = start_operator()
     program.wait_ready(lambda: "Leading" in program.tail(100))
     program.wait_ready(lambda: status_of(program.url) == 200)
@@ -140,7 +140,7 @@ def operator(start_operator: StartOperator) -> Program:
 
 
 def apply(cluster: Cluster, kind: str, namespace: str, name: str, spec: Json, **meta: Any) -> None:
-    """Creates or changes a custom resource, as `kubectl apply` would."""
+    """Create or change a custom resource, as `kubectl apply` would."""
     body = {
         "apiVersion": "stowage.dev/v1alpha1",
         "kind": kind,
@@ -170,7 +170,7 @@ def read(cluster: Cluster, path: str) -> Json | None:
 
 
 def conditions(cluster: Cluster, plural: str, namespace: str, name: str) -> dict[str, str]:
-    """Reasons by type of condition."""
+    """Return the reasons of an object's conditions, by type."""
     found = read(cluster, f"{API}/namespaces/{namespace}/{plural}/{name}") or {}
     status = found.get("status", {})
     if status.get("observedGeneration") != found.get("metadata", {}).get("generation"):
@@ -181,7 +181,7 @@ def conditions(cluster: Cluster, plural: str, namespace: str, name: str) -> dict
 def wait_for_reason(
     cluster: Cluster, namespace: str, name: str, seconds: float = 30, **reasons: str
 ) -> None:
-    """Waits until the conditions of a Scheduler have these reasons."""
+    """Wait until the conditions of a Scheduler have these reasons."""
     wait_for(
         lambda: reasons.items() <= conditions(cluster, "schedulers", namespace, name).items(),
         f"{namespace}/{name} to say {reasons}",
@@ -196,13 +196,13 @@ def configuration(cluster: Cluster, namespace: str, name: str) -> str:
 
 
 def served(cluster: Cluster, namespace: str, name: str) -> list[str]:
-    """The profiles in the configuration of an instance."""
+    """Return the scheduler names in the configuration of an instance."""
     text = configuration(cluster, namespace, name)
     return [each.scheduler_name for each in load(text).profiles] if text else []
 
 
 def everything(cluster: Cluster, namespace: str, name: str) -> list[str]:
-    """All objects of an instance, as `kind/name`."""
+    """Return all objects of an instance, as `kind/name`."""
     selector = f"app.kubernetes.io/name%3D{name},app.kubernetes.io/managed-by%3Dstowage-operator"
     found = []
     for path in OWNED:
@@ -220,7 +220,7 @@ def everything(cluster: Cluster, namespace: str, name: str) -> list[str]:
 
 
 def test_the_same_objects_as_kustomize(cluster: Cluster) -> None:
-    """Of a Scheduler that says nothing; what has no namespace is named otherwise."""
+    """An empty Scheduler gives the objects of deploy/base, apart from cluster-wide names."""
     text = kubectl(cluster, "kustomize", "deploy/base")
     metadata = Metadata(name="stowage", namespace="stowage")
     nothing = Scheduler(metadata=metadata)
@@ -234,7 +234,7 @@ def test_the_same_objects_as_kustomize(cluster: Cluster) -> None:
 
 
 def _unmarked(written: Json) -> Json:
-    """An object without owner and mark, and with the names of deploy/base."""
+    """Remove owner and operator label from an object, and use the names of deploy/base."""
     metadata = written["metadata"]
     assert metadata["labels"].pop("app.kubernetes.io/managed-by") == "stowage-operator"
     metadata.pop("ownerReferences", None)
@@ -246,7 +246,7 @@ def _unmarked(written: Json) -> Json:
 def test_the_life_of_an_instance(
     cluster: Cluster, operator: Program, namespace: str, run_stowage: StartStowage, tmp_path: Path
 ) -> None:
-    """Install, change, break, mend, upgrade, delete; the daemon follows without a restart."""
+    """Install, change, break, repair, upgrade, delete; the daemon follows without a restart."""
     cluster.create_nodes([make_node(f"node-{i}") for i in range(3)])
     own = {"schedulerName": "default-scheduler"}
     scheduler(cluster, namespace, "main", profiles=[own], profileSelector={})
@@ -254,7 +254,7 @@ def test_the_life_of_an_instance(
         cluster, namespace, "main", ConfigurationValid="Valid", Progressing="RollingOut"
     )
 
-    # Install: the instance places its own pods, and leads.
+    # Install: the instance schedules its own pods, and leads.
     daemon, file = run_instance(cluster, namespace, "main", run_stowage, tmp_path)
     wait_for_reason(
         cluster, namespace, "main", 60, Available="MinimumReplicasAvailable", Progressing="Complete"
@@ -263,7 +263,7 @@ def test_the_life_of_an_instance(
     leader = os.uname().nodename
     wait_for(lambda: (read(cluster, path) or {})["status"]["leader"] == leader, "a leader", 60)
 
-    # Change: a team adds a profile; pods that ask for it are placed.
+    # Change: a team adds a profile, and its pods are scheduled.
     profile(cluster, namespace, "batch", percentageOfNodesToScore=50)
     wait_for(lambda: served(cluster, namespace, "main") == ["default-scheduler", "batch"], "batch")
     bring(cluster, namespace, "main", file)
@@ -271,7 +271,7 @@ def test_the_life_of_an_instance(
     cluster.wait_until_bound(namespace, scheduler_name="batch")
     assert conditions(cluster, "schedulingprofiles", namespace, "batch") == {"Accepted": "InForce"}
 
-    # Break: what was in force stays so.
+    # Break: the previous configuration stays in force.
     before = configuration(cluster, namespace, "main")
     scheduler(
         cluster, namespace, "main",
@@ -284,7 +284,7 @@ def test_the_life_of_an_instance(
     ]
     assert configuration(cluster, namespace, "main") == before
 
-    # Mend.
+    # Repair.
     scheduler(
         cluster, namespace, "main",
         profiles=[own], profileSelector={}, configuration={"podMaxBackoffSeconds": 7},
@@ -295,7 +295,7 @@ def test_the_life_of_an_instance(
     wait_for(lambda: "7" in fetch(f"{daemon.url}/configz"), "the daemon to take it over")
     assert daemon.is_running()
 
-    # Upgrade: new pods come, the instance stays available.
+    # Upgrade: new pods are created, and the instance stays available.
     scheduler(cluster, namespace, "main", profiles=[own], profileSelector={}, version="2.0")
     wait_for(
         lambda: (
@@ -311,7 +311,7 @@ def test_the_life_of_an_instance(
     )
     wait_for_reason(cluster, namespace, "main", 60, Progressing="Complete")
 
-    # Delete: everything goes along, the profile stays and says that nobody has it.
+    # Delete: all objects are deleted; the profile stays and reports that no Scheduler has it.
     kubectl(cluster, "-n", namespace, "delete", "scheduler", "main", "--timeout=60s")
     wait_for(lambda: everything(cluster, namespace, "main") == [], "everything to go", 60)
     wait_for(
@@ -327,7 +327,7 @@ def test_the_life_of_an_instance(
 def run_instance(
     cluster: Cluster, namespace: str, name: str, run_stowage: StartStowage, tmp_path: Path
 ) -> tuple[Program, Path]:
-    """The daemon of an instance: as its ServiceAccount, from its ConfigMap."""
+    """Start the daemon of an instance, as its ServiceAccount and with its ConfigMap."""
     wait_for(lambda: configuration(cluster, namespace, name), "the configuration")
     account = wait_for(
         lambda: cluster.service_account_kubeconfig(namespace, name), "the ServiceAccount"
@@ -343,7 +343,7 @@ def run_instance(
 
 
 def bring(cluster: Cluster, namespace: str, name: str, file: Path) -> None:
-    """What a kubelet does: the mounted file becomes what the ConfigMap says."""
+    """Update the mounted file from the ConfigMap, as a kubelet does."""
     document = yaml.safe_load(configuration(cluster, namespace, name))
     document["clientConnection"] = yaml.safe_load(file.read_text())["clientConnection"]
     beside = file.with_suffix(".new")
@@ -356,12 +356,12 @@ WHEEL = {"configMap": "wheels", "key": "cool_racks.whl"}
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """The example cool-racks, as pip builds it."""
+    """The wheel of the example cool-racks."""
     return example_wheel("cool-racks", tmp_path_factory.mktemp("wheel")).read_bytes()
 
 
 def hold(cluster: Cluster, namespace: str, **files: bytes) -> None:
-    """Writes the ConfigMap `wheels`, with these files and no others."""
+    """Replace the files in the ConfigMap `wheels`."""
     binary = {f"{name}.whl": b64encode(content).decode() for name, content in files.items()}
     head = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": WHEEL["configMap"]}}
     path = f"/api/v1/namespaces/{namespace}/configmaps/wheels?fieldManager=e2e"
@@ -370,7 +370,7 @@ def hold(cluster: Cluster, namespace: str, **files: bytes) -> None:
 
 
 def template(cluster: Cluster, namespace: str, name: str) -> Json:
-    """The pods of an instance, as its Deployment has them."""
+    """Return the pod template of an instance's Deployment."""
     found = read(cluster, f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}")
     pods: Json = {} if found is None else found["spec"]["template"]
     return pods
@@ -379,7 +379,7 @@ def template(cluster: Cluster, namespace: str, name: str) -> Json:
 def test_a_plugin_from_a_wheel(
     cluster: Cluster, operator: Program, namespace: str, wheel: bytes, tmp_path: Path
 ) -> None:
-    """What is missing is said by path; what is there decides; another wheel rolls the pods."""
+    """A missing wheel is reported with its path; another wheel rolls the pods."""
     racks = {"hot-0": 40, "cool": 20, "hot-1": 36}
     cluster.create_nodes(
         [
@@ -428,9 +428,9 @@ def test_a_plugin_from_a_wheel(
 
 
 def run_as_deployed(cluster: Cluster, namespace: str, name: str, root: Path) -> Program:
-    """The daemon as its Deployment has it: arguments, environment, mounts below a folder.
+    """Run the daemon with the arguments, environment and mounts of its Deployment, below a folder.
 
-    It is told in addition how to reach the API server from here, and which port is free.
+    Only the kubeconfig and a free port are added.
     """
     pod = template(cluster, namespace, name)["spec"]
     [container] = pod["containers"]
@@ -465,7 +465,7 @@ def run_as_deployed(cluster: Cluster, namespace: str, name: str, root: Path) -> 
     variables = {each["name"]: here(each["value"]) for each in container["env"]}
     program = Program(
         name,
-        # Started in the checkout, which is where `-m` finds the modules.
+        # In the checkout, `-m` finds the modules.
         [sys.executable, "-m", "scheduler", *words],
         root / f"{name}.log",
         variables,
@@ -477,7 +477,7 @@ def run_as_deployed(cluster: Cluster, namespace: str, name: str, root: Path) -> 
 
 
 def test_a_plugin_from_an_image(cluster: Cluster, operator: Program, namespace: str) -> None:
-    """The API server takes the pods as they are rendered; whoever runs them mounts the image."""
+    """The API server accepts the pods; the kubelet would mount the image."""
     profiles = [{"plugins": {"multiPoint": {"enabled": [{"name": "PackGpus", "weight": 5}]}}}]
     package = {"name": "gpus", "image": "registry.example/gpus:1", "provides": ["PackGpus"]}
     scheduler(cluster, namespace, "main", profiles=profiles, plugins=[package])
@@ -494,7 +494,7 @@ def test_a_plugin_from_an_image(cluster: Cluster, operator: Program, namespace: 
 
 
 def test_drift_is_put_right(cluster: Cluster, operator: Program, namespace: str) -> None:
-    """Deleted, changed, or granted to others: within half a minute it is as it was."""
+    """Objects that were deleted or changed, and added permissions, are restored within a minute."""
     scheduler(cluster, namespace, "main")
     wait_for(lambda: len(everything(cluster, namespace, "main")) == 13, "all objects")
     role = f"stowage:{namespace}:main"
@@ -522,7 +522,7 @@ def test_drift_is_put_right(cluster: Cluster, operator: Program, namespace: str)
 def test_killed_in_the_middle(
     cluster: Cluster, start_operator: StartOperator, namespace: str
 ) -> None:
-    """Whatever it had begun, its successor ends; deletions as well."""
+    """The next operator completes all started changes, including deletions."""
     first = start_operator()
     first.wait_ready(lambda: "Leading" in first.tail(100))
     for i in range(5):
@@ -545,7 +545,7 @@ def test_killed_in_the_middle(
 
 
 def test_two_operators(cluster: Cluster, start_operator: StartOperator, namespace: str) -> None:
-    """The second waits, is alive meanwhile, and acts when the first is gone."""
+    """The second operator waits, is healthy meanwhile, and acts when the first one ends."""
     first = start_operator()
     first.wait_ready(lambda: "Leading" in first.tail(100))
     second = start_operator()
@@ -563,7 +563,7 @@ def test_two_operators(cluster: Cluster, start_operator: StartOperator, namespac
         LEASE_SECONDS + 30,
     )
 
-    # One that ends in good order gives the lease back.
+    # A stopped operator releases the lease.
     third = start_operator()
     third.wait_ready(lambda: "New leader" in third.tail(100))
     assert second.stop() == 0
@@ -571,7 +571,7 @@ def test_two_operators(cluster: Cluster, start_operator: StartOperator, namespac
 
 
 def test_a_hundred_profiles(cluster: Cluster, operator: Program, namespace: str) -> None:
-    """All in force, each told so; broken ones and twins do no harm."""
+    """All profiles are in force and report it; broken ones and duplicates affect no other."""
     scheduler(cluster, namespace, "main", profileSelector={})
     names = [f"team-{i:03}" for i in range(100)]
     for name in names:
@@ -601,7 +601,8 @@ def test_a_hundred_profiles(cluster: Cluster, operator: Program, namespace: str)
     told = kubectl(cluster, "-n", namespace, "get", "scheduler", "main")
     assert "100/103" in told
 
-    # One that is broken stays as it was; one that goes is gone; its name is free.
+    # A broken profile keeps its old content in force; a deleted one is removed, and its name is
+    # free.
     profile(cluster, namespace, "team-001", percentageOfNodesToScore=10)
     wait_for(
         lambda: "percentageOfNodesToScore: 10" in configuration(cluster, namespace, "main"), "10"
@@ -611,7 +612,7 @@ def test_a_hundred_profiles(cluster: Cluster, operator: Program, namespace: str)
     wait_for(lambda: reasons()["team-001"] == "Invalid", "the broken one to be told")
     wait_for(lambda: reasons()["twin"] == "InForce", "the twin to have the name")
     assert sorted(served(cluster, namespace, "main")) == sorted(["main", *names])
-    # What stays is not written again, however often it is looked at.
+    # Unchanged status is not written again.
     written = [
         each
         for each in cluster.audit_events()
@@ -626,7 +627,7 @@ def test_a_hundred_profiles(cluster: Cluster, operator: Program, namespace: str)
 def test_a_hostile_profile_beside_a_good_one(
     cluster: Cluster, start_operator: StartOperator, namespace: str
 ) -> None:
-    """9 KB that no decoder takes: the good one is served, the hostile one is told why it is not."""
+    """Undecodable profiles report the reason; the others are served."""
     scheduler(cluster, namespace, "main", profileSelector={})
     deep: Json = {}
     for _ in range(1500):
@@ -635,14 +636,14 @@ def test_a_hostile_profile_beside_a_good_one(
     hostile: dict[str, Json] = {
         "deep": {"a": deep},
         "long": {"text": text},
-        # Deeper than a decoder goes in lists, which managedFields do not repeat.
+        # Nested lists exceed the decoder's depth; managedFields do not repeat them.
         "lists": {"a": json.loads("[" * 900 + "]" * 900)},
     }
     for name, args in hostile.items():
         create_raw(cluster, namespace, name, args)
     profile(cluster, namespace, "good")
 
-    # They are there when it starts, and come again while it runs.
+    # The profiles exist when the operator starts, and change while it runs.
     operator = start_operator()
     wait_for(lambda: served(cluster, namespace, "main") == ["main", "good"], "the good one", 60)
     for name in hostile:
@@ -666,7 +667,7 @@ def test_a_hostile_profile_beside_a_good_one(
 
 
 def test_nothing_foreign_is_touched(cluster: Cluster, operator: Program, namespace: str) -> None:
-    """By name they would be the instance's; it says whose they are, and makes nothing."""
+    """The operator reports foreign objects with an instance's names, and creates nothing."""
     manifests = f"""
 apiVersion: v1
 kind: ConfigMap
@@ -723,7 +724,7 @@ spec:
     assert everything(cluster, namespace, "main") == []
     assert versions() == before
 
-    # The owner of the Scheduler may have them taken over, and nothing of the ServiceMonitor is.
+    # The Scheduler's owner may have the objects adopted; the ServiceMonitor is not adopted.
     kubectl(cluster, "-n", namespace, "annotate", "stow/main", "stowage.dev/adopt=true")
     wait_for(lambda: len(everything(cluster, namespace, "main")) == 13, "all objects", 60)
     wait_for_reason(cluster, namespace, "main", ConfigurationValid="Valid")
@@ -732,7 +733,7 @@ spec:
 
 
 def test_a_team_may_rank_nodes_only(cluster: Cluster, operator: Program, namespace: str) -> None:
-    """Until the owner of the Scheduler says otherwise; names of others are refused."""
+    """A profile may only rank nodes, unless the Scheduler permits more; used names are refused."""
     theirs = f"{namespace}-theirs"
     holder = {"holderIdentity": "pod", "leaseDurationSeconds": 15}
     lease = {
@@ -765,7 +766,7 @@ def test_a_team_may_rank_nodes_only(cluster: Cluster, operator: Program, namespa
 
 
 def create_raw(cluster: Cluster, namespace: str, name: str, args: Json) -> None:
-    """Creates a profile by a request of bytes: this side's encoders have limits, too."""
+    """Create a profile with kubectl; deep nesting needs a higher recursion limit."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(20_000)
     try:
@@ -791,7 +792,7 @@ def message_of(cluster: Cluster, namespace: str, name: str) -> str:
 
 
 def profile_status(cluster: Cluster, namespace: str, name: str, field: str) -> str:
-    """A field of the condition Accepted; by kubectl, which reads what is nested deeply."""
+    """Return a field of the condition Accepted; kubectl can read deeply nested objects."""
     path = f"jsonpath={{.status.conditions[0].{field}}}"
     return kubectl(cluster, "-n", namespace, "get", "schedprof", name, "-o", path)
 
@@ -799,7 +800,7 @@ def profile_status(cluster: Cluster, namespace: str, name: str, field: str) -> s
 def test_a_profile_of_another_namespace(
     cluster: Cluster, operator: Program, namespace: str
 ) -> None:
-    """By the labels of its namespace, which its team does not own."""
+    """The Scheduler selects it by the labels of its namespace, which the team cannot change."""
     team = f"{namespace}-team"
     cluster.create_namespace(team)
     profile(cluster, team, "theirs")
@@ -851,13 +852,13 @@ REFUSED = {
 def test_what_the_api_server_refuses(
     cluster: Cluster, namespace: str, spec: Json, said: str
 ) -> None:
-    """Before it is stored."""
+    """The API server rejects the Scheduler."""
     with pytest.raises(ApiRefusedError, match=said):
         scheduler(cluster, namespace, "main", **spec)
 
 
 def test_names_and_profiles_that_the_api_server_refuses(cluster: Cluster, namespace: str) -> None:
-    """Names that no Service could have; what only a Scheduler may answer to."""
+    """The API server rejects names that no Service can have, and reserved names and fields."""
     with pytest.raises(ApiRefusedError, match="name: expected at most 50"):
         scheduler(cluster, namespace, "1" * 51)
     with pytest.raises(ApiRefusedError, match="expected another name than default"):
@@ -869,7 +870,7 @@ def test_names_and_profiles_that_the_api_server_refuses(cluster: Cluster, namesp
 
 
 def test_kubectl_knows_the_kinds(cluster: Cluster, namespace: str) -> None:
-    """Explain, short names, columns."""
+    """Explanations, short names and columns are served to kubectl."""
     explained = kubectl(cluster, "explain", "scheduler.spec.profileSelector")
     assert "Which SchedulingProfiles are taken in" in explained
     assert "Stop looking after this share" in kubectl(
@@ -889,7 +890,7 @@ def test_kubectl_knows_the_kinds(cluster: Cluster, namespace: str) -> None:
 def test_the_page_is_right(
     cluster: Cluster, operator: Program, wheel: bytes, tmp_path: Path
 ) -> None:
-    """The manifests that docs/operator.md shows come into force; what it asks then is answered."""
+    """The manifests in docs/operator.md are accepted and in force, and its commands work."""
     page = CHECKOUT / "docs" / "operator.md"
     documents = [each for block in blocks(page, "yaml") for each in yaml.safe_load_all(block)]
     assert {each["kind"] for each in documents} == {"Scheduler", "SchedulingProfile"}
@@ -920,17 +921,17 @@ def test_the_page_is_right(
     for command in asked:
         words = command.replace("dist/", f"{tmp_path}/dist/").split()
         kubectl(cluster, *words[1:])
-    # The garbage collector looks for new kinds every half minute.
+    # The garbage collector discovers new kinds every 30 s.
     wait_for(lambda: not everything(cluster, "scheduling", "main"), "everything to go", 120)
 
 
 def test_its_own_pods_are_admitted(cluster: Cluster) -> None:
-    """By its namespace, which enforces the restricted Pod Security Standard."""
+    """The operator's namespace enforces the restricted Pod Security Standard."""
     wait_for(lambda: len(cluster.pods("stowage-operator")) == 2, "the pods of the operator")
 
 
 def test_only_the_rights_that_are_used(cluster: Cluster, own_cluster: ControlPlane) -> None:
-    """Over all tests of this file: nothing was refused, and nothing is granted for nothing."""
+    """In all tests of this file, no request was forbidden, and every permission was used."""
     seen = [each for each in cluster.audit_events() if each.user.username == ACCOUNT]
     refused = {(e.verb, e.request_uri) for e in seen if e.code in (401, 403)}
     used = {(e.verb, e.object_ref.api_group, e.resource) for e in seen}
@@ -939,8 +940,8 @@ def test_only_the_rights_that_are_used(cluster: Cluster, own_cluster: ControlPla
     for document in yaml.safe_load_all((CHECKOUT / "deploy/operator/rbac.yaml").read_text()):
         for rule in document.get("rules", ()):
             granted |= set(itertools.product(rule["verbs"], rule["apiGroups"], rule["resources"]))
-    # Server-side apply is written down as a patch; it needs both. The finalizers are asked for by
-    # an admission plugin on behalf of who sets an owner. No Prometheus operator is here.
+    # Server-side apply is logged as a patch, but needs both verbs. An admission plugin checks the
+    # finalizers permission when an owner is set. No Prometheus operator runs here.
     silent = {
         right
         for right in granted

@@ -1,8 +1,7 @@
-"""Promise: what the pages tell you to type works, in the order in which they tell it.
+"""Promise: the commands in the pages work, in the order in which they are listed.
 
-Each command of README, docs/ and examples/ is taken from the page and run in a scratch copy of the
-checkout, on the real control plane, with the wheel installed from it. `tests.support.pages` lists
-the few that are not, with reasons.
+The test runs each command of README.md, docs/ and examples/ in a copy of the checkout, with the
+installed wheel, on the real control plane. `tests.support.pages` lists the exceptions with reasons.
 """
 
 import json
@@ -40,30 +39,30 @@ SPEAKING_OF = {
     "PATH/TO/STOWAGE": str(CHECKOUT),
     "REGISTRY": "registry.example",
 }
-"""What stands for something of the reader's own."""
+"""Replacements of the pages' placeholders."""
 
 BEFORE = {
     "helm install": "kubectl delete -k deploy/base --ignore-not-found --timeout=60s",
     "stowage replay": "test -d DIR || cp -r $RECORDINGS DIR",
 }
-"""What has to be done first, by how a command begins: pages are read one by one."""
+"""Commands to run first, by the beginning of a command, since each page is tested separately."""
 
 LOOKED_AT = "namespaces,customresourcedefinitions,pods,replicasets"
-"""The objects that a command without an end may wait for."""
+"""Kinds to print when a command times out."""
 
 STATUS = {
     "--fail-on-pending": 3,
 }
-"""Commands whose exit status says something, by a word in them."""
+"""Expected exit statuses other than 0, by a word in the command."""
 
 
 class Lasting(NamedTuple):
-    """A command that stays until it is ended.
+    """A command that runs until it is ended.
 
     Attributes:
-        signs: what it has shown by then.
-        keys: what ends it.
-        status: its exit status then.
+        signs: output to wait for.
+        keys: keys that end the command.
+        status: expected exit status.
     """
 
     signs: tuple[str, ...]
@@ -80,16 +79,16 @@ LASTING = {
 
 @pytest.fixture(scope="module")
 def shared_cluster(cluster_with_controllers: Cluster) -> Cluster:
-    """A control plane with the controllers that commands count on."""
+    """A control plane with the controllers that the commands need."""
     return cluster_with_controllers
 
 
 class Recorded(NamedTuple):
-    """What a daemon wrote down.
+    """Recordings of a daemon.
 
     Attributes:
-        folder: where it is.
-        moment: a time at which the pods of `shop` were decided about.
+        folder: folder of the recordings.
+        moment: a time after the pods of `shop` were scheduled.
     """
 
     folder: Path
@@ -98,7 +97,7 @@ class Recorded(NamedTuple):
 
 @pytest.fixture(scope="module")
 def recordings(shared_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
-    """What a daemon wrote down that placed the pods of `shop`, of which the pages speak."""
+    """Recordings of a daemon that scheduled the pods of `shop`, which the pages mention."""
     directory = tmp_path_factory.mktemp("recorded")
     nodes = [*make_nodes(2, prefix="worker"), make_node("node-7")]
     shared_cluster.create_nodes(nodes)
@@ -118,7 +117,7 @@ def recordings(shared_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
 def daemon(
     shared_cluster: Cluster, recordings: Recorded, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Program]:
-    """Somebody schedules there."""
+    """A running daemon."""
     directory = tmp_path_factory.mktemp("daemon")
     with start_stowage(scheduler_kubeconfig(shared_cluster), directory) as program:
         yield program
@@ -139,12 +138,12 @@ def _web() -> dict[str, object]:
 
 
 class Reader:
-    """Somebody with a page before them.
+    """A user who follows a page.
 
     Args:
-        shell: where they type.
-        daemon: which serves on a port of its own.
-        moment: when there was something to see.
+        shell: the user's shell.
+        daemon: the running daemon, with its own port.
+        moment: replaces the time in the pages.
     """
 
     def __init__(self, shell: Shell, daemon: Program, moment: str) -> None:
@@ -157,7 +156,7 @@ class Reader:
         }
 
     def type(self, command: str) -> None:
-        """Runs a line of a page."""
+        """Run a command line of a page."""
         for word, meant in self._meant.items():
             command = command.replace(word, meant)
         for beginning, first in BEFORE.items():
@@ -175,7 +174,7 @@ class Reader:
             left = self.shell.attempt(f"kubectl get {LOOKED_AT} -A -o yaml").stdout
             raise AssertionError(f"{problem}\nThe cluster then:\n{left}") from None
         if command.startswith("curl"):
-            # It is content with a refusal as well.
+            # curl also exits with 0 on an error response.
             json.loads(printed)
 
     def _run(self, command: str, given: str, status: int) -> str:
@@ -184,7 +183,7 @@ class Reader:
         except CommandTimeoutError:
             if not command.startswith("kubectl delete"):
                 raise
-        # It waits for the control plane's own controllers, which may retry only after a minute.
+        # The deletion needs controllers, which may retry only after a minute.
         return self.shell.run(f"{command} --ignore-not-found", stdin=given, status=status)
 
     def _watch(self, command: str, lasting: Lasting) -> None:
@@ -215,7 +214,7 @@ def reader(
 
 
 def copy_checkout(into: Path) -> None:
-    """The files that git knows, as they are now."""
+    """Copy the files that git tracks, with their current content."""
     git = str(shutil.which("git"))
     listed = subprocess.run(
         [git, "ls-files", "-z"], cwd=CHECKOUT, capture_output=True, text=True, check=True
@@ -227,7 +226,7 @@ def copy_checkout(into: Path) -> None:
 
 
 def lay_out(shell: Shell) -> None:
-    """The files that pages speak of as the reader's."""
+    """Create the user's files that the pages mention."""
     folder = shell.directory
     (folder / "scheduler.yaml").write_text((folder / "deploy/base/config.yaml").read_text())
     (folder / "other.yaml").write_text((folder / "deploy/base/config.yaml").read_text())
@@ -252,7 +251,7 @@ def lay_out(shell: Shell) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
 def test_every_command_works(reader: Reader, page: Path) -> None:
-    """As it is written, one after the other."""
+    """The commands of a page succeed one after another."""
     if page.name == "README.md" and page.parent != CHECKOUT:
         reader.shell.directory /= page.parent.relative_to(CHECKOUT)
     for found in shown(page):

@@ -1,6 +1,6 @@
-"""Promise: pods that a Permit plugin holds are bound together or not at all, whoever leads.
+"""Promise: pods that Permit holds are bound together or not at all, even if the leader changes.
 
-The plugin is the example `together`, found by its entry point as an installed package is.
+The plugin is the example `together`, found by its entry point like an installed package.
 """
 
 from pathlib import Path
@@ -24,7 +24,7 @@ SIZE: Final = 4
 
 
 def configuration(patience_seconds: float) -> dict[str, Any]:
-    """One profile with the plugin in it."""
+    """Return a configuration of one profile with the plugin."""
     enabled = {"multiPoint": {"enabled": [{"name": "Together"}]}}
     args = {"name": "Together", "args": {"patienceSeconds": patience_seconds}}
     return {"profiles": [{"schedulerName": "stowage", "plugins": enabled, "pluginConfig": [args]}]}
@@ -32,7 +32,7 @@ def configuration(patience_seconds: float) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Daemons that start from here on have the plugin."""
+    """Installs the plugin for daemons started later."""
     plugins = tmp_path / "plugins"
     plugins.mkdir()
     install_package(CHECKOUT / "examples" / "plugins" / "together", plugins)
@@ -40,7 +40,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Group:
-    """Pods that wait for each other."""
+    """Pods that are held until all have a node."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self.cluster = cluster
@@ -61,22 +61,22 @@ class Group:
         }
 
     def bindings(self) -> dict[str, int]:
-        """How often each pod was bound, by what the API server says."""
+        """Return the number of bindings of each pod, from the audit log."""
         of_all = bindings_by_pod(self.cluster.audit_events())
         places = (key.split("/") for key in of_all)
         ours = (name for namespace, name in places if namespace == self.namespace)
         return {name: of_all[f"{self.namespace}/{name}"] for name in ours}
 
     def message(self, name: str) -> str:
-        """Of the PodScheduled condition, if it says that the pod cannot be placed."""
+        """Return the message of the PodScheduled condition; empty if its status is not False."""
         for condition in self.cluster.pod(self.namespace, name)["status"].get("conditions", ()):
             if (condition["type"], condition["status"]) == ("PodScheduled", "False"):
                 return str(condition["message"])
         return ""
 
     def await_held(self, daemon: Program, count: int) -> None:
-        """Waits until so many pods have a node that the API server knows nothing of."""
-        # A pod that fits only where held pods leave no room says so, once they are held.
+        """Wait until this many pods are held in Permit, which the API server does not show."""
+        # A probe that does not fit beside the held pods becomes unschedulable once they are held.
         probe = f"probe-{count}"
         self.pods(probe, cpu=str(SIZE - count + 1), grouped=False)
         wait_for(lambda: "Insufficient cpu" in self.message(probe), "the room to be taken")
@@ -86,14 +86,14 @@ class Group:
 
 @pytest.fixture
 def group(cluster: Cluster, own_cluster: ControlPlane, namespace: str) -> Group:
-    """Nobody yet, and a node with room for the whole group."""
+    """An empty group, and a node with room for all its pods."""
     del own_cluster
     cluster.create_nodes([make_node("n", allocatable={"cpu": str(SIZE)})])
     return Group(cluster, namespace)
 
 
 def test_a_complete_group_is_bound(group: Group, run_stowage: StartStowage) -> None:
-    """Nobody before the last pod comes, everybody once after."""
+    """No pod is bound before the last one is created; then each is bound once."""
     daemon = run_stowage(configuration=configuration(600))
     group.pods("a", "b", "c")
     group.await_held(daemon, 3)
@@ -106,7 +106,7 @@ def test_a_complete_group_is_bound(group: Group, run_stowage: StartStowage) -> N
 
 
 def test_an_incomplete_group_gives_everything_back(group: Group, run_stowage: StartStowage) -> None:
-    """After its patience; each pod says why, the room is others', and the group gets a chance."""
+    """After the timeout each pod reports why, and the room is free for others and a new attempt."""
     daemon = run_stowage(configuration=configuration(PATIENCE_SECONDS))
     group.pods("a", "b", "c")
     group.await_held(daemon, 3)
@@ -127,7 +127,7 @@ def test_an_incomplete_group_gives_everything_back(group: Group, run_stowage: St
 def test_the_leader_is_killed_while_pods_wait(
     cluster: Cluster, group: Group, run_stowage: StartStowage
 ) -> None:
-    """The next one holds them anew and completes the group; nobody is bound twice."""
+    """The next leader holds the pods again and completes the group; no pod is bound twice."""
     flags = [
         "--leader-elect-lease-duration=4s",
         "--leader-elect-renew-deadline=3s",

@@ -1,6 +1,6 @@
-"""Promise: a gang with a topology runs in one rack, or not at all, and says which rack is nearest.
+"""Promise: a gang with a topology key runs in one rack or not at all, and names the nearest rack.
 
-The API server needs feature gates to keep the fields, so the control plane is our own.
+The API server needs feature gates for these fields, so the test starts its own control plane.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ NONE_OF_TWO = "0/2 placements are available, first placement status: pod group i
 def cluster_of_racks(
     tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
 ) -> Iterator[Cluster]:
-    """Two racks: `a` with one node of four CPUs, `b` with two."""
+    """A control plane with two racks: `a` with one node of four CPUs, `b` with two."""
     options = Options(
         api_server_arguments=(f"--feature-gates={GATES}", f"--runtime-config={API}=true")
     )
@@ -43,14 +43,14 @@ def cluster_of_racks(
 
 
 def in_rack(name: str, rack: str) -> Json:
-    """A node of a rack."""
+    """Build a node of a rack."""
     node = make_node(name)
     node["metadata"].setdefault("labels", {})[RACK] = rack
     return node
 
 
 def test_a_gang_runs_in_one_rack_or_waits(cluster_of_racks: Cluster, tmp_path: Path) -> None:
-    """Six members fit in `b` only; ten fit nowhere, until `b` has a node more."""
+    """Six members fit in `b` only; ten fit nowhere until `b` has another node."""
     cluster = cluster_of_racks
     cluster.create_namespace("racks")
     kubeconfig = scheduler_kubeconfig(cluster)

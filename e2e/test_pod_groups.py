@@ -1,6 +1,7 @@
-"""Promise: a gang runs with as many of its pods as it needs, or not at all, and says why it waits.
+"""Promise: a gang runs with its required number of pods or not at all, and reports why it waits.
 
-The API server needs a feature gate to keep `spec.schedulingGroup`, so the control plane is our own.
+The API server needs a feature gate for `spec.schedulingGroup`, so the test starts its own control
+plane.
 """
 
 import json
@@ -24,7 +25,7 @@ from e2e.support.stowage import start_stowage
 from e2e.support.waiting import wait_for
 
 END = "2126-01-01T00:00:00Z"
-"""When the pod in the way of a gang says that it ends."""
+"""Expected end of the pod that occupies the gang's room."""
 KEEPS_ROOM: Json = {
     "profiles": [
         {
@@ -57,7 +58,7 @@ FOREIGN = {
 def cluster_with_groups(
     tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
 ) -> Iterator[Cluster]:
-    """An API server of 1.36 that knows pod groups, and one node of four CPUs."""
+    """A control plane of 1.36 with pod groups, and one node of four CPUs."""
     options = Options(api_server_arguments=ARGUMENTS)
     with module_control_plane(options, tmp_path_factory, pytestconfig) as cluster:
         cluster.create_nodes([make_node("n")])
@@ -72,7 +73,7 @@ def running(
     rights: bool = True,
     configuration: Json | None = None,
 ) -> Iterator[Program]:
-    """A daemon, with the deployed rights or with all."""
+    """Run a daemon with the deployed permissions, or as administrator."""
     kubeconfig = scheduler_kubeconfig(cluster) if rights else cluster.kubeconfig
     daemon = start_stowage(
         kubeconfig,
@@ -87,7 +88,7 @@ def running(
 
 
 def members(namespace: str, *names: str) -> list[Json]:
-    """Pods of one CPU each, of the group `train`."""
+    """Build pods of the group `train`, with one CPU each."""
     group = {"podGroupName": "train"}
     return [
         make_pod(name, namespace=namespace, requests={"cpu": "1"}, schedulingGroup=group)
@@ -96,7 +97,7 @@ def members(namespace: str, *names: str) -> list[Json]:
 
 
 def create_group(cluster: Cluster, namespace: str, least: int) -> None:
-    """Make the group `train`."""
+    """Create the group `train`."""
     cluster.create_namespace(namespace)
     spec = {"schedulingPolicy": {"gang": {"minCount": least}}}
     body: Json = {"metadata": {"name": "train"}, "spec": spec}
@@ -104,7 +105,7 @@ def create_group(cluster: Cluster, namespace: str, least: int) -> None:
 
 
 def group_condition(cluster: Cluster, namespace: str) -> tuple[str, str, str] | None:
-    """Status, reason and message of the only condition of the group `train`."""
+    """Return status, reason and message of the only condition of the group `train`."""
     found = cluster.run(cluster.api.get(f"{GROUPS.format(namespace)}/train"))
     conditions = found.get("status", {}).get("conditions", [])
     if not conditions:
@@ -116,12 +117,12 @@ def group_condition(cluster: Cluster, namespace: str) -> tuple[str, str, str] | 
 
 
 def gated(daemon: Program) -> float:
-    """How many pods are held back; upstream writes no condition for these."""
+    """Return the number of gated pods, which have no condition, as upstream."""
     return total(fetch(f"{daemon.url}/metrics"), "scheduler_pending_pods", queue="gated")
 
 
 def message(cluster: Cluster, namespace: str, name: str) -> str:
-    """What the pod's condition says, if it says that it waits."""
+    """Return the message of the pod's condition with status False, or an empty string."""
     conditions = cluster.pod(namespace, name)["status"].get("conditions", [])
     return next((c["message"] for c in conditions if c["status"] == "False"), "")
 
@@ -129,7 +130,7 @@ def message(cluster: Cluster, namespace: str, name: str) -> str:
 def test_a_member_of_a_group_waits_without_the_gates(
     cluster_with_groups: Cluster, tmp_path: Path
 ) -> None:
-    """A pod without a group is bound beside it, with the default configuration."""
+    """With the default configuration, the member waits and a pod without a group is bound."""
     cluster = cluster_with_groups
     with running(cluster, tmp_path):
         cluster.create_pods([*members("off", "member"), make_pod("single", namespace="off")])
@@ -147,9 +148,9 @@ def test_a_member_of_a_group_waits_without_the_gates(
 
 
 def test_a_gang_runs_whole_or_waits(cluster_with_groups: Cluster, tmp_path: Path) -> None:
-    """First too few pods, then too little room, then all at once; conditions say so.
+    """First pods are missing, then room, then the gang is bound; conditions give the reason.
 
-    The daemon says which pod has to end, and the gang runs once that is gone.
+    The daemon names the pod that has to end, and the gang runs after its deletion.
     """
     cluster = cluster_with_groups
     with running(cluster, tmp_path, *SCHEDULER_GATES) as daemon:
@@ -192,7 +193,7 @@ def test_a_gang_runs_whole_or_waits(cluster_with_groups: Cluster, tmp_path: Path
 def test_room_is_kept_for_a_gang_that_waits_long(
     cluster_with_groups: Cluster, tmp_path: Path
 ) -> None:
-    """A pod that ends before uses it, another one waits until the gang has started."""
+    """A pod that ends earlier uses the room; another one waits until the gang has started."""
     cluster, namespace = cluster_with_groups, "kept"
     create_group(cluster, namespace, 3)
     with running(cluster, tmp_path, *SCHEDULER_GATES, configuration=KEEPS_ROOM) as daemon:
@@ -225,7 +226,7 @@ def test_room_is_kept_for_a_gang_that_waits_long(
 
 
 def stating(name: str, cpu: str, **said: str) -> Json:
-    """A pod that says when it ends."""
+    """Build a pod with an expected end."""
     pod = make_pod(name, namespace="busy", requests={"cpu": cpu})
     annotations = {f"stowage.dev/{key.replace('_', '-')}": text for key, text in said.items()}
     pod["metadata"]["annotations"] = annotations
@@ -236,7 +237,7 @@ def stating(name: str, cpu: str, **said: str) -> Json:
 def test_a_gang_of_another_api_is_a_gang(
     cluster_with_groups: Cluster, tmp_path: Path, api: str
 ) -> None:
-    """Read where the flag says so, once its definition is there; its status is left alone."""
+    """A flag enables the API, once its CRD exists; the daemon does not write its status."""
     cluster, (version, metadata) = cluster_with_groups, FOREIGN[api]
     namespace = api.replace(".", "-")
     cluster.create_namespace(namespace)
@@ -269,7 +270,7 @@ def test_a_gang_of_another_api_is_a_gang(
 
 
 def test_a_label_makes_a_pod_a_member(cluster_with_groups: Cluster, tmp_path: Path) -> None:
-    """With the policy of docs/groups.md, for controllers that drop the field."""
+    """The policy of docs/groups.md sets the field, for controllers that drop it."""
     cluster = cluster_with_groups
     create_group(cluster, "labelled", 2)
     cluster.create_from_files(CHECKOUT / "examples" / "groups" / "label.yaml")
@@ -298,7 +299,7 @@ def test_a_label_makes_a_pod_a_member(cluster_with_groups: Cluster, tmp_path: Pa
 
 
 def define(cluster: Cluster, api: str, version: str) -> None:
-    """Have the API server serve PodGroups of an API that is none of its own."""
+    """Create the CRD of a foreign PodGroup API."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     served = {
         "name": version,

@@ -1,6 +1,6 @@
-"""Promise: the pods meet the restricted Pod Security Standard, and the namespace enforces it.
+"""Promise: the pods meet the restricted Pod Security Standard, which the namespace enforces.
 
-The judge is the API server's own admission plugin, in a namespace with the labels of deploy/base.
+The API server's admission plugin checks the pods in a namespace with the labels of deploy/base.
 """
 
 import copy
@@ -23,23 +23,23 @@ WEAKENED: tuple[tuple[str, object], ...] = (
 
 @pytest.fixture
 def deployed(cluster: Cluster) -> None:
-    """The namespace with its labels, and the account the pods run as."""
+    """The namespace with its labels, and the pods' service account."""
     kubectl(cluster, "apply", "-k", "deploy/base")
 
 
 def pod_of_deployment(cluster: Cluster) -> dict[str, Any]:
-    """A pod as the Deployment would make it."""
+    """Build a pod of the Deployment."""
     shown = kubectl(cluster, "-n", "stowage", "get", "deployment", "stowage", "-o", "json")
     template = json.loads(shown)["spec"]["template"]
     spec: dict[str, Any] = template["spec"]
-    # Nobody makes the classes of kube-system in the harness; who may use which is not asked here.
+    # The harness lacks kube-system's priority classes, which this test does not concern.
     spec.pop("priorityClassName", None)
     metadata = {"name": f"p-{uuid.uuid4().hex[:6]}", "namespace": "stowage"}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def refusal(cluster: Cluster, pod: dict[str, Any]) -> str:
-    """What the API server has against a pod; empty when it takes it."""
+    """Return the API server's reason to reject a pod; empty if it accepts the pod."""
     path = cluster.directory / f"{pod['metadata']['name']}.json"
     path.write_text(json.dumps(pod))
     try:
@@ -50,13 +50,13 @@ def refusal(cluster: Cluster, pod: dict[str, Any]) -> str:
 
 
 def test_the_pods_are_admitted(cluster: Cluster) -> None:
-    """By a namespace that enforces the standard."""
+    """The namespace enforces the standard and admits the pods."""
     assert refusal(cluster, pod_of_deployment(cluster)) == ""
 
 
 @pytest.mark.parametrize(("field", "value"), WEAKENED, ids=[field for field, _ in WEAKENED])
 def test_each_restriction_is_needed(cluster: Cluster, field: str, value: object) -> None:
-    """Without it the plugin refuses the pod: it was asked, and looks."""
+    """Without one of the restrictions the plugin rejects the pod, so it does check them."""
     pod = copy.deepcopy(pod_of_deployment(cluster))
     pod["spec"]["securityContext"].pop("runAsNonRoot")
     pod["spec"]["containers"][0]["securityContext"]["runAsNonRoot"] = True

@@ -1,4 +1,4 @@
-"""Promise: more important pods get the room of less important ones, each of which goes once."""
+"""Promise: pods of high priority displace pods of lower priority, each victim once."""
 
 import time
 from collections import Counter
@@ -19,13 +19,13 @@ CLASSES = {"e2e-low": 1, "e2e-middle": 100, "e2e-high": 1000, "e2e-higher": 2000
 
 @pytest.fixture(autouse=True)
 def classes(cluster: Cluster) -> Iterator[None]:
-    """The priorities of this file."""
+    """Creates the priority classes of this file."""
     with cluster.priority_classes(CLASSES):
         yield
 
 
 class Room:
-    """One namespace, and words for what happens in it."""
+    """One namespace, with helpers for its pods."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self.cluster = cluster
@@ -34,7 +34,7 @@ class Room:
     def pods(
         self, *names: str, priority: str, cpu: str = "1", grace: int = 0, **more: object
     ) -> None:
-        """Creates pods of one kind."""
+        """Create pods of one kind."""
         self.cluster.create_pods(
             make_pod(
                 name,
@@ -48,7 +48,7 @@ class Room:
         )
 
     def fill(self, *names: str, **options: object) -> None:
-        """Creates less important pods and waits until they run."""
+        """Create pods of low priority and wait until they are bound."""
         self.pods(*names, **{"priority": "low", **options})  # type: ignore[arg-type] # see pods
         self.bound(*names)
 
@@ -68,11 +68,11 @@ class Room:
         wait_for(lambda: all(map(self.node_of, names)), f"{names} to be bound", seconds)
 
     def gone(self, *names: str) -> set[str]:
-        """Those of some pods that are not there any more."""
+        """Return the names of pods that no longer exist."""
         return {name for name in names if self.find(name) is None}
 
     def leaving(self) -> list[str]:
-        """Pods that are being deleted; a kubelet would end them."""
+        """Return terminating pods, which a kubelet would end."""
         return [
             pod["metadata"]["name"]
             for pod in self.cluster.pods(self.namespace)
@@ -80,11 +80,11 @@ class Room:
         ]
 
     def end(self, *names: str) -> None:
-        """What a kubelet does when the containers have ended."""
+        """Delete a pod as a kubelet does when the containers have ended."""
         self.cluster.delete_pods(self.namespace, names)
 
     def budget(self, name: str, label: str, allowed: int) -> None:
-        """A PodDisruptionBudget that allows so many evictions at present."""
+        """Create a PodDisruptionBudget that currently allows this many evictions."""
         path = f"/apis/policy/v1/namespaces/{self.namespace}/poddisruptionbudgets"
         spec = {"minAvailable": 0, "selector": {"matchLabels": {"app": label}}}
         self.cluster.run(self.cluster.api.post(path, {"metadata": {"name": name}, "spec": spec}))
@@ -98,7 +98,7 @@ class Room:
         self.cluster.run(self.cluster.api.patch(f"{path}/{name}/status", {"status": status}))
 
     def deletions(self) -> Counter[str]:
-        """How often the scheduler has deleted each pod, by what the API server says."""
+        """Return the number of the scheduler's deletions of each pod, from the audit log."""
         return Counter(
             event.object_ref.name
             for event in self.cluster.audit_events()
@@ -109,7 +109,7 @@ class Room:
         )
 
     def told(self, name: str) -> list[str]:
-        """What a victim was told."""
+        """Return the messages of a victim's Preempted events."""
         return [
             event["note"]
             for event in self.cluster.events(self.namespace, "Preempted")
@@ -129,7 +129,7 @@ def nodes(*names: str, cpu: str = "3") -> list[Json]:
 def test_high_priorities_displace_low_ones(
     cluster: Cluster, own_cluster: ControlPlane, room: Room, stowage: Program
 ) -> None:
-    """As many as are needed, each once; events and conditions say why."""
+    """The necessary number of pods is evicted, each once; events and conditions give the reason."""
     del own_cluster, stowage
     cluster.create_nodes(nodes("a", "b"))
     low = [f"low-{i}" for i in range(6)]
@@ -154,7 +154,7 @@ def test_high_priorities_displace_low_ones(
 def test_budgets_are_kept_where_that_is_possible(
     cluster: Cluster, own_cluster: ControlPlane, room: Room, stowage: Program
 ) -> None:
-    """The node goes whose pods may be disrupted, and of the other node nobody."""
+    """The preemptor gets the node whose pods may be disrupted; the others are not evicted."""
     del own_cluster, stowage
     cluster.create_nodes(nodes("a", "b"))
     room.budget("guarded", "guarded", 0)
@@ -174,7 +174,7 @@ def test_budgets_are_kept_where_that_is_possible(
 def test_a_budget_that_never_allows_is_broken_at_last(
     cluster: Cluster, own_cluster: ControlPlane, room: Room, stowage: Program
 ) -> None:
-    """Only when nothing else helps, and by as few pods as possible."""
+    """Preemption violates a budget only if nothing else helps, and evicts few pods."""
     del own_cluster, stowage
     cluster.create_nodes(nodes("a"))
     room.budget("never", "guarded", 0)
@@ -194,7 +194,7 @@ def test_a_budget_that_never_allows_is_broken_at_last(
 def test_victims_with_long_grace_are_waited_for(
     cluster: Cluster, own_cluster: ControlPlane, room: Room, stowage: Program
 ) -> None:
-    """The preemptor keeps its nomination and nobody else is evicted, however long they take."""
+    """During a long grace period the preemptor stays nominated, and no other pod is evicted."""
     del own_cluster, stowage
     cluster.create_nodes(nodes("a", "b"))
     low = [f"low-{i}" for i in range(6)]
@@ -215,7 +215,7 @@ def test_victims_with_long_grace_are_waited_for(
             "stowage: preempting to accommodate a higher priority pod",
         )
     nominated = cluster.pod(room.namespace, "high")["status"]["nominatedNodeName"]
-    # Other pods come and go meanwhile, and wake the preemptor.
+    # Other pods are created and deleted meanwhile, and requeue the preemptor.
     for i in range(3):
         room.pods(f"tiny-{i}", priority="low", cpu="4")
         cluster.run(cluster.api.patch("/api/v1/nodes/a", {"metadata": {"labels": {"n": str(i)}}}))
@@ -233,7 +233,7 @@ def test_victims_with_long_grace_are_waited_for(
 def test_two_preemptors_for_one_place(
     cluster: Cluster, own_cluster: ControlPlane, room: Room, stowage: Program
 ) -> None:
-    """The more important one gets it; the victim goes once, and the other one waits."""
+    """The preemptor of higher priority gets the place; one victim is evicted, the other waits."""
     del own_cluster, stowage
     cluster.create_nodes(nodes("a"))
     room.fill("low", cpu="3", grace=600)
@@ -256,7 +256,7 @@ def test_two_preemptors_for_one_place(
 def test_a_preemptor_deleted_half_way(
     cluster: Cluster, own_cluster: ControlPlane, room: Room, stowage: Program
 ) -> None:
-    """The room is for whoever comes next; nobody is evicted twice."""
+    """The next pod gets the room; no pod is evicted twice."""
     del own_cluster, stowage
     cluster.create_nodes(nodes("a"))
     room.fill("low-0", "low-1", "low-2", grace=600)
@@ -275,7 +275,7 @@ def test_a_preemptor_deleted_half_way(
 def test_a_daemon_killed_between_nomination_and_binding(
     cluster: Cluster, own_cluster: ControlPlane, room: Room, run_stowage: StartStowage
 ) -> None:
-    """The next one goes on where it was: no second eviction, the same node."""
+    """The next daemon continues: no second eviction, and the same node."""
     del own_cluster
     cluster.create_nodes(nodes("a", "b"))
     first = run_stowage()

@@ -1,8 +1,8 @@
-"""Promise: what sig-scheduling's end-to-end tests promise about preemption, with kubelets.
+"""Promise: preemption works with kubelets, as in sig-scheduling's end-to-end tests.
 
-Pods start and take their time to end here, and ReplicaSets replace those that were evicted.
+Pods start and end gracefully, and ReplicaSets replace evicted pods.
 
-Source: kubernetes test/e2e/scheduling/preemption.go (v1.36), by what it promises.
+Source: kubernetes test/e2e/scheduling/preemption.go (v1.36).
 """
 
 import os
@@ -23,7 +23,7 @@ from e2e.test_preemption import Room, classes
 
 CONTROLLERS = ("replicaset-controller", "serviceaccount-controller", "node-lifecycle-controller")
 CHURN_SECONDS = float(os.environ.get("E2E_CHURN_SECONDS", "30"))
-"""Five minutes are for releases."""
+"""Timeout; upstream's tests use five minutes."""
 HOSTNAME = "kubernetes.io/hostname"
 
 __all__ = ["classes"]
@@ -33,7 +33,7 @@ __all__ = ["classes"]
 def shared_cluster(
     tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
 ) -> Iterator[Cluster]:
-    """A control plane with kubelets, whose controllers make pods of ReplicaSets."""
+    """A control plane with kubelets and the controllers of ReplicaSets."""
     options = Options(controller_manager=True, controllers=",".join(CONTROLLERS))
     directory = tmp_path_factory.mktemp("kubelets")
     with (
@@ -51,7 +51,7 @@ class Owners(Room):
     def replicas(
         self, name: str, count: int, priority: str, cpu: str = "1", grace: int = 1
     ) -> None:
-        """Creates a ReplicaSet whose pods take this long to end."""
+        """Create a ReplicaSet whose pods take this long to end."""
         pod = make_pod(
             name,
             requests={"cpu": cpu},
@@ -68,13 +68,13 @@ class Owners(Room):
         self.cluster.run(self.cluster.api.post(path, body))
 
     def stop(self, *names: str) -> None:
-        """Deletes ReplicaSets, so that nothing comes back while a test is cleaned up."""
+        """Delete the ReplicaSets, so that cleanup does not recreate pods."""
         path = f"/apis/apps/v1/namespaces/{self.namespace}/replicasets"
         for name in names:
             self.cluster.run(self.cluster.api.delete(f"{path}/{name}?propagationPolicy=Orphan"))
 
     def running(self) -> Counter[str]:
-        """How many pods of each ReplicaSet run and are not ending."""
+        """Return the number of running pods of each ReplicaSet that are not terminating."""
         return Counter(
             pod["metadata"].get("labels", {}).get("app", "")
             for pod in self.cluster.pods(self.namespace)
@@ -105,7 +105,7 @@ def on(node: str) -> Json:
 
 
 def test_basic_preemption(cluster: Cluster, room: Owners) -> None:
-    """The least important pod goes although it is not alone in being less important."""
+    """Of two pods with a lower priority than the preemptor, the lowest one is evicted."""
     cluster.create_nodes([make_node(name, allocatable={"cpu": "3"}) for name in ("a", "b")])
     room.fill("low", cpu="2", grace=1, **on("a"))
     room.fill("middle", priority="middle", cpu="2", grace=1, **on("b"))
@@ -119,14 +119,14 @@ def test_basic_preemption(cluster: Cluster, room: Owners) -> None:
 
 
 def test_critical_pods(cluster: Cluster, room: Owners) -> None:
-    """What the system needs displaces what is important to its users."""
+    """A pod of system-cluster-critical evicts the pod of lowest priority."""
     cluster.create_nodes([make_node(name, allocatable={"cpu": "3"}) for name in ("a", "b")])
     room.fill("low", cpu="2", grace=1, **on("a"))
     room.fill("high", priority="high", cpu="2", grace=1, **on("b"))
     critical = make_pod("critical", namespace="kube-system", requests={"cpu": "2"})
     critical["spec"]["priorityClassName"] = "system-cluster-critical"
 
-    # Not through the cluster, which would empty the namespace afterwards.
+    # `cluster.create_pods` would make the cleanup delete all pods of kube-system.
     cluster.run(cluster.api.post("/api/v1/namespaces/kube-system/pods", critical))
     system = Room(cluster, "kube-system")
     system.bound("critical")
@@ -136,7 +136,7 @@ def test_critical_pods(cluster: Cluster, room: Owners) -> None:
 
 
 def test_replica_sets_of_four_priorities(cluster: Cluster, room: Owners) -> None:
-    """What is evicted comes back and waits; nobody is evicted to no end."""
+    """Evicted pods are recreated and wait; no pod is evicted needlessly."""
     cluster.create_nodes([make_node("a", allocatable={"cpu": "10"})])
     room.replicas("rs1", 5, "low")
     room.wait_running(rs1=5)
@@ -154,7 +154,7 @@ def test_replica_sets_of_four_priorities(cluster: Cluster, room: Owners) -> None
 
 
 def test_spread_preemption(cluster: Cluster, room: Owners) -> None:
-    """Who goes makes the preemptor's own hard spread right, and is no more than is needed."""
+    """The victims make the preemptor's hard spread constraint hold, and are no more than needed."""
     zone = "topology.kubernetes.io/zone"
     cluster.create_nodes(
         [make_node(name, allocatable={"cpu": "10"}, zone=f"zone-{name}") for name in ("a", "b")]
@@ -182,7 +182,7 @@ def test_spread_preemption(cluster: Cluster, room: Owners) -> None:
 
 
 def test_the_condition_of_a_victim(cluster: Cluster, room: Owners) -> None:
-    """Who is evicted is told so before; one with a finalizer can still be read afterwards."""
+    """Victims get a condition before their deletion; a victim with a finalizer stays readable."""
     cluster.create_nodes([make_node("a", allocatable={"cpu": "2"})])
     victim = make_pod(
         "victim", namespace=room.namespace, requests={"cpu": "2"}, priorityClassName="e2e-low"
@@ -204,13 +204,13 @@ def test_the_condition_of_a_victim(cluster: Cluster, room: Owners) -> None:
 
 
 def test_preemptors_of_many_priorities_at_once(cluster: Cluster, room: Owners) -> None:
-    """The most important ones get the room, whoever is waiting for victims meanwhile."""
+    """The preemptors of highest priority get the room, even if others already wait for victims."""
     names = [f"n-{i}" for i in range(5)]
     cluster.create_nodes([make_node(name, allocatable={"cpu": "1"}) for name in names])
     low = [f"low-{i}" for i in range(5)]
     room.fill(*low, grace=2)
 
-    # The less important first, so that they have been promised the room by then.
+    # The preemptors of lower priority come first, so that they are nominated.
     room.pods(*(f"middle-{i}" for i in range(5)), priority="middle")
     room.pods(*(f"high-{i}" for i in range(5)), priority="high")
     room.pods(*(f"higher-{i}" for i in range(3)), priority="higher")
@@ -220,14 +220,14 @@ def test_preemptors_of_many_priorities_at_once(cluster: Cluster, room: Owners) -
         lambda: sum(bool(room.node_of(f"high-{i}")) for i in range(5)) == 2, "two of the others"
     )
 
-    # A middle one may have been bound before the others came; then it was evicted in its turn.
+    # A preemptor of middle priority may have been bound before the others came, and then evicted.
     assert all(room.node_of(f"middle-{i}") == "" for i in range(5) if room.find(f"middle-{i}"))
     assert set(room.deletions().values()) == {1}
     assert {name: room.deletions()[name] for name in low} == dict.fromkeys(low, 1)
 
 
 def test_churn_is_no_loop(cluster: Cluster, room: Owners) -> None:
-    """Victims come back at once and end gracefully, preemptors come and go; each goes once."""
+    """Victims are recreated and end gracefully; each pod is evicted once."""
     cluster.create_nodes([make_node(name, allocatable={"cpu": "4"}) for name in "abc"])
     room.replicas("low", 12, "low", grace=1)
     room.wait_running(low=12)

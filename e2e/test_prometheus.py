@@ -1,6 +1,7 @@
-"""Promise: a real Prometheus takes what deploy/monitoring has, and finds what it asks for.
+"""Promise: a real Prometheus accepts the files of deploy/monitoring, and its queries have results.
 
-Debian's, scraping as the ServiceMonitor says: a token of its own audience, a certificate it checks.
+Prometheus is Debian's package. It scrapes as the ServiceMonitor says: with a token for its own
+audience, and with certificate verification.
 """
 
 import json
@@ -27,7 +28,7 @@ from e2e.test_monitoring import MONITORING, alerts, panels
 
 NAMESPACE = "watched"
 RANGE = "20s"
-"""What Grafana would put for $__rate_interval at this pace of scrapes."""
+"""Value for Grafana's $__rate_interval at this scrape interval."""
 
 
 def tool(name: str) -> str:
@@ -38,7 +39,7 @@ def tool(name: str) -> str:
 
 
 def rules() -> Json:
-    """The file that the operator makes of the PrometheusRule."""
+    """Return the content of the PrometheusRule, as the operator writes it to a file."""
     found: Json = yaml.safe_load((MONITORING / "prometheusrule.yaml").read_text())["spec"]
     return found
 
@@ -56,7 +57,7 @@ def promtool(directory: Path, *arguments: str) -> str:
 
 
 def test_promtool_takes_the_rules(tmp_path: Path) -> None:
-    """As they are, texts with their templates included."""
+    """The check of promtool includes the templates in annotations."""
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump(rules()))
 
     said = promtool(tmp_path, "check", "rules", "rules.yaml")
@@ -65,7 +66,7 @@ def test_promtool_takes_the_rules(tmp_path: Path) -> None:
 
 
 def test_every_alert_fires_for_what_it_is_about(tmp_path: Path) -> None:
-    """And not for what it is not about; annotations are the operator's and may be reworded."""
+    """Each alert fires under its condition only; annotations may be reworded."""
     found = rules()
     for group in found["groups"]:
         for rule in group["rules"]:
@@ -78,11 +79,11 @@ def test_every_alert_fires_for_what_it_is_about(tmp_path: Path) -> None:
 
 
 class Watch:
-    """Stowage at work, and Prometheus that looks at it.
+    """A running Stowage, scraped by Prometheus.
 
     Attributes:
         stowage: the leader.
-        url: where Prometheus is asked.
+        url: URL of Prometheus.
     """
 
     def __init__(self, stowage: Program, url: str) -> None:
@@ -165,7 +166,7 @@ def watch(shared_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def token(cluster: Cluster) -> str:
-    """Of an account that may read metrics, good for Stowage alone."""
+    """Return a token with the audience `stowage`, of an account that may read metrics."""
     accounts = "/api/v1/namespaces/default/serviceaccounts"
     cluster.run(cluster.api.post(accounts, {"metadata": {"name": "prometheus"}}))
     documents = yaml.safe_load_all((MONITORING.parent / "base" / "rbac.yaml").read_text())
@@ -189,7 +190,7 @@ def token(cluster: Cluster) -> str:
 
 
 def test_it_scrapes_with_its_token_and_checks_the_certificate(watch: Watch) -> None:
-    """The target is up."""
+    """The scrape target becomes healthy."""
 
     def is_up() -> bool:
         targets = watch.ask("targets")["activeTargets"]
@@ -200,7 +201,7 @@ def test_it_scrapes_with_its_token_and_checks_the_certificate(watch: Watch) -> N
 
 
 def test_all_rules_are_evaluated(watch: Watch) -> None:
-    """Each alert is known and its query works; nothing fires while all is well."""
+    """Every alert is evaluated without error, and the leader alert is inactive."""
     wait_for(
         lambda: all(rule["health"] != "unknown" for rule in watch.rules().values()),
         "each rule to be evaluated",
@@ -214,7 +215,7 @@ def test_all_rules_are_evaluated(watch: Watch) -> None:
 
 @pytest.mark.parametrize(("name", "query"), list(panels()), ids=[name for name, _ in panels()])
 def test_a_panel_shows_something(watch: Watch, name: str, query: str) -> None:
-    """What the dashboard asks has an answer once there was some work."""
+    """The query of each panel has a result after some work."""
     asked = query.replace("$__rate_interval", RANGE)
 
     found = wait_for(lambda: watch.ask("query", query=asked)["result"], f"{name} to show")
@@ -223,7 +224,7 @@ def test_a_panel_shows_something(watch: Watch, name: str, query: str) -> None:
 
 
 def test_a_leader_that_is_gone_is_noticed(watch: Watch) -> None:
-    """The alert begins to count its minute."""
+    """The alert becomes pending or fires."""
     assert watch.stowage.stop() == 0
 
     wait_for(

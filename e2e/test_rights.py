@@ -1,7 +1,7 @@
-"""Promise: the manifests grant what the daemon uses, and nothing more; no log holds a token.
+"""Promise: the manifests grant the permissions that the daemon uses, no others; no log has a token.
 
-Runs last: it reads the requests and logs of all daemons of the run. Daemons that are meant to be
-refused run as another user.
+The tests run last, since they read the requests and logs of all daemons. Daemons that tests deny
+permissions run as another user.
 """
 
 import re
@@ -17,7 +17,7 @@ from e2e.support.controlplane import ControlPlane
 from e2e.support.rights import granted, has_deployed_rights, refused, unused, used
 
 JSON_WEB_TOKEN: Final = re.compile(rb"eyJ[\w-]{8,}\.eyJ[\w-]{8,}")
-"""As tokens of service accounts look."""
+"""Pattern of service account tokens."""
 
 
 def test_the_whole_run_kept_to_the_deployed_rights(
@@ -25,7 +25,7 @@ def test_the_whole_run_kept_to_the_deployed_rights(
 ) -> None:
     """No request was forbidden; no granted verb was unused if all files ran.
 
-    `.ci/run` runs the pages by themselves.
+    `.ci/run` runs test_pages.py separately.
     """
     elsewhere = request.config.stash.get(EARLIER_AUDIT_EVENTS, [])
     seen = [e for e in (*cluster.audit_events(), *elsewhere) if has_deployed_rights(e)]
@@ -41,7 +41,7 @@ def test_the_whole_run_kept_to_the_deployed_rights(
 
 
 def test_no_log_of_the_whole_run_holds_a_token(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Whatever went wrong, and however much was to be logged."""
+    """The logs contain no token, even after errors and with verbose logging."""
     logs = list(tmp_path_factory.getbasetemp().rglob("*.log"))
     if not logs:
         pytest.skip("no daemon ran before")

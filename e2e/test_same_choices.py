@@ -1,4 +1,4 @@
-"""Promise: on one cluster, stowage and kube-scheduler choose nodes that are equally good."""
+"""Promise: in one cluster, Stowage and kube-scheduler choose equally good nodes."""
 
 import asyncio
 import json
@@ -22,14 +22,14 @@ from tests.parity.answering import ORACLE, oracle_command, running
 PODS: Final = 240
 NODES: Final = 24
 ENOUGH: Final = 200
-"""Of the pods, so many must have had a choice between nodes that are not equally good."""
+"""Minimum number of pods whose feasible nodes have different scores."""
 DECISION_SECONDS: Final = 20.0
 KUBE_SCHEDULER: Final = "reference"
 NOT_HERE: Final = (
     "DynamicResources",
     "DefaultPreemption",
 )
-"""kube-scheduler's plugins that take no part in the comparison."""
+"""Plugins that are disabled for the comparison."""
 
 PROFILE: Final = {
     "schedulerName": KUBE_SCHEDULER,
@@ -41,7 +41,7 @@ Judge = Callable[[Json], Json]
 
 @pytest.fixture
 def judge() -> Iterator[Judge]:
-    """Who says how good nodes are: kube-scheduler's own framework where built, else our engine."""
+    """Scores the nodes with kube-scheduler's framework if it is built, else with our engine."""
     with ExitStack() as stack:
         if ORACLE.exists():
             oracle = stack.enter_context(running(oracle_command(admit=False)))
@@ -64,13 +64,13 @@ def test_both_choose_nodes_of_the_same_total_score(
     run_stowage: StartStowage,
     judge: Judge,
 ) -> None:
-    """Each pod is given to both, one after the other, on the same state of the cluster."""
+    """Both schedulers get each pod, one after the other, in the same state of the cluster."""
     cluster.create_nodes(varied_nodes(NODES, seed=1))
     reference = own_cluster.start_kube_scheduler(
         {"percentageOfNodesToScore": 100, "profiles": [PROFILE]}
     )
     run_stowage(configuration={"profiles": [{**PROFILE, "schedulerName": "stowage"}]})
-    # Items of a list do not say what they are.
+    # List responses omit the apiVersion and kind of their items.
     nodes = [{"apiVersion": "v1", "kind": "Node", **node} for node in cluster.nodes()]
     draw = Random(2)
     placed: list[Json] = []
@@ -104,10 +104,10 @@ def test_both_choose_nodes_of_the_same_total_score(
 async def _decision(
     cluster: Cluster, pod: Json, scheduler_name: str, *, keep: bool
 ) -> tuple[str, Json, Json]:
-    """Gives a pod to a scheduler.
+    """Create a pod for a scheduler and wait for its decision.
 
     Returns:
-        Its node, empty when it fits nowhere; the pod as it waited; the pod with its node.
+        The node, empty if the pod is unschedulable; the pod as created; the pod after the decision.
     """
     api = cluster.api
     pods = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods"
@@ -146,7 +146,7 @@ def _is_decided(pod: Json) -> bool:
 
 
 def _totals(answer: Json) -> dict[str, int]:
-    """The total score of each node that fits the one waiting pod of a case."""
+    """Return the total scores of the feasible nodes for the only pending pod of a case."""
     assert not answer.get("error"), answer["error"]
     [pod] = answer["pods"]
     return {node["node"]: node["total"] for node in pod["nodes"] if node["feasible"]}

@@ -1,8 +1,8 @@
-"""Promise: `stowage shadow` finds nothing in the real kube-scheduler's bindings to do otherwise.
+"""Promise: `stowage shadow` agrees with all bindings of the real kube-scheduler.
 
-Looking at all nodes, both make the same decisions: every node that kube-scheduler chooses fits for
-us, and none is better. One pod after the other that can be seen at once; of a burst it can be said
-only that there is an order in which it is so.
+With all nodes scored, every node that kube-scheduler chooses is feasible and none is better. Single
+pods are judged one after another. For a burst, shadow can only report that some order explains the
+bindings.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ BURST = 400
 PODS = ONE_BY_ONE + BURSTS * BURST
 NODES = 60
 KEPT = 500
-"""Pods on nodes at a time; then older ones go."""
+"""Number of bound pods above which the oldest are deleted."""
 WITH_CLAIMS = 20
 DECISION_SECONDS = 30.0
 BURST_SECONDS = 120.0
@@ -53,7 +53,7 @@ def shared_cluster(cluster_with_controllers: Cluster) -> Cluster:
 
 
 class Shadow:
-    """`stowage shadow` with the rights that its manifests grant, and no others."""
+    """`stowage shadow` with the permissions of its manifests."""
 
     def __init__(self, cluster: Cluster, directory: Path) -> None:
         words = [sys.executable, "-m", "scheduler", "shadow", "--output=json", f"--every={EVERY}"]
@@ -64,7 +64,7 @@ class Shadow:
         wait_for(lambda: '"Watching"' in self._program.tail(), "the shadow to know the cluster", 60)
 
     def end(self) -> Json:
-        """Its last summary, with the examples of all, once no binding waits for a second look."""
+        """Stop it when every binding is judged; return the last summary, with all examples."""
         told = len(self._summaries())
         wait_for(
             lambda: any(each["open"] == 0 for each in self._summaries()[told + 1 :]),
@@ -82,7 +82,7 @@ class Shadow:
         return summary
 
     def _summaries(self) -> list[Json]:
-        """What was printed so far; a line that is being written does not count."""
+        """Return the printed summaries, without an incomplete last line."""
         lines = self._program.log.read_text().split("\n")[:-1]
         return [json.loads(line) for line in lines if line.startswith('{"time"')]
 
@@ -104,7 +104,7 @@ def _account(cluster: Cluster) -> Path:
 
 
 class Placing:
-    """Gives pods to kube-scheduler; who fits nowhere is taken away, and so are the oldest."""
+    """Creates pods for kube-scheduler; deletes unschedulable pods and the oldest bound ones."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self._cluster = cluster
@@ -116,7 +116,7 @@ class Placing:
         self.rejected = 0
 
     async def place(self, pod: Json) -> None:
-        """One pod: what kube-scheduler decides on is then what anybody can see."""
+        """Create one pod and wait for the decision, which depends on visible state only."""
         name = pod["metadata"]["name"]
         await self._api.post(self._pods, pod)
         async with asyncio.timeout(DECISION_SECONDS):
@@ -127,7 +127,7 @@ class Placing:
         await self._tidy_up([found])
 
     def burst(self, pods: Sequence[Json]) -> None:
-        """Many pods at once: bindings come in another order than decisions."""
+        """Create many pods at once; their bindings arrive in another order than the decisions."""
         self._cluster.create_pods(pods)
         names = {pod["metadata"]["name"] for pod in pods}
         wait_for(
@@ -151,7 +151,7 @@ class Placing:
             await self._delete(self._kept.popleft())
 
     async def _delete(self, name: str) -> None:
-        """A pod goes; it may have been evicted already."""
+        """Delete a pod, which may be evicted already."""
         try:
             await self._api.delete(f"{self._pods}/{name}?gracePeriodSeconds=0")
         except ApiRefusedError as error:
@@ -160,14 +160,14 @@ class Placing:
 
 
 def _is_decided(pod: Json) -> bool:
-    """Whether it has a node, or was told that there is none and will be none soon."""
+    """Report whether the pod is bound, or is unschedulable without a nominated node."""
     if pod["spec"].get("nodeName"):
         return True
     return _is_told(pod) and not pod.get("status", {}).get("nominatedNodeName")
 
 
 def _is_told(pod: Json) -> bool:
-    """Whether it has a node, or was told that there is none now."""
+    """Report whether the pod is bound, or its condition says that it is unschedulable."""
     return bool(pod["spec"].get("nodeName")) or any(
         each["type"] == "PodScheduled" and each["status"] == "False"
         for each in pod.get("status", {}).get("conditions", ())
@@ -182,7 +182,7 @@ def test_everything_that_kube_scheduler_decides_is_agreed(
     storage: Storage,
     tmp_path: Path,
 ) -> None:
-    """2,000 pods: affinity, spreading, taints, ports, images, priorities, devices, volumes."""
+    """The pods have affinity, spread, ports, tolerations, priorities, devices and volumes."""
     nodes = varied_nodes(NODES, seed=11)
     cluster.create_nodes(nodes)
     local = storage.storage_class("shadow-local")

@@ -1,4 +1,4 @@
-"""Promise: a slow cycle says what it spent its time on, and spans go where they are asked for."""
+"""Promise: a slow cycle logs the duration of its steps, and spans are exported when enabled."""
 
 import json
 import threading
@@ -36,7 +36,7 @@ class Slow(NodeFilterPlugin):
 
 
 class Collector(ThreadingHTTPServer):
-    """Takes spans as an OpenTelemetry collector does."""
+    """Receives spans as an OpenTelemetry collector does."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _TakeSpans)
@@ -60,7 +60,7 @@ class _TakeSpans(BaseHTTPRequestHandler):
 
     @override
     def log_message(self, format: str, *args: object) -> None:
-        """Keeps the output of tests clean."""
+        """Discards access logs."""
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_each_cycle_becomes_a_span(
     collector: Collector,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """When OpenTelemetry's variable says where to; the extension points are its events."""
+    """OpenTelemetry's variable enables export; the extension points are events of the span."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "200")
     daemon = run_stowage()
@@ -104,14 +104,14 @@ def test_each_cycle_becomes_a_span(
         assert times == sorted(times)
         assert span.start_time_unix_nano <= times[0]
         assert times[-1] <= span.end_time_unix_nano
-    # What is known of a look-alike is not asked again.
+    # Equal pods reuse filter results, so not every span has a Filter event.
     assert has_filtered
 
 
 def test_a_collector_that_is_away_hinders_nobody(
     cluster: Cluster, namespace: str, run_stowage: StartStowage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Pods are bound, and the end does not wait for long."""
+    """Pods are bound, and the shutdown is not delayed."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     daemon = run_stowage()
     cluster.create_nodes([make_node("node")])
@@ -129,7 +129,7 @@ def test_a_slow_cycle_logs_its_steps(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A plugin of somebody else that takes its time is seen at once."""
+    """The log shows the duration of a slow third-party plugin."""
     install_slow_plugin(tmp_path / "plugins")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "plugins"))
     profile = {
@@ -156,7 +156,7 @@ def attributes(span: Span) -> dict[str, str]:
 
 
 def install_slow_plugin(directory: Path) -> None:
-    """As an installed package, without an installer."""
+    """Install the plugin with its metadata, without pip."""
     info = directory / "slow-1.0.dist-info"
     info.mkdir(parents=True)
     (directory / "slow.py").write_text(SLOW_PLUGIN)

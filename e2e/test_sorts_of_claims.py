@@ -1,7 +1,6 @@
-"""Promise: all that a claim can ask for, and a driver can offer, is allocated as it was meant.
+"""Promise: all kinds of requests and devices are allocated as the API defines.
 
-What is written must be accepted by the API server, which compares a claim's status with its
-specification and refuses what does not fit together.
+The API server validates each allocation against the claim's spec.
 """
 
 from collections.abc import Iterator
@@ -36,31 +35,31 @@ POLICY = {"default": "1G", "validRange": {"min": "1G", "step": "1G"}}
 
 @pytest.fixture(scope="module")
 def shared_cluster(cluster_with_controllers: Cluster) -> Cluster:
-    """A control plane whose controllers look after claims."""
+    """A control plane with the controllers for claims."""
     return cluster_with_controllers
 
 
 @dataclass
 class Site:
-    """A cluster with a scheduler, and pods with a claim of their own name each."""
+    """A cluster with a scheduler, and pods that have a claim with their own name."""
 
     cluster: Cluster
     namespace: str
     devices: Devices
 
     def publish(self, name: str, where: Json, slices: int = 1, **content: Any) -> None:
-        """Publishes a slice of the pool whose name is the first word of its own."""
+        """Publish a slice; the first word of its name is the pool."""
         pool = {"name": name.partition(".")[0], "generation": 1, "resourceSliceCount": slices}
         spec = {"driver": DRIVER, "pool": pool, **where, **content}
         self.devices.create("resourceslices", name, spec)
 
     def offer(self, *devices: Json) -> None:
-        """Makes the one node, with these devices."""
+        """Create the only node, with these devices."""
         self.cluster.create_nodes(make_nodes(1))
         self.publish(NODE, {"nodeName": NODE}, devices=list(devices))
 
     def run(self, name: str, request: Json, **devices: Any) -> None:
-        """Creates a claim with one request, and its pod."""
+        """Create a claim with one request, and its pod."""
         claim = {"devices": {"requests": [{"name": "r", **request}], **devices}}
         body = {"metadata": {"name": name}, "spec": claim}
         path = f"{RESOURCE}/namespaces/{self.namespace}/resourceclaims"
@@ -68,25 +67,25 @@ class Site:
         self.cluster.create_pods([make_device_pod(name, self.namespace, claim=name)])
 
     def given(self, name: str) -> list[Json]:
-        """Waits until a pod has a node, and returns what its claim was given."""
+        """Wait until a pod is bound; return the allocation results of its claim."""
         wait_for(lambda: self.node_of(name), f"{name} to be bound", SECONDS)
         return list(self.allocation(name)["devices"]["results"])
 
     def names(self, name: str) -> list[str]:
-        """The same, devices by their names."""
+        """Wait until a pod is bound; return the names of its devices."""
         return [result["device"] for result in self.given(name)]
 
     def node_of(self, name: str) -> str:
-        """Where a pod is; empty while it waits."""
+        """Return the node of a pod; empty if unbound."""
         return str(self.cluster.pod(self.namespace, name)["spec"].get("nodeName", ""))
 
     def allocation(self, name: str) -> Json:
-        """What a claim says of its devices."""
+        """Return the allocation of a claim."""
         claims = {each["metadata"]["name"]: each for each in self.devices.claims(self.namespace)}
         return dict(claims[name]["status"]["allocation"])
 
     def waits(self, name: str) -> None:
-        """Waits until a pod was told that no node has what its claim asks for."""
+        """Wait until the pod's condition says that no node has the claimed devices."""
 
         def is_told() -> bool:
             return any(
@@ -98,13 +97,13 @@ class Site:
         assert not self.node_of(name)
 
     def end(self, *names: str) -> None:
-        """Deletes pods."""
+        """Delete pods."""
         self.cluster.delete_pods(self.namespace, names)
 
 
 @pytest.fixture(scope="module")
 def daemon(shared_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """One for all tests."""
+    """A daemon for all tests of the module."""
     directory = tmp_path_factory.mktemp("daemon")
     program = start_stowage(scheduler_kubeconfig(shared_cluster), directory)
     yield program
@@ -119,28 +118,28 @@ def site(
     devices: Devices,
     request: pytest.FixtureRequest,
 ) -> Site:
-    """No nodes, no devices, and the daemon."""
+    """A cluster with the daemon, but without nodes and devices."""
     request.node.stash[REPORTERS].append(lambda: f"--- stowage\n{daemon.tail(60)}")
     return Site(cluster, namespace, devices)
 
 
 def exactly(**wanted: Any) -> Json:
-    """A request without alternatives."""
+    """Build a request without alternatives."""
     return {"exactly": {"deviceClassName": CLASS, **wanted}}
 
 
 def of_kind(kind: str) -> list[Json]:
-    """A selector of the devices of a kind."""
+    """Build a selector of devices of one kind."""
     return [{"cel": {"expression": f'device.attributes["{DRIVER}"].kind == "{kind}"'}}]
 
 
 def device(name: str, kind: str = "any", **more: Any) -> Json:
-    """A device with the attribute that selectors ask for."""
+    """Build a device with the attribute that the selectors use."""
     return {"name": name, "attributes": {"kind": {"string": kind}}, **more}
 
 
 def test_all_devices_of_a_node(site: Site) -> None:
-    """They are given when none of them is in use any more."""
+    """The claim gets all devices once none of them is in use."""
     site.offer(*(device(f"gpu-{i}") for i in range(3)))
     site.run("one", exactly())
     assert len(site.given("one")) == 1
@@ -153,7 +152,7 @@ def test_all_devices_of_a_node(site: Site) -> None:
 
 
 def test_a_prioritized_list(site: Site) -> None:
-    """The second choice is for the pod that comes when the first one is given away."""
+    """The pod that comes after the first choice is allocated gets the second choice."""
     site.offer(device("gpu-0", "big"), device("gpu-1", "small"))
     choices = [
         {"name": kind, "deviceClassName": CLASS, "selectors": of_kind(kind)}
@@ -165,7 +164,7 @@ def test_a_prioritized_list(site: Site) -> None:
 
 
 def test_devices_that_must_match(site: Site) -> None:
-    """Two of one NUMA node, though the first two that are free are of different ones."""
+    """Both devices have the same NUMA node, although the first two free ones do not."""
     attributes = [{NUMA: {"int": i % 2}} for i in range(4)]
     site.offer(*({"name": f"gpu-{i}", "attributes": attributes[i]} for i in range(4)))
     for name, devices in (("even", ["gpu-0", "gpu-2"]), ("odd", ["gpu-1", "gpu-3"])):
@@ -174,7 +173,7 @@ def test_devices_that_must_match(site: Site) -> None:
 
 
 def test_admin_access(site: Site) -> None:
-    """A device in use is shown to an administrator's pod, and is in use no less."""
+    """An administrator's pod gets access to a device in use, which stays allocated."""
     label = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
     site.cluster.run(site.cluster.api.patch(f"/api/v1/namespaces/{site.namespace}", label))
     site.offer(device("gpu-0"))
@@ -191,7 +190,7 @@ def test_admin_access(site: Site) -> None:
 
 
 def test_a_tainted_device(site: Site) -> None:
-    """A claim that tolerates the taint gets it; others wait until the taint is gone."""
+    """A claim that tolerates the taint gets the device; others wait until the taint is removed."""
     site.offer(device("gpu-0", taints=[WORN]))
     site.run("careful", exactly())
     site.waits("careful")
@@ -207,7 +206,7 @@ def test_a_tainted_device(site: Site) -> None:
 
 
 def test_partitions_of_a_device(site: Site) -> None:
-    """A card, or its two parts, since all take from the same counter."""
+    """Either the card or its two parts are allocated, since they consume the same counter."""
 
     def takes(count: int) -> list[Json]:
         return [{"counterSet": "card", "counters": {"parts": {"value": str(count)}}}]
@@ -232,7 +231,7 @@ def test_partitions_of_a_device(site: Site) -> None:
 
 
 def test_a_device_that_claims_share(site: Site) -> None:
-    """Each takes what it asked for, rounded up as the driver wants it, while there is enough."""
+    """Each claim gets its capacity, rounded up by the driver's policy, while enough is left."""
     capacity = {"bandwidth": {"value": "10G", "requestPolicy": POLICY}}
     site.offer(device("nic-0", allowMultipleAllocations=True, capacity=capacity))
     asked = exactly(capacity={"requests": {"bandwidth": "4500M"}})
@@ -249,7 +248,7 @@ def test_a_device_that_claims_share(site: Site) -> None:
 
 
 def test_devices_that_belong_to_no_node(site: Site) -> None:
-    """Of all nodes, of those with a label, or each of its own: the pod goes where they are."""
+    """Devices belong to all nodes, to those with a label, or to one each; pods go there."""
 
     def of_zone(zone: str) -> Json:
         rule = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]}
@@ -279,7 +278,7 @@ def test_devices_that_belong_to_no_node(site: Site) -> None:
 
 
 def test_a_claim_that_was_allocated_where_its_pod_cannot_be(site: Site) -> None:
-    """No other pod has it, so that it is given back, and allocated on another node."""
+    """The unreserved claim is deallocated, and allocated again on another node."""
     site.cluster.create_nodes(make_nodes(2))
     for node in (NODE, "node-00001"):
         site.publish(node, {"nodeName": node}, devices=[device("gpu-0")])

@@ -1,4 +1,4 @@
-"""Promise: a step of the loop that takes seconds costs a warning; one of a minute, the lease."""
+"""Promise: an event loop stall of seconds costs a warning; one of a minute costs the lease."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ from e2e.support.waiting import wait_for
 LEADER, STANDBY = "replica-a", "replica-b"
 PODS: Final = 20
 TAKEOVER_SECONDS: Final = 40.0
-"""Ten until the thread gives up, fifteen until the lease may be taken, and some of CPU time."""
+"""Ten seconds until the renewing thread gives up, fifteen until the lease expires, and CPU time."""
 
 PLUGIN = '''
 import time
@@ -73,12 +73,12 @@ class Replicas:
         self.standby = start(STANDBY)
 
     def hold(self, seconds: int) -> None:
-        """Have the leader take one step that lasts so long."""
+        """Make the leader's event loop stall for this many seconds."""
         labels = {"seconds": str(seconds)}
         self.cluster.create_pods([make_pod("held", namespace=self.namespace, labels=labels)])
 
     def bindings(self) -> dict[str, int]:
-        """How often each pod was bound, by what the API server says."""
+        """Return the number of bindings of each pod, from the audit log."""
         of_all = bindings_by_pod(self.cluster.audit_events())
         return {k: n for k, n in of_all.items() if k.startswith(f"{self.namespace}/")}
 
@@ -92,7 +92,7 @@ def replicas(
     namespace: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Replicas:
-    """Each speaks as a user of its own, so that the audit log tells them apart."""
+    """Replicas with their own users, which the audit log distinguishes."""
     folder = tmp_path / "plugins"
     info = folder / "holds-1.0.dist-info"
     info.mkdir(parents=True)
@@ -105,7 +105,7 @@ def replicas(
 
 
 def told(replica: Program, message: str) -> list[dict[str, Any]]:
-    """What a replica has logged of one kind."""
+    """Return a replica's log entries with this message."""
     lines = replica.log.read_text().splitlines(keepends=True)
     logged = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("\n")]
     return [line for line in logged if line["msg"] == message]
@@ -114,7 +114,7 @@ def told(replica: Program, message: str) -> list[dict[str, Any]]:
 def test_a_step_of_twelve_seconds_costs_a_warning(
     cluster: Cluster, namespace: str, replicas: Replicas
 ) -> None:
-    """The thread renews meanwhile; without it ten seconds after the last renewal are the end."""
+    """A thread renews the lease meanwhile; without it, leadership would end after ten seconds."""
     replicas.hold(12)
     cluster.create_pods(make_pods(PODS, prefix="later", namespace=namespace))
     cluster.wait_until_bound(namespace, timeout_seconds=60)
@@ -132,7 +132,7 @@ def test_a_step_of_twelve_seconds_costs_a_warning(
 def test_a_step_of_a_minute_costs_the_lease(
     cluster: Cluster, namespace: str, replicas: Replicas
 ) -> None:
-    """The other replica leads long before its end, and nothing that it decided is bound twice."""
+    """The other replica leads before the stall ends, and no pod is bound twice."""
     replicas.hold(60)
     cluster.create_pods(make_pods(PODS, prefix="later", namespace=namespace))
     wait_for(lambda: told(replicas.standby, "Leading"), "the take-over", TAKEOVER_SECONDS)

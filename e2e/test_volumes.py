@@ -1,4 +1,4 @@
-"""Promise: pods with claims go where their storage is, and wait for it no longer than needed."""
+"""Promise: pods with claims go to the nodes of their volumes, and wait no longer than necessary."""
 
 import json
 import signal
@@ -32,12 +32,12 @@ CONTROLLERS = STORAGE_CONTROLLERS
 
 @pytest.fixture(scope="module")
 def shared_cluster(cluster_with_controllers: Cluster) -> Cluster:
-    """A control plane whose controllers bind volumes and make pods of StatefulSets."""
+    """A control plane whose controllers bind volumes and create pods of StatefulSets."""
     return cluster_with_controllers
 
 
 def node_of(cluster: Cluster, namespace: str, pod: str) -> str:
-    """Wait until a pod has a node, and return it."""
+    """Wait until a pod is bound; return its node."""
     found = wait_for(
         lambda: cluster.pod(namespace, pod)["spec"].get("nodeName"), f"{pod} to be bound", 40
     )
@@ -81,7 +81,7 @@ def test_a_stateful_set_with_local_volumes_in_three_zones(
 def test_a_claim_that_names_its_volume_takes_the_pod_there(
     cluster: Cluster, namespace: str, storage: Storage, run_stowage: StartStowage
 ) -> None:
-    """The owner chose; once the volume is gone under the claim, further pods wait and say why."""
+    """The pod goes to the volume's node; without the volume, further pods wait and say why."""
     cluster.create_nodes(make_nodes(3))
     name = storage.storage_class("local-named")
     storage.volume("named", name, "node-00001")
@@ -102,7 +102,7 @@ def test_a_claim_that_names_its_volume_takes_the_pod_there(
 def test_a_volume_made_for_one_pod_alone(
     cluster: Cluster, namespace: str, storage: Storage, run_stowage: StartStowage
 ) -> None:
-    """The controller makes the claim after the pod; the pod waits for it and is then placed."""
+    """The controller creates the claim after the pod; the pod waits for it and is then bound."""
     cluster.create_nodes(make_nodes(3))
     name = storage.storage_class("local-ephemeral")
     storage.volume("scratch", name, "node-00002")
@@ -132,7 +132,7 @@ def test_volumes_that_a_provisioner_makes(
     refusals: int,
     seconds: float,
 ) -> None:
-    """The pod goes where its volume was made; others do not wait for it."""
+    """The pod goes to the node of its new volume, while other pods are not delayed."""
     cluster.create_nodes(make_nodes(3))
     name = storage.storage_class(f"made-{refusals}-{seconds}", PROVISIONER)
     storage.claim(namespace, "data", name)
@@ -154,7 +154,7 @@ def test_volumes_that_a_provisioner_makes(
 def test_two_pods_want_the_last_volume(
     cluster: Cluster, namespace: str, storage: Storage, run_stowage: StartStowage
 ) -> None:
-    """Exactly one gets it; the other waits until there is one more, and is told why it waits."""
+    """One pod gets the volume; the other reports why it waits, until there is another volume."""
     cluster.create_nodes(make_nodes(2))
     name = storage.storage_class("local-last")
     storage.volume("last", name, "node-00000")
@@ -181,7 +181,7 @@ def test_two_pods_want_the_last_volume(
 def test_explain_names_the_claim_that_keeps_the_pod_from_nodes(
     cluster: Cluster, namespace: str, storage: Storage, run_stowage: StartStowage
 ) -> None:
-    """Each claim on its own: a volume of one node, and a class that has volumes on another only."""
+    """One claim has a volume on one node; the other's class has volumes on another node only."""
     cluster.create_nodes(make_nodes(3))
     name = storage.storage_class("local-torn")
     storage.volume("torn-data", name, "node-00001")
@@ -215,11 +215,11 @@ LEASE = (
     "--leader-elect-resource-namespace=default",
 )
 AGAIN, OTHER, FROZEN = "started again", "taken over by another replica", "frozen meanwhile"
-"""What becomes of a leader that is stopped in the middle."""
+"""Fates of a leader that is stopped during its writes."""
 
 
 def leading(namespace: str) -> dict[str, Any]:
-    """Options of replicas that elect a leader among those of one test."""
+    """Return options of replicas that share one test's lease."""
     arguments = [*LEASE, f"--leader-elect-resource-name={namespace}"]
     return {"leader_elect": True, "arguments": arguments}
 
@@ -227,7 +227,7 @@ def leading(namespace: str) -> dict[str, Any]:
 def pods_with_two_claims(
     cluster: Cluster, storage: Storage, namespace: str, count: int
 ) -> list[dict[str, Any]]:
-    """Pods with a claim that a local volume waits for, and one that a volume is made for."""
+    """Build pods with two claims each: one for an existing local volume, one for a new volume."""
     made, local = f"made-{namespace}", f"local-{namespace}"
     storage.storage_class(made, PROVISIONER)
     storage.storage_class(local)
@@ -246,7 +246,7 @@ def pods_with_two_claims(
 
 
 def check_volumes(cluster: Cluster, storage: Storage, namespace: str, count: int) -> None:
-    """Every claim has a volume of its own, on the node of its pod."""
+    """Check that every claim has its own volume, on the node of its pod."""
     claims = storage.claims(namespace)
     volumes = [claim["spec"]["volumeName"] for claim in claims.values()]
     assert len(set(volumes)) == 2 * count
@@ -261,7 +261,7 @@ def check_volumes(cluster: Cluster, storage: Storage, namespace: str, count: int
 def test_the_scheduler_dies_while_volumes_are_made(
     cluster: Cluster, namespace: str, storage: Storage, run_stowage: StartStowage, how: str
 ) -> None:
-    """Whoever comes next follows what was promised: nothing is bound twice, nobody is stuck."""
+    """The next scheduler keeps selected nodes; no volume is bound twice, and all pods are bound."""
     pods = pods_with_two_claims(cluster, storage, namespace, 6)
     first = run_stowage(name="first", **leading(namespace))
     wait_for(lambda: "Leading" in first.tail(100), "the first to lead")
@@ -296,7 +296,7 @@ def test_the_scheduler_is_stopped_between_two_writes(
     held_at: tuple[str, str],
     how: str,
 ) -> None:
-    """Exactly there; what a frozen one had on its way arrives when the other one is done."""
+    """The delayed write of a frozen leader arrives after the next leader has finished."""
     pods = pods_with_two_claims(cluster, storage, namespace, 3)
     (method, path), held = held_at, Hold()
     with FaultProxy(scheduler_kubeconfig(cluster)) as proxy:
@@ -325,7 +325,7 @@ def test_the_scheduler_is_stopped_between_two_writes(
 
 
 def selected_nodes(storage: Storage, namespace: str) -> list[str]:
-    """The nodes that volumes are to be made for."""
+    """Return the nodes selected for new volumes."""
     annotations = (
         claim["metadata"].get("annotations", {}) for claim in storage.claims(namespace).values()
     )

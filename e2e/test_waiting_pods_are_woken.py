@@ -1,4 +1,4 @@
-"""Promise: a pod that fits nowhere is bound soon after it fits, and left alone until then."""
+"""Promise: an unschedulable pod is bound soon after it fits, and is not retried before."""
 
 import time
 from collections.abc import Callable
@@ -15,7 +15,7 @@ NO_SCHEDULE = {"key": "reserved", "value": "yes", "effect": "NoSchedule"}
 
 
 def failed_attempts(cluster: Cluster, namespace: str, pod: str) -> int:
-    """How many attempts ended without a node, by what the events say."""
+    """Return the number of failed attempts, according to the pod's events."""
     return sum(
         event.get("series", {}).get("count", 1)
         for event in cluster.events(namespace, "FailedScheduling")
@@ -57,7 +57,7 @@ def test_a_pod_is_bound_soon_after_it_fits(
     help_arrives: Callable[[Cluster, str], None],
     message: str,
 ) -> None:
-    """And it is not tried in between because of events that cannot help it."""
+    """The pod is not retried after events that cannot make it schedulable."""
     tainted = help_arrives is remove_taint
     cluster.create_nodes([make_node("tainted", taints=[NO_SCHEDULE] if tainted else [])])
     run_stowage()
@@ -86,7 +86,7 @@ def test_a_pod_is_bound_soon_after_it_fits(
 
 
 def make_noise(cluster: Cluster, namespace: str) -> None:
-    """Events that can help no pod that lacks cpu or a toleration."""
+    """Cause events that cannot help a pod without enough CPU or without a toleration."""
     for i in range(3):
         label = {"metadata": {"labels": {"noise": str(i)}}}
         cluster.run(cluster.api.patch("/api/v1/nodes/tainted", label))

@@ -1,7 +1,7 @@
-"""Promise: a new pod is evaluated on the cluster as it is, whatever became of its equals.
+"""Promise: a new pod is evaluated in the current state, whatever was decided about equal pods.
 
-The five minutes after which all others are evaluated take too long here: `python -m e2e.waiting`
-holds them against kube-scheduler's.
+Other pods are only retried after five minutes, which would take too long here. `python -m
+e2e.waiting` compares that with kube-scheduler.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""Promise: what `stowage what-if` says is what then happens."""
+"""Promise: the cluster does what `stowage what-if` predicted."""
 
 import json
 import subprocess
@@ -23,18 +23,18 @@ CONTROLLERS = (
     "node-lifecycle-controller",
 )
 SIZES = {"n-a": "3", "n-b": "4500m", "n-c": "6", "n-d": "7700m", "n-e": "9100m"}
-"""Cores of nodes: no two of them are equally good for a pod."""
+"""CPUs of the nodes, chosen so that no two nodes have equal scores for a pod."""
 SEEDS = range(2)
 
 
 @pytest.fixture(scope="module")
 def shared_cluster(cluster_with_controllers: Cluster) -> Cluster:
-    """A control plane whose controllers make the pods of Deployments."""
+    """A control plane whose controllers create the pods of Deployments."""
     return cluster_with_controllers
 
 
 def ask(cluster: Cluster, *options: str, kubeconfig: Path | None = None) -> Json:
-    """What `stowage what-if` says; the same whatever breaks ties, for there are none."""
+    """Run `stowage what-if`; without ties, the seed does not change its answer."""
     answers, config = [], kubeconfig or cluster.kubeconfig
     for seed in SEEDS:
         words = [sys.executable, "-m", "scheduler", "what-if", f"--kubeconfig={config}"]
@@ -53,7 +53,7 @@ def ask(cluster: Cluster, *options: str, kubeconfig: Path | None = None) -> Json
 
 
 def account_of_people(cluster: Cluster, namespace: str) -> Path:
-    """The kubeconfig of somebody who may read what a daemon has recorded, and nothing else."""
+    """Return the kubeconfig of an account that may only read the daemon's recording."""
     api, group = "/apis/rbac.authorization.k8s.io/v1", "rbac.authorization.k8s.io"
     name = f"{namespace}-asks"
     accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
@@ -76,7 +76,7 @@ def places_in(answer: Json) -> Counter[str]:
 
 
 def by_node(cluster: Cluster, namespace: str) -> Counter[str]:
-    """How many pods each node has; those without one count under the empty name."""
+    """Count the pods of each node; unbound pods count under the empty name."""
     return Counter(pod["spec"].get("nodeName", "") for pod in cluster.pods(namespace))
 
 
@@ -94,7 +94,7 @@ def deployment(name: str, replicas: int, **fields: Any) -> Json:
 
 
 def is_settled(cluster: Cluster, namespace: str, pods: int) -> bool:
-    """Whether so many pods are there, and each has a node or was told why not."""
+    """Report whether this many pods exist, each bound or unschedulable."""
     found = cluster.pods(namespace)
     told = [
         pod
@@ -108,9 +108,9 @@ def is_settled(cluster: Cluster, namespace: str, pods: int) -> bool:
 def test_a_drain_and_a_larger_deployment_end_as_foretold(
     cluster: Cluster, namespace: str, run_stowage: StartStowage
 ) -> None:
-    """The same number of pods on every node, and the same number without one.
+    """Every node has the predicted number of pods, as has the set of unbound pods.
 
-    The daemon, asked over its secure port, foretells what the cluster does.
+    The daemon, asked over its secure port, predicts the same.
     """
     cluster.create_nodes([make_node(name, allocatable={"cpu": cpu}) for name, cpu in SIZES.items()])
     apart = {
@@ -173,7 +173,7 @@ def test_a_drain_and_a_larger_deployment_end_as_foretold(
 def test_what_is_applied_has_the_priority_of_its_class(
     cluster: Cluster, stowage: Program, namespace: str, tmp_path: Path
 ) -> None:
-    """The class is the cluster's: whom the pod evicts is foretold, and then happens."""
+    """The cluster's class sets the priority; the predicted eviction happens."""
     cluster.create_nodes([make_node("only")])
     cluster.create_pods([make_pod("running", namespace=namespace, requests={"cpu": "3"})])
     cluster.wait_until_bound(namespace)

@@ -1,4 +1,4 @@
-"""kube-scheduler takes the configuration that Stowage writes, and Stowage the one it writes."""
+"""Promise: kube-scheduler and Stowage accept the configuration files that the other one writes."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ import pytest
 from e2e.support.go_programs import CONTROL_PLANE, build
 
 NOBODY = "http://127.0.0.1:1"
-"""kube-scheduler wants to know an API server before it writes, but asks it nothing."""
+"""Address without a server; kube-scheduler requires one for writing, but sends no request."""
 
 CONFIGURATIONS = {
     "default": None,
@@ -33,9 +33,9 @@ def run(*command: str | Path) -> None:
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_kube_scheduler_starts_with_what_stowage_writes(name: str, tmp_path: Path) -> None:
-    """`stowage run --write-config-to` writes a file that kube-scheduler reads, fills in and writes.
+    """kube-scheduler loads the file of `stowage run --write-config-to` and writes it again.
 
-    Stowage finds nothing wrong with that one in turn.
+    Stowage accepts the written file without a problem.
     """
     given, written, again = (tmp_path / f"{step}.yaml" for step in ("given", "written", "again"))
     stowage = (sys.executable, "-m", "scheduler")
