@@ -11,11 +11,12 @@ import pytest
 
 from scheduler.api.objects import ObjectMeta
 from scheduler.api.pod_groups import PodGroup
+from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.events import Decide, ObjectSet
 from scheduler.kernel.engine.group_step import LOOKED
 from scheduler.kernel.engine.group_trial import GroupTrial
 from scheduler.kernel.framework.placements import Placements
-from scheduler.kernel.framework.runtime import Framework
+from scheduler.kernel.framework.runtime import Feasibility, Framework
 from scheduler.kernel.framework.runtime.filtering import Filtering
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.engine.test_kept_room import TimedCluster
@@ -69,6 +70,27 @@ def test_few_nodes_are_looked_for(monkeypatch: pytest.MonkeyPatch, demands: int,
     assert max(others) == most
     # What holds each at all; then one rack, the other one, and for good.
     assert sum(others) >= 3 * members
+
+
+def test_one_of_equal_members_that_fit_nowhere_is_looked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However many there are."""
+    looks: list[str] = []
+    original = Filtering.find_nodes_that_fit
+
+    def counted(self: Filtering, pod: PodInfo, *args: Any, **kwargs: Any) -> Feasibility:
+        looks.append(pod.name)
+        return original(self, pod, *args, **kwargs)
+
+    monkeypatch.setattr(Filtering, "find_nodes_that_fit", counted)
+    racks = Racks("a", gates=("GenericWorkload", "GangScheduling"))
+
+    racks.gang("g", 50, cpu="8")
+    racks.run()
+
+    assert racks.condition()[0] == "Unschedulable"
+    assert len(looks) <= 2
 
 
 def test_the_room_of_few_kinds_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
