@@ -425,6 +425,30 @@ def test_a_bind_without_a_clear_answer(is_bound: bool) -> None:
     act(story, FakeExtender())
 
 
+def test_a_bind_that_is_denied_after_it_was_done() -> None:
+    """The API server is asked before others get the pod's room: the watch may be behind."""
+
+    async def story(world: World, extender: FakeExtender) -> None:
+        def bind(body: Body) -> Body:
+            world.sandbox.faults.silence_watches("pods")
+            world.sandbox.bind(body["PodName"], body["Node"], namespace=body["PodNamespace"])
+            return {"Error": "the answer was lost"}
+
+        extender.replies["bind"] = bind
+        for name in ("p", "q"):
+            world.pod(name, cpu="3")
+        await world.start_daemon({"extenders": [extender.config("bind")]})
+        await world.until(lambda: extender.count("bind"), "the binding")
+        await world.settled()
+        # As long as a back-off and more.
+        await world.quiet(2)
+
+        assert sorted(map(world.node_of, ("p", "q"))) == ["", "n0"]
+        assert extender.count("bind") == 1
+
+    act(story, FakeExtender(), nodes=1)
+
+
 def test_a_pod_that_is_deleted_meanwhile() -> None:
     """The question is taken back, and the next pod is served."""
 

@@ -122,7 +122,8 @@ class ExtenderClient:
             problem = read_binding(answered)
         except UnreadableAnswerError as unreadable:
             return NoAnswer(endpoint.unreadable(path, unreadable), is_certain=False)
-        return NoAnswer(problem) if problem else None
+        # It may have lost the answer of the API server.
+        return NoAnswer(problem, is_certain=False) if problem else None
 
     def _body(self, question: Question, uid: str, *, by_name: bool) -> bytes | None:
         """Encode the request body; None if the objects are gone. Nodes gone by now are left out."""
