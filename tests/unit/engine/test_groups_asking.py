@@ -26,7 +26,7 @@ from tests.parity.generator.groups import make_groups_case, make_topology_case
 from tests.parity.groups import GATES, WITH_TOPOLOGY, Trial, answer_groups
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.engine.extenders import BINDS, EVICTS, FILTERS, SCORES, extender
-from tests.unit.engine.gangs import LET_DOWN, Beside, Gangs
+from tests.unit.engine.gangs import LET_DOWN, Beside, Breaks, Gangs
 
 NODES = ("a", "b", "c")
 
@@ -149,6 +149,22 @@ def test_an_extender_that_fails_is_an_error_of_all() -> None:
     assert [driven.message(pod) for pod in pods] == ["down", other]
     assert driven.conditions() == [("False", "SchedulerError", other)]
     assert [driven.stage(pod) for pod in pods] == ["backoff", "backoff"]
+
+
+def test_a_member_about_which_no_extender_can_be_asked_is_an_error_of_all() -> None:
+    """None is placed, and the group says why."""
+    driven = AskingGangs(FILTERS, plugins=(Breaks(),))
+    driven.group(least=1)
+    (other,) = driven.members(1)
+    driven.add("broken", group="g")
+
+    driven.agree()
+
+    ((status, reason, message),) = driven.conditions()
+    assert (status, reason) == ("False", "SchedulerError")
+    assert message.startswith("failed to schedule other pod from a pod group: ")
+    assert driven.message(other) == message
+    assert driven.hosts() == {}
 
 
 def test_an_extender_that_fails_about_a_member_without_a_node_matters_not() -> None:
