@@ -7,11 +7,14 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
+from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.events import Decide, Event, ObjectGone, ObjectSet
 from scheduler.kernel.engine.group_step import UNITS
 from scheduler.kernel.engine.instructions import Bind, Evict, LogError
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.status import Status, unschedulable
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.engine.gangs import LET_DOWN, NO_GROUP, Breaks, Gangs, HoldsOne
 from tests.unit.engine.test_pod_groups_law import World
@@ -465,6 +468,31 @@ def test_a_plugin_that_holds_a_member_holds_it_all_the_same() -> None:
 
     assert driven.bound() == ["g1", "g2"]
     assert driven.stage(member(0)) == "held"
+
+
+class RejectsWhatItHeld(HoldsOne):
+    """Asked a second time about its pod, it rejects it."""
+
+    asked = False
+
+    @override
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        if pod.name == self._name and self.asked:
+            return unschedulable("too late"), 0.0
+        self.asked |= pod.name == self._name
+        return super().permit(state, pod, node_name)
+
+
+def test_a_plugin_that_holds_a_member_may_reject_it_when_the_gang_goes_on() -> None:
+    """The others are bound without it."""
+    driven = Stepping(3, RejectsWhatItHeld("g0"))
+    driven.group(least=2)
+    driven.members(3)
+
+    driven.run()
+
+    assert driven.bound() == ["g1", "g2"]
+    assert driven.stage(member(0)) == "unschedulable"
 
 
 def test_members_are_given_back_one_in_a_step() -> None:
