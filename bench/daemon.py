@@ -8,12 +8,12 @@ import socket
 import sys
 
 import click
-import uvloop
 
 from scheduler.clock import SystemClock
 from scheduler.config.command_line import CONTEXT_SETTINGS, FlagCommand, flag_options
 from scheduler.config.options import RunOptions, effective_configuration
 from scheduler.daemon.bootstrap.daemon import RunningDaemon
+from scheduler.daemon.client import event_loop
 from scheduler.daemon.client.connection import load_connection
 from scheduler.daemon.driver.lanes import OutboxSettings
 from scheduler.observability import logs
@@ -24,7 +24,7 @@ from scheduler.observability import logs
 def main(options: RunOptions) -> None:
     """Runs the scheduler with the outbox in the click context."""
     settings = click.get_current_context().find_object(OutboxSettings)
-    uvloop.run(_run(options, settings))
+    event_loop.run(_run(options, settings))
 
 
 async def _run(options: RunOptions, settings: OutboxSettings | None) -> None:

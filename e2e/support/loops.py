@@ -5,7 +5,7 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, Self, TypeVar
 
-import uvloop
+from scheduler.daemon.client.event_loop import EventLoop
 
 Result = TypeVar("Result")
 
@@ -16,7 +16,7 @@ class LoopThread:
     """A running event loop; ``run`` runs a coroutine in it and returns the result."""
 
     def __init__(self, name: str) -> None:
-        self._loop = uvloop.new_event_loop()
+        self._loop = EventLoop()
         self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
         self._thread.start()
 

@@ -10,12 +10,12 @@ from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
-import uvloop
 
 from scheduler.clock import SystemClock
 from scheduler.config.feature_gates import turned_on
 from scheduler.config.flags import FlagError, parse_feature_gates
 from scheduler.config.load import default_configuration
+from scheduler.daemon.client import event_loop
 from scheduler.daemon.client.connection import load_connection
 from scheduler.daemon.client.errors import ApiError
 from scheduler.daemon.client.session import ApiSession
@@ -63,7 +63,7 @@ def running_instances(place: ClusterAddress) -> list[Instance]:
     Raises:
         SchedulerError: the connection settings are wrong, or pods may not be listed.
     """
-    return uvloop.run(_running(place))
+    return event_loop.run(_running(place))
 
 
 def profiles_at_work(

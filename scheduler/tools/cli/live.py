@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import msgspec
-import uvloop
 
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
 from scheduler.clock import SystemClock
+from scheduler.daemon.client import event_loop
 from scheduler.daemon.client.connection import load_connection, load_connection_to
 from scheduler.daemon.client.errors import (
     ApiError,
@@ -72,7 +72,7 @@ def read_cluster(
         SchedulerError: the connection settings are wrong, a right is missing, or there is no
             answer.
     """
-    return uvloop.run(_read(place, tuple(kinds), keeps_written=keeps_written))
+    return event_loop.run(_read(place, tuple(kinds), keeps_written=keeps_written))
 
 
 def read_daemon(place: ClusterAddress, daemon: DaemonAddress) -> bytes:
@@ -84,7 +84,7 @@ def read_daemon(place: ClusterAddress, daemon: DaemonAddress) -> bytes:
         SchedulerError: the connection settings are wrong, a right is missing, or there is no
             answer.
     """
-    return uvloop.run(_read_daemon(place, daemon))
+    return event_loop.run(_read_daemon(place, daemon))
 
 
 def read_admission(place: ClusterAddress) -> tuple[Admission, tuple[str, ...]]:
@@ -93,7 +93,7 @@ def read_admission(place: ClusterAddress) -> tuple[Admission, tuple[str, ...]]:
     Raises:
         SchedulerError: the connection settings are wrong, or there is no answer.
     """
-    return uvloop.run(_read_admission(place))
+    return event_loop.run(_read_admission(place))
 
 
 def check_lists(place: ClusterAddress) -> None:
@@ -102,7 +102,7 @@ def check_lists(place: ClusterAddress) -> None:
     Raises:
         SchedulerError: as `read_cluster`.
     """
-    uvloop.run(_check_lists(place))
+    event_loop.run(_check_lists(place))
 
 
 @asynccontextmanager

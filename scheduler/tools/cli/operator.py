@@ -4,10 +4,10 @@ import sys
 from typing import Any, Final
 
 import click
-import uvloop
 
 from scheduler.clock import SystemClock
 from scheduler.config.problems import ConfigError
+from scheduler.daemon.client import event_loop
 from scheduler.daemon.client.errors import ConnectionConfigError
 from scheduler.errors import SchedulerError
 from scheduler.observability import logs
@@ -66,7 +66,7 @@ def operator(level: int, logging_format: str, **given: Any) -> None:
     clock = SystemClock()
     logs.configure(clock, level, logging_format)
     try:
-        was_asked = uvloop.run(run_operator(OperatorOptions(**given), clock))
+        was_asked = event_loop.run(run_operator(OperatorOptions(**given), clock))
     except (ConfigError, ConnectionConfigError) as problem:
         refuse("operator", problem)
     except SchedulerError as problem:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Final
 
 import click
-import uvloop
 
 from scheduler.clock import SystemClock
 from scheduler.config.command_line import CONTEXT_SETTINGS, FlagCommand, flag_options
@@ -18,6 +17,7 @@ from scheduler.daemon.bootstrap import out_of_tree_plugins
 from scheduler.daemon.bootstrap.configuration import read_configuration
 from scheduler.daemon.bootstrap.recording import RecordError
 from scheduler.daemon.bootstrap.run import run_daemon
+from scheduler.daemon.client import event_loop
 from scheduler.daemon.client.errors import ConnectionConfigError
 from scheduler.daemon.driver.daemon import return_large_blocks
 from scheduler.daemon.serving.errors import ServingError
@@ -95,7 +95,7 @@ def _serve(options: RunOptions, config: KubeSchedulerConfiguration, clock: Syste
     status = 0
     return_large_blocks()
     try:
-        uvloop.run(run_daemon(options, config, clock))
+        event_loop.run(run_daemon(options, config, clock))
     except* SchedulerError as problems:
         for problem in _leaves(problems):
             logs.get_logger(__name__).error("Ended with an error", err=str(problem))

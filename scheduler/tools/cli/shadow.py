@@ -1,10 +1,10 @@
 """`stowage shadow`: this scheduler's verdicts on another one's bindings."""
 
 import click
-import uvloop
 
 from scheduler.clock import SystemClock
 from scheduler.config.options import RunOptions
+from scheduler.daemon.client import event_loop
 from scheduler.errors import SchedulerError
 from scheduler.observability import logs
 from scheduler.tools.cli.explain_text import print_note
@@ -97,7 +97,7 @@ def shadow(  # noqa: PLR0913 - one argument per option
     try:
         profiles = _profiles_called(names, config_file)
         watch = ShadowWatch(profiles, ClusterAddress(kubeconfig, context), options, clock, examples)
-        uvloop.run(watch.run(every, output))
+        event_loop.run(watch.run(every, output))
     except SchedulerError as problem:
         refuse("shadow", problem)
 

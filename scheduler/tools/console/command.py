@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from typing import Final, NoReturn
 
 import click
-import uvloop
 
 from scheduler.clock import Clock, SystemClock
+from scheduler.daemon.client import event_loop
 from scheduler.errors import SchedulerError
 from scheduler.observability import logs
 from scheduler.tools.cli.inputs import read_profiles, refuse
@@ -72,7 +72,7 @@ def console(*, source: InputSource, address: str, port: int, hosts: tuple[str, .
     clock = SystemClock()
     logs.configure(clock, 0)
     try:
-        uvloop.run(_serve(source, clock, address, port, hosts))
+        event_loop.run(_serve(source, clock, address, port, hosts))
     except SchedulerError as problem:
         refuse("console", problem)
 
