@@ -46,7 +46,7 @@ _ROUNDS: Final = 5
 @click.option("--short", is_flag=True, help="Run few workloads at a small size; save no results.")
 @click.option("--latency/--no-latency", default=True, help="Measure the time to binding.")
 @click.option("--throughput/--no-throughput", default=True, help="Measure pods/s.")
-@click.option("--dirty", is_flag=True, help="Allow uncommitted changes; the results name them.")
+@click.option("--dirty", is_flag=True, help="Allow uncommitted changes; mark the results as dirty.")
 @click.option("--output", type=click.Path(path_type=Path), help="File for the results.")
 @click.option("--list", "show", is_flag=True, help="List the workloads.")
 def main(

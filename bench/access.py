@@ -21,7 +21,7 @@ _SUBJECT: Final[Json] = {"kind": "ServiceAccount", "name": _ACCOUNT, "namespace"
 
 
 def access_calls() -> Iterator[Call]:
-    """Yields the requests that create the account, its RBAC rules and its exempt FlowSchema."""
+    """Yield the requests that create the account, its RBAC rules and its exempt FlowSchema."""
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": _ACCOUNT}}
     yield Call("POST", f"/api/v1/namespaces/{ACCESS}/serviceaccounts", account)
     for role in ("system:kube-scheduler", "system:volume-scheduler"):
@@ -40,7 +40,7 @@ def access_calls() -> Iterator[Call]:
 
 
 def access_kubeconfig(cluster: Cluster) -> Path:
-    """Writes a kubeconfig with a new token of the account."""
+    """Write a kubeconfig with a new token of the account."""
     return cluster.service_account_kubeconfig(ACCESS, _ACCOUNT)
 
 

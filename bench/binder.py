@@ -45,20 +45,20 @@ class Binder:
         self._begun: set[str] = set()
 
     def claim_seen(self, claim: Json) -> None:
-        """Handles a new or changed claim."""
+        """Handle a new or changed claim."""
         node = claim["metadata"].get("annotations", {}).get(SELECTED_NODE)
         if node is not None and not claim["spec"].get("volumeName"):
             self._begin(claim["metadata"]["name"], lambda: self._make(claim, node))
 
     def volume_seen(self, volume: Json) -> None:
-        """Handles a new or changed volume."""
+        """Handle a new or changed volume."""
         claim = volume["spec"].get("claimRef")
         if claim is not None:
             name = volume["metadata"]["name"]
             self._begin(claim["name"], lambda: self._bind(claim["name"], name))
 
     async def work(self) -> None:
-        """Processes pending binds one after another."""
+        """Process pending binds one after another."""
         while True:
             begin = await self._work.get()
             await begin()
@@ -84,7 +84,7 @@ class Binder:
 
 
 async def _follow(api: Api, path: str, seen: Callable[[Json], None]) -> None:
-    """Lists and watches objects, and calls ``seen`` with each."""
+    """List and watch objects, and call ``seen`` with each."""
     version = (await api.get(f"{path}?limit=1"))["metadata"]["resourceVersion"]
     for found in await api.list_items(path):
         seen(found)

@@ -53,13 +53,13 @@ Spec = dict[str, Any]
 
 
 def resource_names(count: int) -> Spec:
-    """Requests many extended resources."""
+    """Request many extended resources."""
     requests = {f"example.com/r{i}": "1" for i in range(count)}
     return {"containers": [{"name": "c", "image": "app:1", "resources": {"requests": requests}}]}
 
 
 def selector_keys(count: int) -> Spec:
-    """Selects many labels."""
+    """Select many labels."""
     return {"nodeSelector": {f"example.com/k{i}": "v" for i in range(count)}}
 
 
@@ -85,13 +85,13 @@ def tolerations(count: int) -> Spec:
 
 
 def host_ports(count: int) -> Spec:
-    """Requests many host ports."""
+    """Request many host ports."""
     ports = [{"containerPort": i, "hostPort": i} for i in range(1, count + 1)]
     return {"containers": [{"name": "c", "image": "app:1", "ports": ports}]}
 
 
 def too_large() -> Spec:
-    """Requests more than any node has, except new ones."""
+    """Request more than any node has, except new ones."""
     requests = {"cpu": "65"}
     return {"containers": [{"name": "c", "image": "app:1", "resources": {"requests": requests}}]}
 
@@ -121,7 +121,7 @@ WAKING: Final[dict[str, Callable[[], Spec]]] = {
 
 
 def make_node(index: int, cpu: str = "64") -> Node:
-    """Builds a node with zone, hostname, and one of many lists of tolerated taints."""
+    """Build a node with zone, hostname, and one of many lists of tolerated taints."""
     labels = {f"example.com/key{i}": f"v{index % 50}" for i in range(_TOPOLOGY_KEYS)}
     labels |= {"kubernetes.io/hostname": f"node-{index}", _ZONE: f"zone-{index % 10}"}
     taint = {"key": "t", "value": f"{index % _TAINT_SETS}", "effect": "PreferNoSchedule"}
@@ -137,7 +137,7 @@ def make_node(index: int, cpu: str = "64") -> Node:
 
 
 def make_pod(name: str, app: str, node_name: str = "", **spec: Any) -> PodInfo:
-    """Builds a pod of a workload."""
+    """Build a pod of a workload."""
     container = {"name": "c", "image": "app:1", "resources": {"requests": {"cpu": "100m"}}}
     body = {
         "metadata": {"name": name, "namespace": "default", "uid": name, "labels": {"app": app}},
@@ -168,7 +168,7 @@ class Bench:
         self._serial = 0
 
     def others(self) -> float:
-        """Returns the microseconds of a decision about a pod like the running ones."""
+        """Return the microseconds of a decision about a pod like the running ones."""
         times = []
         for _ in range(_OTHERS):
             self._serial += 1
@@ -180,24 +180,24 @@ class Bench:
         return median(times[_OTHERS // 3 :])
 
     def decide(self, pod: PodInfo) -> str:
-        """Schedules a new pod; returns the rejection message, empty if it was bound."""
+        """Schedule a new pod; return the rejection message, empty if it was bound."""
         self._engine.handle(ObjectSet("pods", pod), self._now)
         told = self._engine.handle(Decide(), self._now)
         return next((each.note for each in told if isinstance(each, RecordEvent)), "")
 
     def take_over(self, pod: PodInfo) -> str:
-        """Adds a running pod that another scheduler bound."""
+        """Add a running pod that another scheduler bound."""
         self._engine.handle(ObjectSet("pods", pod), self._now)
         self._engine.core.catch_up()
         return ""
 
     def let_wait(self, kinds: int, make_spec: Callable[[], Spec]) -> None:
-        """Adds pods with different labels that fit nowhere."""
+        """Add pods with different labels that fit nowhere."""
         for number in range(kinds):
             self.decide(make_pod(f"waits-{number}", f"own-{number}", **make_spec()))
 
     def wake(self) -> tuple[float, float]:
-        """Adds nodes one after another and retries the pods after each.
+        """Add nodes one after another and retry the pods after each.
 
         Returns:
             Milliseconds of the longest step, and of all the nodes' own steps.
@@ -216,7 +216,7 @@ class Bench:
 
 
 def measured(nodes: int) -> Iterator[Bound]:
-    """Measures every case, each in a new cluster."""
+    """Measure every case, each in a new cluster."""
     for case, make_spec in (*WAITING.items(), *RUNNING.items()):
         bench = Bench(nodes)
         before = bench.others()
@@ -243,7 +243,7 @@ def measured(nodes: int) -> Iterator[Bound]:
 
 
 def longest_steps() -> Iterator[Bound]:
-    """Runs the cases of `bench.steps`, each with a cluster of the required size."""
+    """Run the cases of `bench.steps`, each with a cluster of the required size."""
     for name, (case, sizes) in CASES.items():
         # As in the daemon, the garbage collector does not scan the initial objects during a step.
         spare_collector()
@@ -254,7 +254,7 @@ def longest_steps() -> Iterator[Bound]:
 
 
 def holds(bound: Bound) -> bool:
-    """Reports whether both limits are met."""
+    """Report whether both limits are met."""
     others = 1.0 if bound.others is None else bound.others
     return bound.step_ms <= STEP_LIMIT_MS and others <= OTHERS_LIMIT
 

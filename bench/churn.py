@@ -16,7 +16,7 @@ _NOT_FOUND = 404
 
 @asynccontextmanager
 async def churning(api: Api, workload: Workload, size: Size) -> AsyncIterator[None]:
-    """Runs the workload's churn until the context ends."""
+    """Run the workload's churn until the context ends."""
     tasks = [
         asyncio.create_task(_Source(api, churn, workload, size, f"churn-{number}").run())
         for number, churn in enumerate(workload.churn)

@@ -39,14 +39,14 @@ class FullNodes:
 
     @classmethod
     async def read(cls, api: Api, waiting: Iterable[Json]) -> "FullNodes | None":
-        """Lists the running pods; returns None if no waiting pod may preempt."""
+        """List the running pods; return None if no waiting pod may preempt."""
         if not any(map(_priority, waiting)):
             return None
         running = await api.list_items("/api/v1/pods?fieldSelector=spec.nodeName%21%3D")
         return cls(await api.list_items("/api/v1/nodes"), running)
 
     def calls(self, pod: Json, node: str, *, events: bool) -> Iterator[Call]:
-        """Yields the requests that free the pod's CPU on a node."""
+        """Yield the requests that free the pod's CPU on a node."""
         victims = list(self._victims(pod, node))
         if victims and events:
             yield event_call(
@@ -75,7 +75,7 @@ class FullNodes:
 
 
 def event_call(pod: Json, reason: str, action: str, note: str, kind: str = "Normal") -> Call:
-    """Returns the request that creates an event about a pod."""
+    """Return the request that creates an event about a pod."""
     meta = pod["metadata"]
     body = {
         "apiVersion": "events.k8s.io/v1",

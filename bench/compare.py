@@ -141,7 +141,7 @@ def _contestant(
 
 
 def _checkout(commit: str) -> Path:
-    """Returns the folder of a commit's checkout and virtual environment; creates it if needed."""
+    """Return the folder of a commit's checkout and virtual environment; create it if needed."""
     whole = _output("git", "rev-parse", f"{commit}^{{commit}}").decode().strip()
     folder = CACHE / "compare" / whole
     done = folder / ".venv" / "done"

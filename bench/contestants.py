@@ -57,7 +57,7 @@ class Contestant(NamedTuple):
 def kube_scheduler(
     control_plane: ControlPlane, kubeconfig: Path, arguments: Sequence[str]
 ) -> Program:
-    """Starts kube-scheduler with its defaults, except for its client QPS."""
+    """Start kube-scheduler with its defaults, except for its client QPS."""
     configuration = {"profiles": [_PROFILE]}
     return control_plane.start_kube_scheduler(configuration, arguments, kubeconfig=kubeconfig)
 
@@ -65,7 +65,7 @@ def kube_scheduler(
 def kube_scheduler_all(
     control_plane: ControlPlane, kubeconfig: Path, arguments: Sequence[str]
 ) -> Program:
-    """Starts kube-scheduler with ``percentageOfNodesToScore: 100``."""
+    """Start kube-scheduler with ``percentageOfNodesToScore: 100``."""
     configuration = {"profiles": [_PROFILE], "percentageOfNodesToScore": 100}
     return control_plane.start_kube_scheduler(configuration, arguments, kubeconfig=kubeconfig)
 
@@ -75,7 +75,7 @@ def stowage(
     checkout: Path = CHECKOUT,
     distance_ms: float = 0,
 ) -> Start:
-    """Returns a function that starts a checkout's daemon with latency to the API server."""
+    """Return a function that starts a checkout's daemon with latency to the API server."""
 
     def start(control_plane: ControlPlane, kubeconfig: Path, needed: Sequence[str]) -> Program:
         open_paths = "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics"
@@ -97,7 +97,7 @@ def stowage(
 
 
 def _far_away(control_plane: ControlPlane, kubeconfig: Path, milliseconds: float) -> str:
-    """Starts a TCP relay with latency, and returns the API server's address behind it."""
+    """Start a TCP relay with latency, and return the API server's address behind it."""
     port = free_port()
     flags = f"--port={port}", f"--milliseconds={milliseconds:g}"
     program = start_module(control_plane, "bench.distance", kubeconfig, *flags)
@@ -107,7 +107,7 @@ def _far_away(control_plane: ControlPlane, kubeconfig: Path, milliseconds: float
 
 
 def wall(name: str, *arguments: str) -> Start:
-    """Returns a function that starts a wall."""
+    """Return a function that starts a wall."""
 
     def start(control_plane: ControlPlane, kubeconfig: Path, _needed: Sequence[str]) -> Program:
         return start_module(control_plane, "bench.wall", kubeconfig, *arguments, name=name)
@@ -118,7 +118,7 @@ def wall(name: str, *arguments: str) -> Start:
 def start_module(
     control_plane: ControlPlane, module: str, kubeconfig: Path, *arguments: str, name: str = ""
 ) -> Program:
-    """Starts a module of this package beside a control plane, and stops it with it."""
+    """Start a module of this package beside a control plane, and stop it with it."""
     path = os.pathsep.join(filter(None, (str(CHECKOUT), os.environ.get("PYTHONPATH"))))
     program = Program(
         name or module,
@@ -131,7 +131,7 @@ def start_module(
 
 
 def contestants(in_flight: int = IN_FLIGHT) -> dict[str, Contestant]:
-    """Returns all contestants by name.
+    """Return all contestants by name.
 
     Args:
         in_flight: concurrent requests of a wall.

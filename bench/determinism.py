@@ -63,7 +63,7 @@ class History:
         self.evictions = 0
 
     def run(self, events: int) -> None:
-        """Generates this many events."""
+        """Generate this many events."""
         for index in range(NODE_COUNT):
             self._set_node(index)
         while self.events < events:
@@ -101,7 +101,7 @@ class History:
                 self._evict(instruction)
 
     def _evict(self, evict: Evict) -> None:
-        """Queues response and watch event in random order."""
+        """Queue response and watch event in random order."""
         self.evictions += 1
         if self._draw.random() < 0.1:
             self._owed.append(EvictFailed(evict.uid, "no"))

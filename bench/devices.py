@@ -19,7 +19,7 @@ _FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 
 
 def slices_of(template: DeviceTemplate, nodes: Sequence[str]) -> Iterator[Json]:
-    """Yields the slices of all nodes; every node has identical devices."""
+    """Yield the slices of all nodes; every node has identical devices."""
     for node in nodes:
         where = {"driver": DRIVER, "nodeName": node}
         if not template.partitions:
@@ -42,7 +42,7 @@ def _slice(node: str, where: Json, count: int, suffix: str = "", **content: Any)
 
 
 def _devices(template: DeviceTemplate) -> list[Json]:
-    """Returns devices of two models, on alternating NUMA nodes."""
+    """Return devices of two models, on alternating NUMA nodes."""
     half = (template.each + 1) // 2
     return [
         {
@@ -57,7 +57,7 @@ def _devices(template: DeviceTemplate) -> list[Json]:
 
 
 def _partitions(template: DeviceTemplate) -> list[Json]:
-    """Returns a card and its partitions, of which either may be allocated."""
+    """Return a card and its partitions, of which either may be allocated."""
     parts = template.each - 1
     return [
         {
@@ -72,7 +72,7 @@ def _partitions(template: DeviceTemplate) -> list[Json]:
 
 
 def claims_of(template: DeviceTemplate, first: int, count: int) -> Iterator[Json]:
-    """Yields the claims of the measured pods, which refer to them by number."""
+    """Yield the claims of the measured pods, which refer to them by number."""
     for index in range(first, first + count):
         yield {
             "apiVersion": "resource.k8s.io/v1",
@@ -83,7 +83,7 @@ def claims_of(template: DeviceTemplate, first: int, count: int) -> Iterator[Json
 
 
 def objects_of(workload: Workload, nodes: Sequence[str], first: int, count: int) -> Iterator[Json]:
-    """Yields all devices and claims, but not the measured pods."""
+    """Yield all devices and claims, but not the measured pods."""
     if workload.devices is not None:
         yield {**gpu_class(), "apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass"}
         yield from slices_of(workload.devices, nodes)
@@ -93,7 +93,7 @@ def objects_of(workload: Workload, nodes: Sequence[str], first: int, count: int)
 async def create_devices(
     api: Api, workload: Workload, nodes: Sequence[str], first: int, count: int
 ) -> None:
-    """Creates all devices and claims, but not the measured pods."""
+    """Create all devices and claims, but not the measured pods."""
     if workload.devices is None:
         return
     await api.post(f"{RESOURCE}/deviceclasses", gpu_class())
@@ -102,7 +102,7 @@ async def create_devices(
 
 
 def claim_name(pod: Json) -> str | None:
-    """Returns the name of a pod's claim, or None."""
+    """Return the name of a pod's claim, or None."""
     claims = pod["spec"].get("resourceClaims", ())
     return str(claims[0]["resourceClaimName"]) if claims else None
 
@@ -122,7 +122,7 @@ class DeviceAllocator:
         self._node, self._names = "", list[str]()
 
     def take(self, count: int) -> tuple[str, list[str]]:
-        """Returns a node and this many of its unallocated devices."""
+        """Return a node and this many of its unallocated devices."""
         while len(self._names) < count:
             self._node, self._names = next(self._free)
         taken, self._names = self._names[:count], self._names[count:]
@@ -130,7 +130,7 @@ class DeviceAllocator:
 
 
 def first_request(claim: Json) -> tuple[str, int]:
-    """Returns the first request's name in allocation results, and its device count."""
+    """Return the first request's name in allocation results, and its device count."""
     request = claim["spec"]["devices"]["requests"][0]
     if "firstAvailable" in request:
         chosen = request["firstAvailable"][0]
@@ -139,7 +139,7 @@ def first_request(claim: Json) -> tuple[str, int]:
 
 
 async def write_claim(api: Api, claim: Json, pod: Json, node: str, devices: Sequence[str]) -> None:
-    """Sends a scheduler's two writes before a binding: the claim and its status."""
+    """Send a scheduler's two writes before a binding: the claim and its status."""
     path = f"{CLAIMS}/{claim['metadata']['name']}"
     metadata = {**claim["metadata"], "finalizers": [_FINALIZER]}
     written = await api.put(path, {**claim, "metadata": metadata})
@@ -157,14 +157,14 @@ async def write_claim(api: Api, claim: Json, pod: Json, node: str, devices: Sequ
 
 
 async def device_violations(api: Api) -> tuple[str, ...]:
-    """Returns some errors in the device allocations of the measured pods."""
+    """Return some errors in the device allocations of the measured pods."""
     claims = {each["metadata"]["name"]: each for each in await api.list_items(CLAIMS)}
     pods = await api.list_items(f"/api/v1/namespaces/{MEASURED}/pods")
     return tuple(islice(violations_of(pods, claims), _SHOWN))
 
 
 def violations_of(pods: Iterable[Json], claims: Mapping[str, Json]) -> Iterator[str]:
-    """Yields devices allocated to two claims, and pods on another node than their devices."""
+    """Yield devices allocated to two claims, and pods on another node than their devices."""
     held = Counter(device for claim in claims.values() for device in devices_of(claim))
     for device, count in held.items():
         if count > 1:

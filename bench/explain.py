@@ -154,7 +154,7 @@ def _round(
     asker: _Explainer | None,
     per_second: float,
 ) -> float:
-    """Binds pods with or without concurrent requests; returns pods per second."""
+    """Bind pods with or without concurrent requests; return pods per second."""
     bodies = make_pods(load, prefix=prefix, namespace="load", requests={"cpu": "10m"})
     before, start = scheduled(program), time.monotonic()
     next_look = next_question = start
@@ -179,13 +179,13 @@ def _round(
 
 
 def hopeless(count: int) -> Iterator[Json]:
-    """Yields unschedulable pods, of each kind in turn."""
+    """Yield unschedulable pods, of each kind in turn."""
     for number in range(count):
         yield make_pod(f"pod-{number:05}", namespace=_NAMESPACE, **KINDS[number % len(KINDS)])
 
 
 def _conditions(cluster: Cluster, count: int) -> dict[str, str]:
-    """Returns the pods' condition messages; empty until all have one."""
+    """Return the pods' condition messages; empty until all have one."""
     found = {
         f"{_NAMESPACE}/{pod['metadata']['name']}": condition["message"]
         for pod in cluster.pods(_NAMESPACE)

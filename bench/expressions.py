@@ -63,7 +63,7 @@ class Fleet:
 
 
 def fleet(count: int) -> Fleet:
-    """Builds devices with two models, a node index, a version and a serial number each."""
+    """Build devices with two models, a node index, a version and a serial number each."""
     rows = np.arange(count)
     return Fleet(
         count,
@@ -94,7 +94,7 @@ def _best(run: Callable[[], object], rounds: int) -> float:
 
 
 def measure(program: Program, table: Fleet, rounds: int = ROUNDS) -> tuple[float, float]:
-    """Returns the time of a pass over all devices, and of one device alone, in microseconds."""
+    """Return the time of a pass over all devices, and of one device alone, in microseconds."""
     one = np.array([0])
     return (
         _best(lambda: program.evaluate(table), rounds),

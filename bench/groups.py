@@ -21,7 +21,7 @@ _SCHEDULED: Final[Json] = {
 
 
 def api_server_arguments(workload: Workload) -> list[str]:
-    """Returns the API server flags for the workload's pod groups."""
+    """Return the API server flags for the workload's pod groups."""
     if workload.groups is None:
         return []
     gates = ["GenericWorkload=true"]
@@ -31,7 +31,7 @@ def api_server_arguments(workload: Workload) -> list[str]:
 
 
 def scheduler_arguments(workload: Workload) -> list[str]:
-    """Returns the scheduler flags for the workload's pod groups."""
+    """Return the scheduler flags for the workload's pod groups."""
     if workload.groups is None:
         return []
     gates = ["GenericWorkload=true", "GangScheduling=true"]
@@ -41,7 +41,7 @@ def scheduler_arguments(workload: Workload) -> list[str]:
 
 
 async def create_groups(api: Api, workload: Workload, first: int, count: int) -> None:
-    """Creates the groups of the measured pods ``first`` to ``first + count``."""
+    """Create the groups of the measured pods ``first`` to ``first + count``."""
     if workload.groups is None:
         return
     path = f"/apis/{_VERSION}/namespaces/{MEASURED}/podgroups"
@@ -49,7 +49,7 @@ async def create_groups(api: Api, workload: Workload, first: int, count: int) ->
 
 
 def groups_of(template: GroupTemplate, first: int, count: int) -> Iterator[Json]:
-    """Yields one group for each ``members`` pods."""
+    """Yield one group for each ``members`` pods."""
     spec: Json = {"schedulingPolicy": {"gang": {"minCount": template.members}}}
     if template.topology_key:
         spec["schedulingConstraints"] = {"topology": [{"key": template.topology_key}]}
@@ -70,7 +70,7 @@ class GroupConditions:
         self._told: set[str] = set()
 
     def calls(self, pod: Json) -> Iterator[Call]:
-        """Yields the condition of the pod's group at the group's first pod."""
+        """Yield the condition of the pod's group at the group's first pod."""
         group = pod["spec"].get("schedulingGroup", {}).get("podGroupName")
         if group is None or group in self._told:
             return
@@ -81,7 +81,7 @@ class GroupConditions:
 
 
 async def group_violations(api: Api, workload: Workload) -> tuple[str, ...]:
-    """Returns some groups that are bound partly, or in more than one domain."""
+    """Return some groups that are bound partly, or in more than one domain."""
     if workload.groups is None:
         return ()
     pods = await api.list_items(f"/api/v1/namespaces/{MEASURED}/pods")
@@ -93,7 +93,7 @@ async def group_violations(api: Api, workload: Workload) -> tuple[str, ...]:
 def violations_of(
     template: GroupTemplate, pods: Iterable[Json], labels: Mapping[str, Mapping[str, str]]
 ) -> Iterator[str]:
-    """Yields a sentence for each group that is bound partly, or in more than one domain.
+    """Yield a sentence for each group that is bound partly, or in more than one domain.
 
     Args:
         template: the groups.

@@ -115,7 +115,7 @@ def _measured(
     start: Callable[[ControlPlane, Path], list[Program]],
     names: Sequence[str],
 ) -> Figure:
-    """Creates waiting pods, alternating between the scheduler names, and measures their binding."""
+    """Create waiting pods, alternating between the scheduler names, and measure their binding."""
     control_plane = cluster.control_plane
     assert control_plane is not None
     assert control_plane.audit_log is not None
@@ -155,7 +155,7 @@ def _pods(workload: Workload, size: Size, names: Sequence[str]) -> Iterator[msgs
 
 
 def _misplaced(cluster: Cluster) -> int:
-    """Returns the number of pods on the other daemon's nodes."""
+    """Return the number of pods on the other daemon's nodes."""
     zones = {
         node["metadata"]["name"]: node["metadata"]["labels"][_ZONE]
         for node in cluster.run(cluster.api.list_items("/api/v1/nodes"))
@@ -178,7 +178,7 @@ def _alone(start: Start) -> Callable[[ControlPlane, Path], list[Program]]:
 
 
 def _start_halves(control_plane: ControlPlane, kubeconfig: Path) -> list[Program]:
-    """Starts both daemons concurrently."""
+    """Start both daemons concurrently."""
     started = [
         start_stowage(
             kubeconfig,

@@ -31,7 +31,7 @@ def measure_latency(
     pods_per_second: float,
     seconds: float,
 ) -> Latency:
-    """Creates pods at a fixed rate while one contestant schedules.
+    """Create pods at a fixed rate while one contestant schedules.
 
     The rate is independent of the scheduler, so a slow one builds up a backlog.
     """
@@ -92,7 +92,7 @@ def _measure(
 
 
 async def _offer(api: Api, bodies: Sequence[object], pods_per_second: float) -> None:
-    """Creates pods on schedule, without waiting for responses."""
+    """Create pods on schedule, without waiting for responses."""
     loop = asyncio.get_running_loop()
     start = loop.time()
     path = f"/api/v1/namespaces/{MEASURED}/pods"
@@ -103,7 +103,7 @@ async def _offer(api: Api, bodies: Sequence[object], pods_per_second: float) -> 
 
 
 def waiting_times_ms(log: RequestLog) -> list[float]:
-    """Returns each pod's time from creation to binding, without the warm-up.
+    """Return each pod's time from creation to binding, without the warm-up.
 
     Unbound pods count as waiting until now.
     """
@@ -115,7 +115,7 @@ def waiting_times_ms(log: RequestLog) -> list[float]:
 
 
 def percentile(values: list[float], share: float) -> float:
-    """Returns the smallest value that at least ``share`` of all values do not exceed."""
+    """Return the smallest value that at least ``share`` of all values do not exceed."""
     if not values:
         return 0.0
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]

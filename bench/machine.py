@@ -43,7 +43,7 @@ class Machine(msgspec.Struct, frozen=True, rename="camel"):
 
     @classmethod
     def here(cls) -> Self:
-        """Returns the properties of this machine."""
+        """Return the properties of this machine."""
         return cls(
             started=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
             commit=_commit(),
@@ -58,7 +58,7 @@ class Machine(msgspec.Struct, frozen=True, rename="camel"):
         )
 
     def refuse_dirty(self) -> None:
-        """Ensures that results belong to a commit.
+        """Ensure that results belong to a commit.
 
         Raises:
             DirtyTreeError: files differ from the commit.

@@ -46,11 +46,11 @@ class PodFactory:
         self._running = _text({**pod, "spec": {**pod["spec"], "nodeName": "$here"}})
 
     def waiting(self, index: int, namespace: str = MEASURED) -> msgspec.Raw:
-        """Returns unbound pod ``index``."""
+        """Return unbound pod ``index``."""
         return self._body(self._waiting, index, namespace, "")
 
     def running(self, index: int, namespace: str, node: str) -> msgspec.Raw:
-        """Returns pod ``index`` bound to ``node``."""
+        """Return pod ``index`` bound to ``node``."""
         return self._body(self._running, index, namespace, node)
 
     def _body(self, text: Template, index: int, namespace: str, here: str) -> msgspec.Raw:
@@ -68,7 +68,7 @@ class PodFactory:
 
 
 def admitted(pod: Json) -> Json:
-    """Returns a pod as ServiceAccount, DefaultTolerationSeconds and Priority admission modify it.
+    """Return a pod as ServiceAccount, DefaultTolerationSeconds and Priority admission modify it.
 
     ``$suffix`` stands for the random letters in the token volume's name.
     """
@@ -116,7 +116,7 @@ def _suffix(index: int) -> str:
 
 
 def nodes_of(template: NodeTemplate, count: int, prefix: str = "node") -> list[Json]:
-    """Returns ``count`` nodes."""
+    """Return ``count`` nodes."""
     return make_nodes(
         count,
         zones=template.zones,
@@ -128,7 +128,7 @@ def nodes_of(template: NodeTemplate, count: int, prefix: str = "node") -> list[J
 
 
 def namespaces_of(workload: Workload) -> Iterator[Json]:
-    """Yields the namespaces that a workload needs, without the predefined ones."""
+    """Yield the namespaces that a workload needs, without the predefined ones."""
     plain: dict[str, dict[str, str]] = {ACCESS: {}, MEASURED: {}, "churn": {}, "waiting": {}}
     named = {
         name: dict(each.labels)
@@ -144,7 +144,7 @@ def namespaces_of(workload: Workload) -> Iterator[Json]:
 
 
 def namespace_names(workload: Workload, group: str) -> list[str]:
-    """Returns the names of one set of namespaces."""
+    """Return the names of one set of namespaces."""
     found = workload.namespaces.get(group)
     if found is None or found.count == 1:
         return [group]
@@ -152,13 +152,13 @@ def namespace_names(workload: Workload, group: str) -> list[str]:
 
 
 def services_of(workload: Workload) -> Iterator[Json]:
-    """Yields the services of a workload."""
+    """Yield the services of a workload."""
     for number, selector in enumerate(workload.services):
         yield make_service(f"service-{number}", MEASURED, selector)
 
 
 def priority_classes_of(workload: Workload) -> Iterator[Json]:
-    """Yields the priority classes of a workload."""
+    """Yield the priority classes of a workload."""
     for name, value in workload.priority_classes.items():
         yield {
             "apiVersion": "scheduling.k8s.io/v1",
@@ -169,7 +169,7 @@ def priority_classes_of(workload: Workload) -> Iterator[Json]:
 
 
 def make_service(name: str, namespace: str, selector: Mapping[str, str]) -> Json:
-    """Returns a headless service."""
+    """Return a headless service."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -181,7 +181,7 @@ def make_service(name: str, namespace: str, selector: Mapping[str, str]) -> Json
 def running_pods(
     workload: Workload, factory: PodFactory, nodes: Iterable[Json], count: int
 ) -> Iterator[tuple[str, msgspec.Raw]]:
-    """Yields the initially running pods with their namespaces."""
+    """Yield the initially running pods with their namespaces."""
     places = [
         node["metadata"]["name"]
         for node in nodes

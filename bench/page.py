@@ -84,7 +84,7 @@ def _reasons() -> dict[str, str]:
 
 
 def _missed_lines(found: list[Verdict], reasons: dict[str, str]) -> Iterator[str]:
-    """Yields the missed targets with their reasons; names those without a reason."""
+    """Yield the missed targets with their reasons; name those without a reason."""
     missed = [each for each in found if each.met is False]
     unknown = sum(each.met is None for each in found)
     yield f"Of {len(found)} targets {len(missed)} are missed, and {unknown} were not measured."
@@ -112,7 +112,7 @@ def _lines(parts: dict[str, Results], everything: Results, found: list[Verdict])
 
 
 def _together(parts: Iterable[Results]) -> Results:
-    """Merges results; later results replace earlier ones of the same workload."""
+    """Merge results; later results replace earlier ones of the same workload."""
     first, *others = parts
     for part in others:
         first = Results(

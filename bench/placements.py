@@ -54,7 +54,7 @@ class Placements:
 
     @classmethod
     async def read(cls, api: Api) -> "Placements":
-        """Reads nodes and pods from an API server."""
+        """Read nodes and pods from an API server."""
         placements = cls()
         for namespace in await api.list_items("/api/v1/namespaces"):
             metadata = namespace["metadata"]
@@ -66,14 +66,14 @@ class Placements:
         return placements
 
     def add_node(self, node: Rules) -> None:
-        """Adds a node."""
+        """Add a node."""
         name = node["metadata"]["name"]
         self.nodes[name] = node["metadata"].get("labels", {})
         allocatable = node["status"]["allocatable"]
         self.room[name] = {key: _quantity(value) for key, value in allocatable.items()}
 
     def add_pod(self, pod: Rules) -> None:
-        """Adds a pod; ignores unbound pods and pods of deleted nodes."""
+        """Add a pod; ignore unbound pods and pods of deleted nodes."""
         spec, metadata = pod["spec"], pod["metadata"]
         node = spec.get("nodeName", "")
         if node not in self.nodes:
@@ -93,7 +93,7 @@ class Placements:
         self.kinds[kind][node] += 1
 
     def domains(self, kind: Kind, key: str) -> Counter[str]:
-        """Counts pods of a kind by the value of a node label."""
+        """Count pods of a kind by the value of a node label."""
         found = self._domains.get((kind, key))
         if found is None:
             found = self._domains[kind, key] = Counter()
@@ -103,7 +103,7 @@ class Placements:
         return found
 
     def matching(self, matches: Callable[[Kind], bool], key: str) -> Counter[str]:
-        """Counts the pods of all matching kinds by the value of a node label."""
+        """Count the pods of all matching kinds by the value of a node label."""
         total: Counter[str] = Counter()
         for kind in self.kinds:
             if matches(kind):
@@ -112,12 +112,12 @@ class Placements:
 
 
 async def violations_in(api: Api) -> tuple[str, ...]:
-    """Returns the violations in a cluster."""
+    """Return the violations in a cluster."""
     return violations(await Placements.read(api))
 
 
 def violations(placements: Placements) -> tuple[str, ...]:
-    """Returns some violations of each kind."""
+    """Return some violations of each kind."""
     found: list[str] = []
     for check in (_overfull, _off_node_affinity, _off_affinity, _off_anti_affinity, _skewed):
         problems = list(check(placements))
@@ -280,7 +280,7 @@ def _name(kind: Kind) -> str:
 
 
 async def _pods(api: Api) -> AsyncIterator[Rules]:
-    """Yields the pods page by page, to limit memory."""
+    """Yield the pods page by page, to limit memory."""
     token = ""
     while True:
         page = await api.get(f"/api/v1/pods?limit=5000&continue={token}")

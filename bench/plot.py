@@ -28,7 +28,7 @@ class _Line(NamedTuple):
 
 
 def draw_throughput(runs: list[Throughput], titles: dict[str, str]) -> str:
-    """Returns an SVG bar chart of the medians of ``runs``, all of one size."""
+    """Return an SVG bar chart of the medians of ``runs``, all of one size."""
     lines = [
         _Line(
             titles.get(next(iter(group.values()))[0].workload, ""),

@@ -16,7 +16,7 @@ _IDLE_SHARE = 0.05
 
 
 def wait_until_idle(programs: Sequence[Program], timeout_seconds: float = 60) -> None:
-    """Waits until ``programs`` together are idle; returns silently after the timeout."""
+    """Wait until ``programs`` together are idle; return silently after the timeout."""
     deadline = time.monotonic() + timeout_seconds
     every_seconds = 0.5
     before = _cpu_seconds(programs)
@@ -46,7 +46,7 @@ class Usage:
 
     @classmethod
     def now(cls, programs: Sequence[Program]) -> Self:
-        """Reads the current values."""
+        """Read the current values."""
         return cls(
             time.monotonic(),
             _machine_seconds(),
@@ -55,7 +55,7 @@ class Usage:
         )
 
     def foreign_share(self, since: Self) -> float:
-        """Returns the share of the machine that other processes used since ``since``.
+        """Return the share of the machine that other processes used since ``since``.
 
         A high share makes a measurement less reliable.
         """

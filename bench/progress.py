@@ -9,7 +9,7 @@ _SCHEDULED: Final = 'scheduler_schedule_attempts_total{profile="stowage",result=
 
 
 def scheduled(program: Program) -> float:
-    """Returns the number of pods scheduled since its start."""
+    """Return the number of pods scheduled since its start."""
     for line in fetch(f"{program.url}/metrics").splitlines():
         if line.startswith(_SCHEDULED):
             return float(line.rpartition(" ")[2])

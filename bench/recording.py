@@ -67,7 +67,7 @@ class _Both:
 
 
 def keeping(nodes: int, pods: int, directory: Path) -> tuple[float, ...]:
-    """Returns the microseconds per pod of each of `KINDS`."""
+    """Return the microseconds per pod of each of `KINDS`."""
     files = DirectoryRecorder(directory, HEADER, lambda why, _: print(why, file=sys.stderr))
     logs = None, FlightRecorder(HEADER), _Both(FlightRecorder(HEADER), files)
     [workload] = chosen(load_workloads(), ("plain",))
@@ -81,7 +81,7 @@ def keeping(nodes: int, pods: int, directory: Path) -> tuple[float, ...]:
 
 
 def _daemon(nodes: int, pods: int, directory: Path) -> tuple[float, bool]:
-    """Returns a daemon's microseconds per pod, and whether its recording replays identically."""
+    """Return a daemon's microseconds per pod, and whether its recording replays identically."""
     recording = directory / "recording"
     with (
         ControlPlane() as own,

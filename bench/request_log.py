@@ -38,7 +38,7 @@ class RequestLog:
         self._decoder = msgspec.json.Decoder(AuditEvent)
 
     def read(self) -> None:
-        """Reads the lines written since the last call."""
+        """Read the lines written since the last call."""
         for event in self._new_events():
             if event.stage != "ResponseComplete":
                 continue

@@ -156,7 +156,7 @@ class Results(msgspec.Struct, rename="camel"):
 
 
 def load_results(path: Path) -> Results:
-    """Reads a file that ``save`` wrote.
+    """Read a file that ``save`` wrote.
 
     Raises:
         ResultsError: the file cannot be read.
@@ -168,6 +168,6 @@ def load_results(path: Path) -> Results:
 
 
 def default_path(machine: Machine, kind: str) -> Path:
-    """Returns a file name unique to the run."""
+    """Return a file name unique to the run."""
     moment = machine.started.replace(":", "").replace("-", "")[:13]
     return FOLDER / f"{kind}-{moment}-{machine.commit[:9]}.json"

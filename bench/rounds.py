@@ -7,7 +7,7 @@ T = TypeVar("T")
 
 
 def orders(contestants: Sequence[T], rounds: int) -> Iterator[list[T]]:
-    """Yields an order for each round: rotated by one, and reversed every other time."""
+    """Yield an order for each round: rotated by one, and reversed every other time."""
     for number in range(rounds):
         shift = number % len(contestants) if contestants else 0
         turned = [*contestants[shift:], *contestants[:shift]]

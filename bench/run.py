@@ -74,7 +74,7 @@ class Run:
         self._kinds = kinds
 
     def measure(self, workload: Workload, size: str) -> None:
-        """Measures one workload at one size."""
+        """Measure one workload at one size."""
         print(f"{workload.name}, size {size}: preparing", file=sys.stderr, flush=True)
         try:
             self._measure(workload, size)
@@ -98,13 +98,13 @@ class Run:
                         self._run_latency(prepared, size, name, speeds.get(name))
 
     def _names(self, workload: Workload, *walls: str) -> list[str]:
-        """Returns the contestants to measure; walls only if the workload includes them."""
+        """Return the contestants to measure; walls only if the workload includes them."""
         if self._only:
             return [each for each in self._only if each not in WALLS or each in walls]
         return [*(walls if workload.wall else ()), KUBE_SCHEDULER, STOWAGE]
 
     def _speeds(self, workload: Workload, size: str) -> dict[str, float]:
-        """Returns each contestant's median throughput; following walls get stowage's."""
+        """Return each contestant's median throughput; following walls get stowage's."""
         runs: dict[str, list[float]] = {}
         for run in self.results.throughput:
             if (run.workload, run.size) == (workload.name, size):
@@ -150,13 +150,13 @@ class Run:
             )
 
     def _fail(self, prepared: Prepared, size: str, name: str, problem: object) -> None:
-        """Records a failure and continues, to keep the other results of a long run."""
+        """Record a failure and continue, to keep the other results of a long run."""
         self.failures.append(f"{prepared.workload.name}, size {size}, {name}: {problem}")
         print(f"  {name} failed:\n{problem}", file=sys.stderr, flush=True)
 
 
 def best_in_flight() -> int:
-    """Returns the number of concurrent requests with which a wall is fastest."""
+    """Return the number of concurrent requests with which a wall is fastest."""
     plain = load_workloads()["plain"]
     speeds: dict[int, float] = {}
     with prepared_state(plain, _TRIAL, with_quiet=False) as prepared:

@@ -88,7 +88,7 @@ class Verdict:
 
 
 def verdicts(samples: Sequence[Sample], rate: int) -> Iterator[Verdict]:
-    """Yields the checks of the samples after the warm-up."""
+    """Yield the checks of the samples after the warm-up."""
     steady = samples[int(len(samples) * _WARM_UP_SHARE) :]
     third = max(1, len(steady) // 3)
     begin = median(each.resident_mib for each in steady[:third])
@@ -130,14 +130,14 @@ class Soak:
         self._gone = 0
 
     async def fill(self) -> None:
-        """Creates the initial pods, distributed over all nodes."""
+        """Create the initial pods, distributed over all nodes."""
         names = cycle(node["metadata"]["name"] for node in self._nodes)
         for _ in track(range(0, self._pods, _AT_ONCE), "filling"):
             count = min(_AT_ONCE, self._pods - self._made)
             await self._api.call_all(self._creations(count, names))
 
     async def run(self, seconds: float, every_seconds: float) -> list[Sample]:
-        """Runs the churn for this time, and returns the samples."""
+        """Run the churn for this time, and return the samples."""
         samples: list[Sample] = []
         begun, filled = time.monotonic(), self._made
         stalls = stalls_in(await self._scraped())
@@ -175,7 +175,7 @@ class Soak:
                 raise ended[0]
 
     async def _change(self) -> None:
-        """Creates and deletes pods each second; catches up after late seconds."""
+        """Create and delete pods each second; catch up after late seconds."""
         loop = asyncio.get_running_loop()
         begun, seconds = loop.time(), 0
         while True:
@@ -203,7 +203,7 @@ class Soak:
             yield Call("DELETE", f"{_PODS}/pod-{self._gone:08}?gracePeriodSeconds=0")
 
     def _node_changes(self, second: int) -> Iterator[Call]:
-        """Deletes one node with its pods still bound, and recreates the previous one."""
+        """Delete one node with its pods still bound, and recreate the previous one."""
         if second:
             yield Call("POST", _NODES, self._nodes[(second - 1) % len(self._nodes)])
         name = self._nodes[second % len(self._nodes)]["metadata"]["name"]
@@ -214,18 +214,18 @@ class Soak:
 
 
 def waiting_pods(scraped: str) -> int:
-    """Returns the number of pods in the daemon's queues."""
+    """Return the number of pods in the daemon's queues."""
     return int(total(scraped, "scheduler_pending_pods"))
 
 
 def owed_writes(scraped: str) -> int:
-    """Returns the daemon's pending and running writes, and events kept for pods in flight."""
+    """Return the daemon's pending and running writes, and events kept for pods in flight."""
     families = "workqueue_depth", "workqueue_unfinished_work_seconds", "scheduler_inflight_events"
     return ceil(sum(total(scraped, family) for family in families))
 
 
 def resident_mib(pid: int) -> float:
-    """Returns the resident memory of a process."""
+    """Return the resident memory of a process."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS:"))
 

@@ -29,14 +29,14 @@ class Stall(NamedTuple):
 
 
 def scrape_stalls(program: Program) -> Counts:
-    """Scrapes the stall histogram."""
+    """Scrape the stall histogram."""
     url = f"{program.url}/metrics"
     with urllib.request.urlopen(url, context=unverified(), timeout=10) as answer:  # noqa: S310
         return stalls_in(answer.read().decode())
 
 
 def stalls_in(exposition: str) -> Counts:
-    """Parses the stall histogram in a scrape."""
+    """Parse the stall histogram in a scrape."""
     lines = "\n".join(line for line in exposition.splitlines() if _METRIC in line)
     return {
         (sample.labels.get("work", ""), float(sample.labels["le"])): sample.value
@@ -49,7 +49,7 @@ def stalls_in(exposition: str) -> Counts:
 def longest_stall(
     now: Counts, before: Counts, counts: Callable[[str], bool] = lambda _: True
 ) -> Stall | None:
-    """Returns the longest stall between two scrapes, or None.
+    """Return the longest stall between two scrapes, or None.
 
     Args:
         now: the later scrape.

@@ -123,11 +123,11 @@ class Timed:
         self._next_of_stream = self.now
 
     def add_stream(self, stream: Iterator[Event]) -> None:
-        """Adds a stream of events that continues from now on."""
+        """Add a stream of events that continues from now on."""
         self._stream, self._next_of_stream = stream, self.now
 
     def handle(self, event: Event) -> list[Bind]:
-        """Handles an event; returns the resulting Bind instructions."""
+        """Handle an event; return the resulting Bind instructions."""
         start = thread_time_ns()
         told = self.engine.handle(event, self.now)
         seconds = (thread_time_ns() - start) / 1e9
@@ -136,7 +136,7 @@ class Timed:
         return [each for each in told if isinstance(each, Bind)]
 
     def decide(self) -> list[Bind]:
-        """Decides about one pod, after the due tick."""
+        """Decide about one pod, after the due tick."""
         if self.now >= self._next_tick:
             self._next_tick = floor(self.now) + 1.0
             self.handle(Tick())
@@ -147,7 +147,7 @@ class Timed:
         return self.handle(Decide())
 
     def settle(self) -> None:
-        """Lets every pod be tried."""
+        """Let every pod be tried."""
         # Longer than the maximum backoff.
         for _ in range(20):
             while self.engine.has_ready:
@@ -158,7 +158,7 @@ class Timed:
 
 
 def measure(case: Case) -> tuple[float, float, int]:
-    """Returns the delay, the longest step, and the number of other pods tried meanwhile."""
+    """Return the delay, the longest step, and the number of other pods tried meanwhile."""
     engine = Profiles(None).load(objects_from_documents(_cluster(case.nodes))).engine
     timed = Timed(engine)
     for pod in _hopeless(case):
@@ -210,7 +210,7 @@ def _node_object(number: int) -> Any:
 
 
 def _cluster(nodes: int) -> Iterator[tuple[str, Json]]:
-    """Yields nodes that are almost full with pods that may not be preempted."""
+    """Yield nodes that are almost full with pods that may not be preempted."""
     for i in range(nodes):
         yield "bench", _node(i)
     for i in range(nodes):

@@ -56,7 +56,7 @@ class Prepared:
 
     @classmethod
     def prepare(cls, workload: Workload, size: Size, folder: Path, *, with_quiet: bool) -> Self:
-        """Creates the states below ``folder``."""
+        """Create the states below ``folder``."""
         prepared = cls(workload, size, folder / "quiet", folder / "loaded")
         making = folder / "preparing"
         with _cluster(workload, making, None, audited=False) as cluster:
@@ -73,14 +73,14 @@ class Prepared:
 
 @contextmanager
 def prepared_state(workload: Workload, size: Size, *, with_quiet: bool) -> Iterator[Prepared]:
-    """Creates the states of a workload, and deletes them at the end."""
+    """Create the states of a workload, and delete them at the end."""
     with tempfile.TemporaryDirectory(prefix="stowage-bench-") as folder:
         yield Prepared.prepare(workload, size, Path(folder), with_quiet=with_quiet)
 
 
 @contextmanager
 def running_cluster(workload: Workload, state: Path) -> Iterator[Cluster]:
-    """Starts a control plane from a copy of ``state`` and waits until it is idle.
+    """Start a control plane from a copy of ``state`` and wait until it is idle.
 
     If the workload's pods have claims, ``bench.binder`` runs beside it.
     """
@@ -156,7 +156,7 @@ async def _load(api: Api, workload: Workload, size: Size) -> None:
 
 
 async def _warm(api: Api) -> None:
-    """Fills the API server's caches, as in a cluster that has run for a while."""
+    """Fill the API server's caches, as in a cluster that has run for a while."""
     collections = [
         *("nodes", "pods", "namespaces", "services"),
         *("persistentvolumes", "persistentvolumeclaims"),
@@ -167,7 +167,7 @@ async def _warm(api: Api) -> None:
 
 
 def measured_pods(workload: Workload, size: Size) -> objects.PodFactory:
-    """Returns the factory of the measured pods, numbered after the running ones."""
+    """Return the factory of the measured pods, numbered after the running ones."""
     names = _names(objects.nodes_of(workload.nodes, size.nodes))
     return objects.PodFactory(workload.pods, names, "pod")
 

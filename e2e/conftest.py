@@ -44,20 +44,20 @@ REPORTERS = pytest.StashKey[list[Callable[[], str]]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds ``--harness``."""
+    """Add ``--harness``."""
     parser.addoption(
         "--harness", choices=HARNESSES, help="cluster to test against; skipped tests fail"
     )
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """Prints the selected harness."""
+    """Print the selected harness."""
     named = config.getoption("--harness")
     return f"harness: {_harness(config)} ({'--harness' if named else 'first available'})"
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Collects only the tests of the selected harness.
+    """Collect only the tests of the selected harness.
 
     `BROWSER=none` excludes the tests that need Chromium.
     """
@@ -69,7 +69,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def _required_harness(path: Path) -> str:
-    """Returns the harness that a file requires; empty if any cluster will do."""
+    """Return the harness that a file requires; empty if any cluster will do."""
     return next((name for name, each in _HARNESS_FOLDERS.items() if path.is_relative_to(each)), "")
 
 
@@ -142,7 +142,7 @@ def cluster(shared_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator
 
 @pytest.fixture
 def devices(cluster: Cluster) -> Iterator[Devices]:
-    """Creates ResourceSlices and a DeviceClass; deletes them after the test."""
+    """Create ResourceSlices and a DeviceClass; delete them after the test."""
     made = Devices(cluster)
     yield made
     made.remove()
@@ -168,7 +168,7 @@ def namespace(cluster: Cluster) -> str:
 def run_stowage(
     cluster: Cluster, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[StartStowage]:
-    """Starts instances of the daemon and stops them after the test; arguments as ``start_stowage``.
+    """Start instances of the daemon and stop them after the test; arguments as ``start_stowage``.
 
     The default kubeconfig has the RBAC rules of the manifests.
     """
@@ -194,7 +194,7 @@ def stowage(run_stowage: StartStowage) -> Program:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Runs test_rights.py last, since it checks the requests of all tests."""
+    """Run test_rights.py last, since it checks the requests of all tests."""
     items.sort(key=lambda item: item.path.name == "test_rights.py")
     for item in items:
         harness = _required_harness(item.path)
@@ -206,7 +206,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds the reports of cluster and programs to the report of a failed test."""
+    """Add the reports of cluster and programs to the report of a failed test."""
     report = yield
     if report.skipped and item.config.getoption("--harness"):
         report.outcome = "failed"
@@ -221,7 +221,7 @@ def pytest_runtest_makereport(
 
 @pytest.fixture
 def storage(cluster: Cluster) -> Iterator[Storage]:
-    """Creates storage objects; deletes them after the test."""
+    """Create storage objects; delete them after the test."""
     made = Storage(cluster)
     yield made
     made.remove()
@@ -229,6 +229,6 @@ def storage(cluster: Cluster) -> Iterator[Storage]:
 
 @pytest.fixture
 def priority_classes(cluster: Cluster) -> Iterator[None]:
-    """Creates the priority classes of ``varied_pods``; deletes them after the test."""
+    """Create the priority classes of ``varied_pods``; delete them after the test."""
     with cluster.priority_classes(PRIORITIES):
         yield

@@ -82,7 +82,7 @@ def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(cluster: Cluster) -> Iterator[None]:
-    """Deletes all custom resources and leases, so that tests do not affect each other."""
+    """Delete all custom resources and leases, so that tests do not affect each other."""
     yield
     for each in cluster.run(cluster.api.list_items(f"{API}/schedulers")):
         place = f"{API}/namespaces/{each['metadata']['namespace']}/schedulers"
@@ -98,7 +98,7 @@ def nothing_is_left(cluster: Cluster) -> Iterator[None]:
 def start_operator(
     cluster: Cluster, nothing_is_left: None, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[StartOperator]:
-    """Starts `stowage operator` as its ServiceAccount, with the permissions of deploy/operator."""
+    """Start `stowage operator` as its ServiceAccount, with the permissions of deploy/operator."""
     account = cluster.service_account_kubeconfig("stowage-operator", "stowage-operator")
     path = os.pathsep.join(filter(None, (str(CHECKOUT), os.environ.get("PYTHONPATH"))))
     started: list[Program] = []

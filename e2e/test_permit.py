@@ -32,7 +32,7 @@ def configuration(patience_seconds: float) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Installs the plugin for daemons started later."""
+    """Install the plugin for daemons started later."""
     plugins = tmp_path / "plugins"
     plugins.mkdir()
     install_package(CHECKOUT / "examples" / "plugins" / "together", plugins)

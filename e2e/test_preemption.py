@@ -19,7 +19,7 @@ CLASSES = {"e2e-low": 1, "e2e-middle": 100, "e2e-high": 1000, "e2e-higher": 2000
 
 @pytest.fixture(autouse=True)
 def classes(cluster: Cluster) -> Iterator[None]:
-    """Creates the priority classes of this file."""
+    """Create the priority classes of this file."""
     with cluster.priority_classes(CLASSES):
         yield
 

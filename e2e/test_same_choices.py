@@ -41,7 +41,7 @@ Judge = Callable[[Json], Json]
 
 @pytest.fixture
 def judge() -> Iterator[Judge]:
-    """Scores the nodes with kube-scheduler's framework if it is built, else with our engine."""
+    """Score the nodes with kube-scheduler's framework if it is built, else with our engine."""
     with ExitStack() as stack:
         if ORACLE.exists():
             oracle = stack.enter_context(running(oracle_command(admit=False)))

@@ -60,7 +60,7 @@ class _TakeSpans(BaseHTTPRequestHandler):
 
     @override
     def log_message(self, format: str, *args: object) -> None:
-        """Discards access logs."""
+        """Discard access logs."""
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ def main(seconds: int) -> None:
 
 
 def measure(cluster: Cluster, seconds: int) -> Times:
-    """Runs all changes at the same time, and returns the binding times."""
+    """Run all changes at the same time, and return the binding times."""
     trials = {
         name: Trial(cluster, change, name, (OURS, THEIRS))
         for name, change in UNHINTED_CHANGES.items()

@@ -118,7 +118,7 @@ class Checker:
         censuses: Sequence[Census] = (),
         lost: Mapping[str, float] | None = None,
     ) -> None:
-        """Creates a checker with an empty state.
+        """Create a checker with an empty state.
 
         Args:
             users: user names of the replicas.
@@ -147,7 +147,7 @@ class Checker:
         self._world = _World()
 
     def check(self, events: Iterable[AuditEvent]) -> None:
-        """Replays completed requests, given in any order."""
+        """Replay completed requests, given in any order."""
         timed = sorted(((_effective(event), event) for event in events), key=lambda each: each[0])
         for at, event in timed:
             while self._moments and self._moments[0][0] < at:
@@ -204,7 +204,7 @@ class Checker:
                 self._world.holder, self._world.taken_at = writer, at
 
     def _check_leader(self, at: float, event: AuditEvent) -> None:
-        """Checks that only the leader sends bindings, pod statuses and evictions."""
+        """Check that only the leader sends bindings, pod statuses and evictions."""
         is_write = event.verb in _WRITES
         is_about_pods = event.object_ref.resource in _DECIDED
         if not (is_write and is_about_pods) or event.user.username == self._world.holder:
@@ -304,7 +304,7 @@ class Checker:
             self._check_capacity(at, pod)
 
     def _check_capacity(self, at: float, pod: _Pod) -> None:
-        """Checks that a binding's requests fit beside all pods that the scheduler must know of."""
+        """Check that a binding's requests fit beside all pods that the scheduler must know of."""
         room = self._world.room.get(pod.node)
         if room is None:
             return
@@ -336,7 +336,7 @@ def checked(
     rewinds: Sequence[Rewind],
     censuses: Sequence[Census],
 ) -> Checker:
-    """Replays the log twice; the first pass finds the requests that a killed server did not log."""
+    """Replay the log twice; the first pass finds the requests that a killed server did not log."""
     first = Checker(users, windows, rewinds, censuses=censuses)
     first.check(events)
     checker = Checker(users, windows, rewinds, lost=first.lost)

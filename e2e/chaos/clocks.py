@@ -32,7 +32,7 @@ class MovedClock(scheduler.clock.SystemClock):
 
 
 def move(offset_file: Path, seconds: float) -> None:
-    """Sets the offset in one write."""
+    """Set the offset in one write."""
     descriptor = os.open(offset_file, os.O_WRONLY | os.O_CREAT)
     os.pwrite(descriptor, _SECONDS.pack(seconds), 0)
     os.close(descriptor)

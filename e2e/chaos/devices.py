@@ -45,7 +45,7 @@ class Devices:
         self.claims = f"{self._namespace}/resourceclaims"
 
     async def prepare(self) -> None:
-        """Publishes the devices; creates classes, templates and shared claims."""
+        """Publish the devices; create classes, templates and shared claims."""
         classes = [gpu_class(), gpu_class() | {"metadata": {"name": "by-resource"}}]
         classes[1]["spec"] |= {"extendedResourceName": _EXTENDED}
         await self._api.create_all(f"{RESOURCE}/deviceclasses", classes)
@@ -59,7 +59,7 @@ class Devices:
             await self._make_claim(name, _one())
 
     async def give(self, kind: str, pod: Json) -> None:
-        """Sets the claims of a new pod according to its kind."""
+        """Set the claims of a new pod according to its kind."""
         name = pod["metadata"]["name"]
         if kind == BY_NAME:
             await self._make_claim(name, self._draw.choice(list(_WANTED.values()))())
@@ -75,14 +75,14 @@ class Devices:
             pod["spec"]["containers"][0]["resources"]["limits"] = {_EXTENDED: count}
 
     async def renew(self) -> None:
-        """Republishes one pool, or creates it again after a restored backup."""
+        """Republish one pool, or create it again after a restored backup."""
         node = self._draw.choice(self._nodes)
         self._generations[node] += 1
         path = f"{_SLICES}/{node}"
         await self._api.patch(path, {"spec": self._slice(node)["spec"]})
 
     async def remove_unused(self, pods: Iterable[Json]) -> None:
-        """Deletes the named claims whose pods are gone."""
+        """Delete the named claims whose pods are gone."""
         used = {name for pod in pods for name in claim_names(pod)}
         for claim in await self._api.list_items(self.claims):
             meta = claim["metadata"]
@@ -91,7 +91,7 @@ class Devices:
                 await self._api.delete(f"{self.claims}/{meta['name']}")
 
     async def unused_claims(self, pods: Iterable[Json]) -> list[str]:
-        """Returns the claims that are allocated to, or were created for, none of these pods."""
+        """Return the claims that are allocated to, or were created for, none of these pods."""
         used = {name for pod in pods for name in claim_names(pod)}
         return [
             claim["metadata"]["name"]
@@ -118,7 +118,7 @@ class Devices:
 
 
 def claim_names(pod: Json) -> Iterator[str]:
-    """Yields the names of a pod's claims; an empty string for a claim not created yet."""
+    """Yield the names of a pod's claims; an empty string for a claim not created yet."""
     status = pod.get("status", {})
     made = {each["name"]: each for each in status.get("resourceClaimStatuses", ())}
     for entry in pod["spec"].get("resourceClaims", ()):
@@ -129,12 +129,12 @@ def claim_names(pod: Json) -> Iterator[str]:
 
 
 def lacks_claim(pod: Json) -> bool:
-    """Reports whether a pod waits for a claim that the controller has not created."""
+    """Report whether a pod waits for a claim that the controller has not created."""
     return "resourceClaims" in pod["spec"] and "" in claim_names(pod)
 
 
 def age(made: Json) -> float:
-    """Returns an object's age in seconds."""
+    """Return an object's age in seconds."""
     created = dt.datetime.fromisoformat(made["metadata"]["creationTimestamp"])
     return (dt.datetime.now(dt.UTC) - created).total_seconds()
 

@@ -44,11 +44,11 @@ class Fault(ABC):
 
     @abstractmethod
     def begin(self, world: World) -> None:
-        """Injects the fault."""
+        """Inject the fault."""
 
     @abstractmethod
     def end(self, world: World) -> None:
-        """Ends the fault; on return it is over."""
+        """End the fault; on return it is over."""
 
 
 class ApiServerKilled(Fault):
@@ -419,7 +419,7 @@ class LittleMemory(Fault):
 
 
 def fill(path: Path) -> None:
-    """Writes until the device is full."""
+    """Write until the device is full."""
     with path.open("wb", buffering=0) as filler:
         try:
             while True:
@@ -429,7 +429,7 @@ def fill(path: Path) -> None:
 
 
 def mount_small(path: Path, mebibytes: int) -> bool:
-    """Mounts a small tmpfs; returns False if that is not permitted."""
+    """Mount a small tmpfs; return False if that is not permitted."""
     path.mkdir(parents=True, exist_ok=True)
     if os.geteuid() != 0:
         return False
@@ -438,7 +438,7 @@ def mount_small(path: Path, mebibytes: int) -> bool:
 
 
 def unmount(path: Path, *, keeps: bool) -> None:
-    """Unmounts the tmpfs; ``keeps`` preserves its files in the mount point."""
+    """Unmount the tmpfs; ``keeps`` preserves its files in the mount point."""
     kept = path.with_name(f"{path.name}-kept")
     if keeps:
         shutil.copytree(path, kept, ignore=shutil.ignore_patterns(FILLER))

@@ -68,7 +68,7 @@ class _Replay:
         self._unlogged = dict(unlogged)
 
     def take(self, event: AuditEvent) -> None:
-        """Replays the next completed request."""
+        """Replay the next completed request."""
         name, is_done = event.object_ref.name, event.code < 300
         if event.resource == "podgroups" and event.verb == "create" and is_done:
             self._found(_decoded(event.response_object))
@@ -81,13 +81,13 @@ class _Replay:
             self._bind(event)
 
     def leave(self, uid: str, at: float) -> None:
-        """Records the deletion of a member."""
+        """Record the deletion of a member."""
         member = self.members.pop(uid, None)
         if member is not None and member.gang in self.gangs:
             self.gangs[member.gang].left.append(at)
 
     def set_back(self, members: dict[str, _Member], at: float) -> None:
-        """Restores the state of a backup."""
+        """Restore the state of a backup."""
         for gang in self.gangs.values():
             gang.left.append(at)
         self.members = members
@@ -134,7 +134,7 @@ def judge_gangs(
     rewinds: Sequence[Rewind] = (),
     lost: Mapping[str, float] | None = None,
 ) -> GangVerdict:
-    """Checks all gangs of a run.
+    """Check all gangs of a run.
 
     Args:
         events: completed requests in any order.
@@ -168,7 +168,7 @@ def judge_gangs(
 
 
 def _unlogged(events: Sequence[AuditEvent]) -> dict[str, str]:
-    """Returns bound members whose creation is not in the log, with their gangs."""
+    """Return bound members whose creation is not in the log, with their gangs."""
     gangs = {e.object_ref.name for e in events if e.resource == "podgroups" and e.verb == "create"}
     made = {
         _decoded(event.response_object)["metadata"]["uid"]
@@ -188,7 +188,7 @@ def _unlogged(events: Sequence[AuditEvent]) -> dict[str, str]:
 
 
 def _broken(gang: _Gang, windows: Sequence[Window], end: float) -> list[tuple[float, str]]:
-    """Returns the violations of a gang, at most one of each kind."""
+    """Return the violations of a gang, at most one of each kind."""
     for at, name, there in gang.lonely:
         if not _excused(gang, at - _NEWS_SECONDS, at):
             return [(at, f"{name} bound with {there} members there, {gang.least} are needed")]
@@ -205,7 +205,7 @@ def _excused(gang: _Gang, begin: float, end: float) -> bool:
 
 
 def _deadline(at: float, windows: Sequence[Window]) -> float:
-    """Returns the deadline of an event: some seconds after the last overlapping fault."""
+    """Return the deadline of an event: some seconds after the last overlapping fault."""
     soon = at + _SECONDS
     return max((w.end + _SECONDS for w in windows if w.begin < soon and w.end > at), default=soon)
 

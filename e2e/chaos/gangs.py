@@ -33,7 +33,7 @@ class Gangs:
     """The gangs of one namespace."""
 
     def __init__(self, api: Api, draw: Random, namespace: str, may_wait: str) -> None:
-        """Creates an empty set of gangs.
+        """Create an empty set of gangs.
 
         Args:
             api: client of the cluster.
@@ -52,7 +52,7 @@ class Gangs:
         """Number of ticks that each gang has been complete."""
 
     async def prepare(self) -> None:
-        """Creates the nodes that fit one tight gang."""
+        """Create the nodes that fit one tight gang."""
         taints = [{"key": "dedicated", "value": "gangs", "effect": "NoSchedule"}]
         room = {"cpu": str(_PLACES)}
         await self._api.create_all(
@@ -64,7 +64,7 @@ class Gangs:
         )
 
     async def tick(self, pods: Sequence[Json]) -> None:
-        """Ends old gangs, creates missing members, and sometimes a new gang."""
+        """End old gangs, create missing members, and sometimes a new gang."""
         members: dict[str, list[Json]] = {}
         for pod in pods:
             if gang := pod["metadata"]["labels"].get(GANG):
@@ -81,7 +81,7 @@ class Gangs:
                 await self._begin(kind)
 
     async def _begin(self, kind: str) -> None:
-        """Creates a group, or some of its members first; the next tick creates the rest."""
+        """Create a group, or some of its members first; the next tick creates the rest."""
         self._serial += 1
         gang = f"{kind}-{self._serial:05}"
         if self._draw.random() < 0.5:

@@ -96,7 +96,7 @@ class Report:
         return sum(each.lost for each in self.injections)
 
     def rows(self) -> Iterator[tuple[str, int, float, float, int]]:
-        """Yields fault, count, recovery p50 and maximum in seconds, and lost pods."""
+        """Yield fault, count, recovery p50 and maximum in seconds, and lost pods."""
         by_name: dict[str, list[Injection]] = {}
         for each in self.injections:
             name = each.faults[0] if len(each.faults) == 1 else "two of these at once"
@@ -130,7 +130,7 @@ class Harness:
         self.report = Report(kind, seed)
 
     def run(self, minutes: float | None = None, *, combine: bool = True) -> Report:
-        """Injects faults for this time, or each fault once; then checks the invariants."""
+        """Inject faults for this time, or each fault once; then check the invariants."""
         with World(self._kind, self._seed, self._size, self._directory) as world:
             mounted = self._mount_disks(world)
             try:
@@ -148,7 +148,7 @@ class Harness:
         return self.report
 
     def _mount_disks(self, world: World) -> list[Replica]:
-        """Mounts small disks for recordings, if a fault fills disks and mounting is permitted."""
+        """Mount small disks for recordings, if a fault fills disks and mounting is permitted."""
         if DiskFull not in self._faults:
             return []
         mounted = [
@@ -173,14 +173,14 @@ class Harness:
         self._judge(world, before)
 
     def _settle(self, world: World) -> None:
-        """Waits until the load has its full number of pods, as the baseline for memory."""
+        """Wait until the load has its full number of pods, as the baseline for memory."""
         world.pause(min(10.0, self._size.population / self._size.pods_per_second / 4))
         wait_for(lambda: not world.waiting(), "the first pods to be bound", 60, 0.5)
 
     def _choices(
         self, world: World, minutes: float | None, begun: float, *, combine: bool
     ) -> Iterator[tuple[type[Fault], ...]]:
-        """Yields each fault once in random order, then more, sometimes two at once."""
+        """Yield each fault once in random order, then more, sometimes two at once."""
         while True:
             for fault in world.draw.sample(self._faults, len(self._faults)):
                 if minutes is not None and time.monotonic() - begun > minutes * 60:
@@ -221,7 +221,7 @@ class Harness:
             self._violated(IN_TIME, what)
 
     def _await_recovery(self, world: World) -> tuple[float, int]:
-        """Waits for recovery; returns the seconds, and the number of lost pods."""
+        """Wait for recovery; return the seconds, and the number of lost pods."""
         begun = time.monotonic()
         wanted = {world.run(world.load.probe())}
         wanted |= {pod["metadata"]["uid"] for pod in world.waiting()}
@@ -272,7 +272,7 @@ class Harness:
             print(f"the load met, {count} times: {problem}", flush=True)
 
     def _check_claims(self, world: World) -> None:
-        """Checks that pods have the devices they claimed, and that no claims are left over."""
+        """Check that pods have the devices they claimed, and that no claims are left over."""
         for name in world.unserved():
             self._violated("every pod on a node has its devices", name)
         self._await_claims(world, "with their pods")
@@ -314,7 +314,7 @@ class Harness:
                     self._violated("no log holds a token", replica.name)
 
     def _compare(self, world: World, replica: Replica) -> None:
-        """Compares the daemon's cache, queue and snapshot with the API server."""
+        """Compare the daemon's cache, queue and snapshot with the API server."""
         program = replica.program
         assert program is not None, "every replica was started"
         wait_for(program.is_running, f"{replica.name} to run")
@@ -339,7 +339,7 @@ class Harness:
             self._violated("cache, snapshot and API agree", what)
 
     def _replay(self, world: World) -> None:
-        """Replays all decisions of the replicas."""
+        """Replay all decisions of the replicas."""
         for replica in world.replicas:
             replica.close()
         self.report.recordings = replay_all([replica.recordings for replica in world.replicas])
@@ -364,7 +364,7 @@ class Harness:
 
 
 def _usage_of(replica: Replica) -> Use:
-    """Returns the resource usage of a replica; waits for one that was just started."""
+    """Return the resource usage of a replica; wait for one that was just started."""
     tasks = 0
     if replica.kind is Kind.STOWAGE:
         tasks = wait_for(replica.tasks, f"{replica.name} to tell how many tasks it has", 60)
@@ -372,7 +372,7 @@ def _usage_of(replica: Replica) -> Use:
 
 
 def _why(pod: Json) -> str:
-    """Returns a waiting pod and the reason in its PodScheduled condition."""
+    """Return a waiting pod and the reason in its PodScheduled condition."""
     conditions = pod.get("status", {}).get("conditions", ())
     told = [each.get("message", "") for each in conditions if each["type"] == "PodScheduled"]
     labels = pod["metadata"]["labels"]
@@ -380,7 +380,7 @@ def _why(pod: Json) -> str:
 
 
 def _counted_nodes(said: str) -> int | None:
-    """Returns the number of nodes in a cache dump, without placeholders for deleted nodes."""
+    """Return the number of nodes in a cache dump, without placeholders for deleted nodes."""
     if "Dump of cached NodeInfo" not in said:
         return None
     return len(re.findall(r'"ghost": false', said))

@@ -94,7 +94,7 @@ class Load:
         self.problems: Counter[str] = Counter()
 
     async def prepare(self) -> None:
-        """Creates nodes, classes, volumes and the first pods."""
+        """Create nodes, classes, volumes and the first pods."""
         await self._api.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
         for name, value in (("chaos-low", 10), ("chaos-high", 1000)):
             await self._api.post(_CLASSES, {"metadata": {"name": name}, "value": value})
@@ -110,7 +110,7 @@ class Load:
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Stops the changes; the objects stay."""
+        """Stop the changes; the objects stay."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -119,7 +119,7 @@ class Load:
         return await self._api.list_items(PODS)
 
     async def recreate_pods(self, count: int) -> None:
-        """Deletes some pods and creates others with the same names at once."""
+        """Delete some pods and create others with the same names at once."""
         pods = await self.pods()
         for pod in self._draw.sample(pods, min(count, len(pods))):
             labels = pod["metadata"]["labels"]
@@ -134,19 +134,19 @@ class Load:
             await self._try(self._api.post(PODS, again))
 
     async def recreate_nodes(self, count: int) -> None:
-        """Deletes some nodes and creates others with the same names at once."""
+        """Delete some nodes and create others with the same names at once."""
         for index in self._draw.sample(range(_STABLE_NODES), count):
             await self._try(self._api.delete(f"{_NODES}/stable-{index:02}"))
             await self._try(self._api.post(_NODES, _node(index)))
 
     async def end_pods_with_devices(self) -> None:
-        """Deletes all pods with devices, so that their devices become free."""
+        """Delete all pods with devices, so that their devices become free."""
         for pod in await self.pods():
             if pod["metadata"]["labels"]["kind"] in WITH_DEVICES:
                 await self._delete(f"{PODS}/{pod['metadata']['name']}")
 
     async def probe(self) -> str:
-        """Creates a pod that fits on any node; returns its UID."""
+        """Create a pod that fits on any node; return its UID."""
         made = await self._api.post(PODS, self._plain(self._name("probe")))
         return str(made["metadata"]["uid"])
 
@@ -180,7 +180,7 @@ class Load:
             await asyncio.gather(*tasks)
 
     def _leave(self, pods: list[Json], nodes: set[str]) -> Iterator[Coroutine[Any, Any, object]]:
-        """Deletes the oldest running pods, terminating pods, and pods of deleted nodes."""
+        """Delete the oldest running pods, terminating pods, and pods of deleted nodes."""
         pods = sorted(pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
         runs = [pod for pod in pods if pod["spec"].get("nodeName")]
         surplus = len(pods) - self._population
@@ -213,7 +213,7 @@ class Load:
             yield self._api.post(PODS, pod)
 
     def _groups(self, pods: list[Json]) -> Iterator[Coroutine[Any, Any, object]]:
-        """Creates missing members of waiting groups, as a Job controller does, and new groups."""
+        """Create missing members of waiting groups, as a Job controller does, and new groups."""
         members: dict[str, list[Json]] = {}
         for pod in pods:
             if group := pod["metadata"]["labels"].get(GROUP):
@@ -230,7 +230,7 @@ class Load:
                 yield self._api.post(PODS, self._member(group, number))
 
     async def _allow_disruptions(self) -> None:
-        """Updates ``disruptionsAllowed``, as the disruption controller does."""
+        """Update ``disruptionsAllowed``, as the disruption controller does."""
         for budget in await self._api.list_items(_BUDGETS):
             counts = {"disruptionsAllowed": self._draw.randrange(3), "expectedPods": 3}
             status = {**counts, "currentHealthy": 3, "desiredHealthy": 1}
@@ -238,7 +238,7 @@ class Load:
             await self._api.patch(path, {"status": status})
 
     def _change_nodes(self, names: set[str]) -> Iterator[Coroutine[Any, Any, object]]:
-        """Creates and deletes unstable nodes; changes a label of a stable node."""
+        """Create and delete unstable nodes; change a label of a stable node."""
         name = f"flux-{self._draw.randrange(_FLUX_NODES)}"
         if self._ticks % 4 == 0:
             if name in names:
@@ -251,7 +251,7 @@ class Load:
             yield self._api.patch(f"{_NODES}/{stable}", {"metadata": labels})
 
     async def _bind_volumes(self, pods: list[Json]) -> None:
-        """Binds volumes that the scheduler assigned to claims, as the volume controller does."""
+        """Bind volumes that the scheduler assigned to claims, as the volume controller does."""
         used = {pod["metadata"]["labels"].get("claim") for pod in pods}
         claims = {each["metadata"]["uid"]: each for each in await self._api.list_items(_CLAIMS)}
         for claim in claims.values():
@@ -351,7 +351,7 @@ class Load:
         return pod
 
     def _tight(self, kind: str, priority: str) -> Json:
-        """Builds a pod for the few nodes on which it fits only by preemption."""
+        """Build a pod for the few nodes on which it fits only by preemption."""
         labels = {"kind": kind, "app": kind}
         if kind == "low":
             labels[MAY_WAIT] = ""
@@ -393,7 +393,7 @@ class Load:
         await self._try(work)
 
     async def _try(self, work: Coroutine[Any, Any, object]) -> None:
-        """Runs one action; the next tick retries it on failure."""
+        """Run one action; the next tick retries it on failure."""
         try:
             await work
         except (aiohttp.ClientError, TimeoutError, OSError) as problem:

@@ -10,7 +10,7 @@ CHECKOUT_PAGE = CHECKOUT / "docs" / "reliability.md"
 
 
 def table(report: Report) -> str:
-    """Returns one line per fault, then the invariants and the resource usage."""
+    """Return one line per fault, then the invariants and the resource usage."""
     lines = [
         "| fault | injected | recovery p50 | max | pods lost |",
         "|---|---:|---:|---:|---:|",
@@ -27,7 +27,7 @@ def table(report: Report) -> str:
 
 
 def write(report: Report, command: str) -> None:
-    """Writes the table between the page's markers for this scheduler."""
+    """Write the table between the page's markers for this scheduler."""
     begin, end = f"<!-- drawn: {report.kind} -->", f"<!-- end: {report.kind} -->"
     text = CHECKOUT_PAGE.read_text()
     drawn = f"{begin}\n`{command}`\n\n{table(report)}\n{end}"

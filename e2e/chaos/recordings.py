@@ -39,7 +39,7 @@ class Replayed:
 
 
 def replay_all(directories: Sequence[Path]) -> list[Replayed]:
-    """Replays every recording in the directories."""
+    """Replay every recording in the directories."""
     return [
         _replayed(name, files)
         for directory in directories
@@ -48,7 +48,7 @@ def replay_all(directories: Sequence[Path]) -> list[Replayed]:
 
 
 def _recordings(directory: Path) -> Iterator[tuple[str, list[Path]]]:
-    """Yields name and files of each recording; skips daemons killed before their first write.
+    """Yield name and files of each recording; skip daemons killed before their first write.
 
     A recording includes the file with its last minutes that a crash leaves.
     """

@@ -96,7 +96,7 @@ class Replica:
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def open(self) -> None:
-        """Creates service account, token, proxy and relay."""
+        """Create service account, token, proxy and relay."""
         self.directory.mkdir(parents=True, exist_ok=True)
         self.user = f"system:serviceaccount:{ACCOUNTS}:{self.name}"
         account = {"metadata": {"name": self.name}}
@@ -165,7 +165,7 @@ class Replica:
             )
 
     def supervise(self) -> None:
-        """Restarts it after a delay if it has ended."""
+        """Restart it after a delay if it has ended."""
         if self.program is None or self.program.is_running():
             return
         now = time.monotonic()
@@ -195,7 +195,7 @@ class Replica:
     # --- what it uses -----------------------------------------------------------------------------
 
     def open_files(self) -> int:
-        """Returns the number of open file descriptors; 0 if it has ended."""
+        """Return the number of open file descriptors; 0 if it has ended."""
         try:
             return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
         except FileNotFoundError:
@@ -205,7 +205,7 @@ class Replica:
         return self._size("VmRSS:")
 
     def tasks(self) -> int:
-        """Returns the number of asyncio tasks; 0 while it does not respond."""
+        """Return the number of asyncio tasks; 0 while it does not respond."""
         assert self.program is not None, "the replica was not started"
         try:
             return int(total(fetch(f"{self.program.url}/metrics"), "stowage_tasks"))
@@ -213,7 +213,7 @@ class Replica:
             return 0
 
     def set_clock(self, seconds: float) -> None:
-        """Sets its clock this many seconds ahead of the system clock."""
+        """Set its clock this many seconds ahead of the system clock."""
         move(self._offset_file, seconds)
 
     def limit_files(self, count: int) -> None:
@@ -221,7 +221,7 @@ class Replica:
         resource.prlimit(self.pid, resource.RLIMIT_NOFILE, (min(count, hard), hard))
 
     def limit_memory(self, spare_bytes: int | None) -> None:
-        """Limits its address space to this many more bytes; None removes the limit."""
+        """Limit its address space to this many more bytes; None removes the limit."""
         _, hard = resource.prlimit(self.pid, resource.RLIMIT_AS)
         soft = hard if spare_bytes is None else self._size("VmSize:") + spare_bytes
         resource.prlimit(self.pid, resource.RLIMIT_AS, (soft, hard))
@@ -236,7 +236,7 @@ class Replica:
     # --- its credentials --------------------------------------------------------------------------
 
     def renew_token(self) -> str:
-        """Writes a new token into its file; returns the Secret that the old token is bound to."""
+        """Write a new token into its file; return the Secret that the old token is bound to."""
         old, self._secrets = self._secret, self._secrets + 1
         self._secret = f"{self.name}-{self._secrets}"
         path = f"/api/v1/namespaces/{ACCOUNTS}/secrets"
@@ -255,7 +255,7 @@ class Replica:
         return old
 
     def revoke(self, secret: str) -> None:
-        """Revokes the tokens that are bound to a Secret."""
+        """Revoke the tokens that are bound to a Secret."""
         path = f"/api/v1/namespaces/{ACCOUNTS}/secrets/{secret}"
         self.cluster.run(self.cluster.api.delete(path))
 
@@ -264,7 +264,7 @@ class Replica:
 
 
 def grant_rights(cluster: Cluster) -> None:
-    """Grants the replicas' accounts the rules of the manifests, with the name of their lease."""
+    """Grant the replicas' accounts the rules of the manifests, with the name of their lease."""
     cluster.create_namespace(ACCOUNTS)
     own = [{k: rule[k] for k in rule if k != "resourceNames"} for rule in rules()]
     cluster.run(

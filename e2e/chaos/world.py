@@ -119,7 +119,7 @@ class World:
             self.replicas.append(replica)
 
     def _install_plugin(self) -> None:
-        """Installs the plugin `together` for every Stowage process that this process starts."""
+        """Install the plugin `together` for every Stowage process that this process starts."""
         folder = self.directory / "plugins"
         folder.mkdir()
         install_package(CHECKOUT / "examples" / "plugins" / "together", folder)
@@ -135,7 +135,7 @@ class World:
         self._stack.callback(restore)
 
     def start(self) -> None:
-        """Starts the replicas, then the load."""
+        """Start the replicas, then the load."""
         for replica in self.replicas:
             replica.start()
         wait_for(self._leader_or_none, "a replica to lead", 60)
@@ -156,7 +156,7 @@ class World:
             replica.supervise()
 
     def leader(self) -> Replica:
-        """Returns the running replica that holds the lease."""
+        """Return the running replica that holds the lease."""
         found = wait_for(self._supervised_leader, "a replica to lead", 60, 0.2)
         assert found is not None, "it was waited for"
         return found
@@ -166,7 +166,7 @@ class World:
         return self._leader_or_none()
 
     def _leader_or_none(self) -> Replica | None:
-        """Returns the replica that last renewed the lease, if recently."""
+        """Return the replica that last renewed the lease, if recently."""
         renewals = [
             (each.at, replica.name, replica)
             for replica in self.replicas
@@ -184,7 +184,7 @@ class World:
     # --- what is there ----------------------------------------------------------------------------
 
     def waiting(self) -> list[Json]:
-        """Returns unbound pods that can run and whose claims exist."""
+        """Return unbound pods that can run and whose claims exist."""
         return [
             pod
             for scheduler in ("stowage", TEAM)
@@ -193,14 +193,14 @@ class World:
         ]
 
     def count(self) -> None:
-        """Records the current pods and the allocated claims."""
+        """Record the current pods and the allocated claims."""
         at = time.time()
         claims = [each for each in self._listed(self.load.devices.claims) if devices_of(each)]
         there = [*self._listed(PODS), *claims]
         self.censuses.append(Census(at, frozenset(each["metadata"]["uid"] for each in there)))
 
     def unserved(self) -> list[str]:
-        """Returns bound pods whose claim has no devices or belongs to another pod."""
+        """Return bound pods whose claim has no devices or belongs to another pod."""
         pods = self._listed(PODS)
         claims = {each["metadata"]["name"]: each for each in self._listed(self.load.devices.claims)}
         return [
@@ -211,18 +211,18 @@ class World:
         ]
 
     def unused_claims(self) -> list[str]:
-        """Returns the claims that no pod uses."""
+        """Return the claims that no pod uses."""
         return self.run(self.load.devices.unused_claims(self._listed(PODS)))
 
     def wait_for_foreign(self) -> None:
-        """Waits until the other scheduler has bound its pods."""
+        """Wait until the other scheduler has bound its pods."""
         wait_for(lambda: not self._unbound(FOREIGN), "the other scheduler's pods", 60, 0.5)
 
     def _unbound(self, scheduler: str) -> list[Json]:
         return self._listed(f"{PODS}?fieldSelector={_UNBOUND}{scheduler}")
 
     def _listed(self, path: str) -> list[Json]:
-        """Lists objects; retries until an API server responds."""
+        """List objects; retry until an API server responds."""
 
         def ask() -> list[list[Json]]:
             try:

@@ -47,6 +47,6 @@ def stowage(run_stowage: StartStowage) -> Program:
 
 @pytest.fixture
 def start_controller(cluster: Cluster, tmp_path: Path) -> Iterator[StartController]:
-    """Starts the controllers of projects in call order; they stop after the test."""
+    """Start the controllers of projects in call order; they stop after the test."""
     with ExitStack() as stack:
         yield lambda project: stack.enter_context(JobController(project, cluster, tmp_path))

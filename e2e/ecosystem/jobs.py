@@ -11,7 +11,7 @@ SECONDS = 120
 
 
 def pods_with(cluster: Cluster, key: str, value: str) -> list[Json]:
-    """Returns the pods with a label that have not ended."""
+    """Return the pods with a label that have not ended."""
     return [
         pod
         for pod in cluster.pods(NAMESPACE)
@@ -22,24 +22,24 @@ def pods_with(cluster: Cluster, key: str, value: str) -> list[Json]:
 
 
 def bound(pods: Iterable[Json]) -> int:
-    """Returns the number of bound pods."""
+    """Return the number of bound pods."""
     return sum("nodeName" in pod["spec"] for pod in pods)
 
 
 def groups_of(pods: Iterable[Json]) -> set[str]:
-    """Returns the names of the pods' groups."""
+    """Return the names of the pods' groups."""
     return {pod["spec"].get("schedulingGroup", {}).get("podGroupName", "") for pod in pods}
 
 
 def delete_terminating(cluster: Cluster) -> None:
-    """Deletes terminating pods, as a kubelet does."""
+    """Delete terminating pods, as a kubelet does."""
     ending = [pod for pod in cluster.pods(NAMESPACE) if "deletionTimestamp" in pod["metadata"]]
     if ending:
         cluster.delete_pods(NAMESPACE, [pod["metadata"]["name"] for pod in ending])
 
 
 def set_phase(cluster: Cluster, pods: Iterable[Json], phase: str) -> None:
-    """Sets the phase of pods, as a kubelet does."""
+    """Set the phase of pods, as a kubelet does."""
     for pod in pods:
         name = pod["metadata"]["name"]
         path = f"/api/v1/namespaces/{NAMESPACE}/pods/{name}/status"

@@ -47,7 +47,7 @@ def test_a_jobset_runs_as_a_gang_and_is_started_again_whole(
 
 
 def _tried(cluster: Cluster) -> int:
-    """Counts rejected pods of the second attempt, since the group's condition stays True."""
+    """Count rejected pods of the second attempt, since the group's condition stays True."""
     return sum(
         condition["type"] == "PodScheduled" and condition["status"] == "False"
         for pod in pods_with(cluster, ATTEMPT, "1")
@@ -56,7 +56,7 @@ def _tried(cluster: Cluster) -> int:
 
 
 def _members(cluster: Cluster, attempt: int) -> list[Json]:
-    """Returns the four pods of an attempt, once all exist."""
+    """Return the four pods of an attempt, once all exist."""
 
     def four() -> list[Json]:
         delete_terminating(cluster)

@@ -62,13 +62,13 @@ def _start(cluster: Cluster, start_controller: StartController) -> None:
 
 
 def _in_order(cluster: Cluster) -> tuple[str, str]:
-    """Returns the running job, once there is one, and the other job."""
+    """Return the running job, once there is one, and the other job."""
     running = wait_for(lambda: _running(cluster), "a job to be admitted and placed", SECONDS)
     return running, "second" if running == "first" else "first"
 
 
 def _running(cluster: Cluster) -> str:
-    """Returns the job with both pods bound; empty if there is none."""
+    """Return the job with both pods bound; empty if there is none."""
     return next(
         (job for job in ("first", "second") if bound(pods_with(cluster, JOB, job)) == 2), ""
     )

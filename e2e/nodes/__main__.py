@@ -74,7 +74,7 @@ def _prepare() -> list[Path]:
 
 
 def _inside(command: Sequence[str]) -> None:
-    """Runs a command inside the namespaces and exits with its status."""
+    """Run a command inside the namespaces and exit with its status."""
     # SIGTERM must run the cleanup too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     archives = _prepare()
@@ -88,7 +88,7 @@ def _inside(command: Sequence[str]) -> None:
 
 
 def _in_namespaces(archives: Sequence[Path], command: Sequence[str]) -> int:
-    """Runs a command with tmpfs disks and the image archives; returns its status."""
+    """Run a command with tmpfs disks and the image archives; return its status."""
     with tempfile.TemporaryDirectory(prefix=machine.prefix()) as made:
         world = Path(made)
         (world / "images").mkdir()

@@ -52,13 +52,13 @@ class Arrivals:
 
     @staticmethod
     def prepare(lab: Lab) -> None:
-        """Creates the simulated node once."""
+        """Create the simulated node once."""
         lab.cluster.create_namespace(NAMESPACE)
         room = {"cpu": "10000", "pods": "100000"}
         lab.cluster.create_nodes([make_node("roomy", allocatable=room, taints=[_TAINT])])
 
     def wait_for_more(self, pods: int) -> None:
-        """Waits until this many pods created from now on are bound."""
+        """Wait until this many pods created from now on are bound."""
         first = len(self._created)
 
         def have_nodes() -> bool:
@@ -71,7 +71,7 @@ class Arrivals:
         wait_for(have_nodes, f"{pods} new pods to be bound", LOST_AFTER_SECONDS)
 
     def finish(self) -> Waits:
-        """Stops creating pods, waits until all are bound, and returns the waiting times."""
+        """Stop creating pods, wait until all are bound, and return the waiting times."""
         return self._loop.run(self._finish())
 
     def __enter__(self) -> Self:

@@ -19,7 +19,7 @@ CLAIM: Final[Json] = {
 
 @contextmanager
 def dra_driver(node: Node, lab: Lab) -> Iterator[None]:
-    """Runs a DRA driver with two devices; waits at the end until all claims are gone."""
+    """Run a DRA driver with two devices; wait at the end until all claims are gone."""
     node.start_dra_driver(DRIVER, 2)
     try:
         yield
@@ -30,7 +30,7 @@ def dra_driver(node: Node, lab: Lab) -> Iterator[None]:
 
 
 def devices() -> list[Json]:
-    """Builds the driver's DeviceClass, and a ResourceClaimTemplate for one device."""
+    """Build the driver's DeviceClass, and a ResourceClaimTemplate for one device."""
     version = "resource.k8s.io/v1"
     selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
     request = {"name": "any", "exactly": {"deviceClassName": "e2e"}}
@@ -51,7 +51,7 @@ def devices() -> list[Json]:
 
 
 def allocated_devices(lab: Lab) -> list[str]:
-    """Returns the allocated devices, one entry for each allocation."""
+    """Return the allocated devices, one entry for each allocation."""
     return [
         result["device"]
         for claim in lab.get("resourceclaims")["items"]

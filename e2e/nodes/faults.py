@@ -134,7 +134,7 @@ FAULTS: Sequence[Fault] = (
 
 
 def inflict(lab: Lab, fault: Fault) -> Waits:
-    """Injects a fault once into a deployment of two replicas, one on each node."""
+    """Inject a fault once into a deployment of two replicas, one on each node."""
     settle(lab)
     holder = wait_for(lab.holder, "a leader")
     leader = lab.pod(_NAMESPACE, lab.leader())
@@ -150,7 +150,7 @@ def inflict(lab: Lab, fault: Fault) -> Waits:
 
 
 def settle(lab: Lab) -> None:
-    """Waits for two replicas that are Ready, on different nodes, and not restarted."""
+    """Wait for two replicas that are Ready, on different nodes, and not restarted."""
     lab.wait_for_nodes()
 
     def is_settled() -> bool:
@@ -168,7 +168,7 @@ def settle(lab: Lab) -> None:
 
 
 def measure(lab: Lab, tries: int, only: Sequence[str]) -> str:
-    """Injects every fault this many times, and returns the table."""
+    """Inject every fault this many times, and return the table."""
     lines = [
         "| what happens | tries | longest wait p50 | max | pods | lost |",
         "|---|---:|---:|---:|---:|---:|",
@@ -188,7 +188,7 @@ def measure(lab: Lab, tries: int, only: Sequence[str]) -> str:
 
 
 def _has_ended(lab: Lab, pod: Json) -> bool:
-    """Reports whether a pod is gone, or its container was restarted."""
+    """Report whether a pod is gone, or its container was restarted."""
     now = [
         each for each in lab.pods(_NAMESPACE) if each["metadata"]["uid"] == pod["metadata"]["uid"]
     ]

@@ -58,7 +58,7 @@ class Image:
 
 
 def images() -> list[Image]:
-    """Returns all images: Stowage's two, and those of test and example pods."""
+    """Return all images: Stowage's two, and those of test and example pods."""
     return [
         _stowage("stowage:dev", "daemon"),
         _stowage("stowage-operator:dev", "operator"),
@@ -83,7 +83,7 @@ def _stowage(name: str, target: str) -> Image:
 
 
 def _context() -> Iterator[tuple[str, Path]]:
-    """Yields the files that .dockerignore re-includes; it excludes everything else."""
+    """Yield the files that .dockerignore re-includes; it excludes everything else."""
     first, *others = (CHECKOUT / ".dockerignore").read_text().split()
     assert first == "*"
     for pattern in others:
@@ -92,7 +92,7 @@ def _context() -> Iterator[tuple[str, Path]]:
 
 
 def _box() -> str:
-    """Returns the Dockerfile of an image with a shell and small tools, for test pods."""
+    """Return the Dockerfile of an image with a shell and small tools, for test pods."""
     return (
         "FROM scratch\n"
         "COPY busybox /bin/busybox\n"
@@ -102,7 +102,7 @@ def _box() -> str:
 
 
 def build_all() -> list[Path]:
-    """Builds the missing images and returns the archives of all.
+    """Build the missing images and return the archives of all.
 
     Raises:
         CommandError: a build failed; the message has its output.
@@ -153,7 +153,7 @@ def _build(image: Image, directory: Path, archive: Path) -> None:
 
 
 def _full(name: str) -> str:
-    """Returns the full image name, as containerd uses it."""
+    """Return the full image name, as containerd uses it."""
     first, _, rest = name.partition("/")
     if not rest:
         return f"docker.io/library/{name}"
@@ -161,7 +161,7 @@ def _full(name: str) -> str:
 
 
 def _fingerprint(image: Image) -> str:
-    """Hashes all inputs of an image."""
+    """Hash all inputs of an image."""
     parts = (image.name, image.recipe, image.target, sorted(image.arguments.items()), _PACKAGES)
     digest = hashlib.sha256(repr(parts).encode())
     for name, source in image.context.items():
@@ -173,7 +173,7 @@ def _fingerprint(image: Image) -> str:
 
 
 def _make_base() -> None:
-    """Builds a replacement of the Dockerfile's base image: Debian with the same Python version.
+    """Build a replacement of the Dockerfile's base image: Debian with the same Python version.
 
     No registry is available; a build uses only Python and pip of its base.
     """
@@ -191,13 +191,13 @@ def _make_base() -> None:
 
 
 def _mirror() -> str:
-    """Returns the Debian mirror that this machine uses."""
+    """Return the Debian mirror that this machine uses."""
     found = run(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Label: Debian"])
     return found.split()[0]
 
 
 def _wheels(lock: Path) -> Path:
-    """Returns a folder with the wheels of a lock file for the base image's Python.
+    """Return a folder with the wheels of a lock file for the base image's Python.
 
     pip would evaluate markers for the Python that it runs in, so they are evaluated here.
     """
@@ -216,7 +216,7 @@ def _wheels(lock: Path) -> Path:
 
 
 def _for_python(lock: str) -> Iterator[str]:
-    """Yields a lock file's entries whose markers apply to the base image, without markers."""
+    """Yield a lock file's entries whose markers apply to the base image, without markers."""
     there = {"python_version": _PYTHON, "python_full_version": f"{_PYTHON}.0"}
     for entry in re.split(r"^(?=\w)", lock, flags=re.MULTILINE):
         first, _, rest = entry.partition("\\\n")
@@ -242,7 +242,7 @@ exec "$@"
 
 
 def _buildah(*words: str) -> str:
-    """Runs buildah with its own storage, and with mounts that are removed at the end."""
+    """Run buildah with its own storage, and with mounts that are removed at the end."""
     policy = FOLDER / "policy.json"
     policy.write_text(json.dumps({"default": [{"type": "insecureAcceptAnything"}]}))
     place = ["--storage-driver=overlay", f"--root={FOLDER / 'storage'}"]

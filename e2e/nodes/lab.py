@@ -34,7 +34,7 @@ _NUMBERS = count()
 
 
 def is_ready(pod: Json) -> bool:
-    """Reports whether a pod has the condition Ready."""
+    """Report whether a pod has the condition Ready."""
     conditions = {each["type"]: each["status"] for each in pod["status"].get("conditions", [])}
     return conditions.get("Ready") == "True"
 
@@ -78,7 +78,7 @@ class Lab:
         self.nodes: list[Node] = []
 
     def start(self) -> Self:
-        """Starts control plane and nodes, and waits until every node is Ready."""
+        """Start control plane and nodes, and wait until every node is Ready."""
         run(["ip", "link", "add", self.network.bridge, "type", "bridge"])
         run(["ip", "address", "add", f"{self.network.gateway}/24", "dev", self.network.bridge])
         run(["ip", "link", "set", self.network.bridge, "up"])
@@ -106,25 +106,25 @@ class Lab:
         return self
 
     def stop(self) -> None:
-        """Stops nodes and control plane."""
+        """Stop nodes and control plane."""
         self._stack.close()
         run(["ip", "link", "delete", self.network.bridge])
 
     # --- nodes ------------------------------------------------------------------------------------
 
     def node(self, name: str) -> Node:
-        """Returns the node of this name."""
+        """Return the node of this name."""
         return next(node for node in self.nodes if node.name == name)
 
     def wait_for_nodes(self, timeout_seconds: float = 120) -> None:
-        """Waits until every running node is Ready and schedulable."""
+        """Wait until every running node is Ready and schedulable."""
         names = {node.name for node in self.nodes if node.is_on}
         wait_for(lambda: names <= self._usable(), f"{sorted(names)} to be Ready", timeout_seconds)
 
     # --- kubectl ----------------------------------------------------------------------------------
 
     def kubectl(self, *arguments: str, stdin: str = "", timeout: float = 180) -> str:
-        """Runs kubectl as an administrator in the checkout, and returns its output.
+        """Run kubectl as an administrator in the checkout, and return its output.
 
         Raises:
             CommandError: kubectl failed.
@@ -134,7 +134,7 @@ class Lab:
         return run(words, stdin=stdin, timeout=timeout, directory=CHECKOUT)
 
     def get(self, *arguments: str) -> Json:
-        """Returns the result of `kubectl get -o json`."""
+        """Return the result of `kubectl get -o json`."""
         answer: Json = json.loads(self.kubectl("get", *arguments, "--output=json"))
         return answer
 
@@ -145,7 +145,7 @@ class Lab:
         components: Sequence[str] = (),
         images: Mapping[str, str] | None = None,
     ) -> str:
-        """Renders a kustomization of the checkout.
+        """Render a kustomization of the checkout.
 
         Args:
             folder: folder of the kustomization in the checkout.
@@ -176,13 +176,13 @@ class Lab:
         components: Sequence[str] = (),
         images: Mapping[str, str] | None = None,
     ) -> Iterator[None]:
-        """Applies a kustomization, and deletes its objects on exit; see ``rendered``."""
+        """Apply a kustomization, and delete its objects on exit; see ``rendered``."""
         with self.applied_text(self.rendered(folder, components=components, images=images)):
             yield
 
     @contextmanager
     def applied_text(self, manifests: str) -> Iterator[None]:
-        """Applies manifests, and deletes their objects on exit."""
+        """Apply manifests, and delete their objects on exit."""
         self.kubectl("apply", "--filename=-", stdin=manifests)
         try:
             yield
@@ -190,28 +190,28 @@ class Lab:
             self.kubectl("delete", "--ignore-not-found", "--filename=-", stdin=manifests)
 
     def token(self, namespace: str, account: str, *audiences: str) -> str:
-        """Returns a token of a ServiceAccount from the TokenRequest API."""
+        """Return a token of a ServiceAccount from the TokenRequest API."""
         words = [f"--namespace={namespace}", account, *(f"--audience={each}" for each in audiences)]
         return self.kubectl("create", "token", *words).strip()
 
     # --- pods -------------------------------------------------------------------------------------
 
     def pods(self, namespace: str, selector: str = "") -> list[Json]:
-        """Returns a namespace's pods that match a label selector, without terminating pods."""
+        """Return a namespace's pods that match a label selector, without terminating pods."""
         found = self.get("pods", f"--namespace={namespace}", f"--selector={selector}")["items"]
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
     def wait_for_rollout(self, namespace: str, name: str, timeout_seconds: int = 120) -> None:
-        """Waits until a Deployment is rolled out."""
+        """Wait until a Deployment is rolled out."""
         words = [f"--namespace={namespace}", f"deployment/{name}", f"--timeout={timeout_seconds}s"]
         self.kubectl("rollout", "status", *words)
 
     def exec(self, namespace: str, pod: str, *words: str) -> str:
-        """Runs a command in the first container of a pod."""
+        """Run a command in the first container of a pod."""
         return self.kubectl("exec", f"--namespace={namespace}", pod, "--", *words)
 
     def logs(self, namespace: str, pod: str, *arguments: str) -> str:
-        """Returns the container's log; `--previous` selects the container before the last restart.
+        """Return the container's log; `--previous` selects the container before the last restart.
 
         A kubelet that has just started refuses connections, and answers 404 until it has listed its
         pods. Both are retried.
@@ -237,30 +237,30 @@ class Lab:
         return self.get("pod", f"--namespace={namespace}", name)
 
     def holder(self, namespace: str = "stowage", lease: str = "stowage") -> str:
-        """Returns the holderIdentity of a lease; empty without a holder."""
+        """Return the holderIdentity of a lease; empty without a holder."""
         for each in self.get("leases.coordination.k8s.io", f"--namespace={namespace}")["items"]:
             if each["metadata"]["name"] == lease:
                 return str(each["spec"].get("holderIdentity") or "")
         return ""
 
     def leader(self, namespace: str = "stowage", lease: str = "stowage") -> str:
-        """Returns the name of the pod that holds a lease; empty without a holder."""
+        """Return the name of the pod that holds a lease; empty without a holder."""
         return self.holder(namespace, lease).partition("_")[0]
 
     def processes(self, pod: Json, container: int = 0) -> list[int]:
-        """Returns the process ids, in the lab's namespace, of a container."""
+        """Return the process ids, in the lab's namespace, of a container."""
         group = self.container_cgroup("memory", pod, container)
         return [int(line) for line in (group / "cgroup.procs").read_text().split()]
 
     def signal(self, pod: Json, number: signal.Signals) -> None:
-        """Sends a signal to every process in the first container of a pod."""
+        """Send a signal to every process in the first container of a pod."""
         for pid in self.processes(pod):
             os.kill(pid, number)
 
     def exhaust_memory(self, pod: Json) -> None:
-        """Makes the kernel OOM-kill a container's processes.
+        """Make the kernel OOM-kill a container's processes.
 
-        Lowers the memory limit to the current usage; a process in the container's cgroup then
+        Lower the memory limit to the current usage; a process in the container's cgroup then
         allocates more. The kernel kills the container's own process, whose oom_score_adj the
         kubelet raised.
         """
@@ -276,12 +276,12 @@ class Lab:
         wait_for(lambda: not Path(f"/proc/{victim}").exists(), "the kernel to end the container")
 
     def peak_memory(self, pod: Json) -> int:
-        """Returns the container's peak memory usage in bytes, from its cgroup."""
+        """Return the container's peak memory usage in bytes, from its cgroup."""
         name = "memory.peak" if has_unified_cgroups() else "memory.max_usage_in_bytes"
         return int((self.container_cgroup("memory", pod) / name).read_text())
 
     def container_cgroup(self, controller: str, pod: Json, container: int = 0) -> Path:
-        """Returns a container's cgroup, in one hierarchy on cgroup v1."""
+        """Return a container's cgroup, in one hierarchy on cgroup v1."""
         identity = pod["status"]["containerStatuses"][container]["containerID"].rpartition("/")[2]
         root = CGROUPS if has_unified_cgroups() else CGROUPS / controller
         node = self.node(pod["spec"]["nodeName"])
@@ -293,7 +293,7 @@ class Lab:
     # --- what a failure shows ---------------------------------------------------------------------
 
     def report(self) -> str:
-        """Returns pods, events and the ends of all logs, for the report of a failed test."""
+        """Return pods, events and the ends of all logs, for the report of a failed test."""
         words = ["get", "pods", "--all-namespaces", "--output=wide"]
         events = ["get", "events", "--all-namespaces", "--sort-by=.lastTimestamp"]
         shown = [self.kubectl(*words), *self.kubectl(*events).splitlines()[-40:]]
@@ -302,7 +302,7 @@ class Lab:
         return "\n".join([*shown, self.control_plane.logs(15)])
 
     def pod_logs(self) -> str:
-        """Returns the end of the current and the previous log of each of Stowage's containers."""
+        """Return the end of the current and the previous log of each of Stowage's containers."""
         shown = []
         for pod in self.get("pods", "--all-namespaces", "--selector=app.kubernetes.io/name")[
             "items"

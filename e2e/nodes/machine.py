@@ -67,7 +67,7 @@ class LeftoversError(RuntimeError):
 
 
 def prepare() -> None:
-    """Checks that the machine can run real nodes; puts the required programs on the PATH.
+    """Check that the machine can run real nodes; put the required programs on the PATH.
 
     Raises:
         UnsupportedMachineError: it cannot.
@@ -99,12 +99,12 @@ def prepare() -> None:
 
 
 def has_unified_cgroups() -> bool:
-    """Reports whether the machine uses cgroup v2 alone; a hybrid hierarchy counts as v1."""
+    """Report whether the machine uses cgroup v2 alone; a hybrid hierarchy counts as v1."""
     return (CGROUPS / "cgroup.controllers").exists()
 
 
 def network_plugins() -> Path:
-    """Returns the folder of the CNI plugins."""
+    """Return the folder of the CNI plugins."""
     found = shutil.which("ptp")
     assert found is not None, "the machine was prepared"
     return Path(found).resolve().parent
@@ -124,7 +124,7 @@ class CgroupTree:
         )
 
     def make(self, child: str) -> str:
-        """Creates a node's folder and returns its path for kubelet's `cgroupRoot`."""
+        """Create a node's folder and return its path for kubelet's `cgroupRoot`."""
         for root in self._roots:
             for path in (root / self.name, root / self.name / child):
                 path.mkdir(exist_ok=True)
@@ -139,7 +139,7 @@ class CgroupTree:
         return f"/{self.name}/{child}"
 
     def remove(self) -> None:
-        """Removes every folder, after its processes have ended."""
+        """Remove every folder, after its processes have ended."""
         # runc also creates some outside the controllers' hierarchies.
         for root in (CGROUPS, *CGROUPS.iterdir()):
             for folder, _, _ in os.walk(root / self.name, topdown=False):
@@ -147,7 +147,7 @@ class CgroupTree:
 
 
 def remove_leftovers() -> None:
-    """Removes the folders and cgroups of labs whose process was killed."""
+    """Remove the folders and cgroups of labs whose process was killed."""
     folders = Path(tempfile.gettempdir()).glob(f"{_NAME}-*")
     for path in (*folders, *CGROUPS.glob(f"{_NAME}-*"), *CGROUPS.glob(f"*/{_NAME}-*")):
         owner = re.match(rf"{_NAME}-(\d+)-", path.name)
@@ -157,13 +157,13 @@ def remove_leftovers() -> None:
 
 
 def prefix() -> str:
-    """Returns the name prefix of this process' lab."""
+    """Return the name prefix of this process' lab."""
     return f"{_NAME}-{os.getpid()}-"
 
 
 @contextmanager
 def check_for_leftovers() -> Iterator[None]:
-    """Compares the machine's state before and after.
+    """Compare the machine's state before and after.
 
     Raises:
         LeftoversError: a setting, rule, mount or cgroup differs.
@@ -181,7 +181,7 @@ def check_for_leftovers() -> Iterator[None]:
 
 
 def _seen() -> dict[str, str]:
-    """Returns the state that a lab could change, without that of other labs."""
+    """Return the state that a lab could change, without that of other labs."""
     seen = {name: _text(Path("/proc/sys") / name) for name in SETTINGS}
     mounts = _text(Path("/proc/self/mounts")).splitlines()
     seen["mounts"] = "\n".join(each for each in mounts if prefix() in each or str(CACHE) in each)

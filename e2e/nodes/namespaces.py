@@ -26,7 +26,7 @@ def run(
     timeout: float = _TIMEOUT_SECONDS,
     directory: Path | None = None,
 ) -> str:
-    """Runs a command and returns its output.
+    """Run a command and return its output.
 
     Raises:
         CommandError: the exit status is not 0, or the timeout expired.
@@ -66,25 +66,25 @@ class Namespaces:
         self.run("ip", "link", "set", "lo", "up")
 
     def command(self, *words: str) -> list[str]:
-        """Returns the command line that runs a command inside."""
+        """Return the command line that runs a command inside."""
         enter = ["nsenter", f"--target={self.pid}", "--mount", "--net", "--pid", "--uts"]
         return [*enter, "--", *words]
 
     def run(self, *words: str, stdin: str = "") -> str:
-        """Runs a command inside and returns its output."""
+        """Run a command inside and return its output."""
         return run(self.command(*words), stdin=stdin)
 
     def start(self, name: str, *words: str) -> Program:
-        """Starts a program inside; it ends with the namespaces at the latest."""
+        """Start a program inside; it ends with the namespaces at the latest."""
         return Program(name, self.command(*words), self._directory / f"{name}.log")
 
     def kill(self) -> None:
-        """Kills every process inside at once, like a power failure."""
+        """Kill every process inside at once, like a power failure."""
         self._holder.kill()
         wait_for(lambda: not Path(f"/proc/{self.pid}").exists(), "the namespaces to end")
 
     def _first_process(self) -> int:
-        """Returns the outer process id of the first process; 0 until its /proc is mounted."""
+        """Return the outer process id of the first process; 0 until its /proc is mounted."""
         pid = self._holder.pid
         if not self._holder.is_running():
             raise CommandError(f"no namespaces could be made:\n{self._holder.tail()}")

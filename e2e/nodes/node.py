@@ -75,11 +75,11 @@ class Network:
         return f"172.30.{self.number}.1"
 
     def address(self, index: int) -> str:
-        """Returns a node's IP address."""
+        """Return a node's IP address."""
         return f"172.30.{self.number}.{10 + index}"
 
     def pods(self, index: int) -> str:
-        """Returns a node's pod CIDR."""
+        """Return a node's pod CIDR."""
         return f"10.{100 + self.number}.{index}.0/24"
 
 
@@ -133,7 +133,7 @@ class Node:
     # --- power ------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Powers the node on; returns when its programs run, before the node is Ready."""
+        """Power the node on; return when its programs run, before the node is Ready."""
         self._namespaces = Namespaces(self.name, self._directory)
         self._connect()
         self._write("sys/kernel/random/boot_id", f"{uuid.uuid4()}\n")
@@ -146,7 +146,7 @@ class Node:
         self._start_kube_proxy()
 
     def stop(self) -> None:
-        """Simulates a power failure: kills all processes at once."""
+        """Simulate a power failure: kill all processes at once."""
         self.namespaces.kill()
         for program in self.programs.values():
             program.stop()
@@ -157,7 +157,7 @@ class Node:
             run(["ip", "link", "delete", self._link])
 
     def reboot(self) -> None:
-        """Simulates a power failure, and powers the node on again."""
+        """Simulate a power failure, and power the node on again."""
         self.stop()
         self.start()
 
@@ -166,7 +166,7 @@ class Node:
         return self._namespaces is not None
 
     def freeze(self) -> None:
-        """Suspends every process with SIGSTOP, as an overloaded hypervisor would."""
+        """Suspend every process with SIGSTOP, as an overloaded hypervisor would."""
         self.run("sh", "-c", "kill -STOP -1")
 
     def thaw(self) -> None:
@@ -175,7 +175,7 @@ class Node:
     # --- network ----------------------------------------------------------------------------------
 
     def cut_network(self) -> None:
-        """Takes the link down: packets are dropped, connections are not refused."""
+        """Take the link down: packets are dropped, connections are not refused."""
         run(["ip", "link", "set", self._link, "down"])
 
     def restore_network(self) -> None:
@@ -184,11 +184,11 @@ class Node:
     # --- what is on it ----------------------------------------------------------------------------
 
     def run(self, *words: str, stdin: str = "") -> str:
-        """Runs a command on the node and returns its output."""
+        """Run a command on the node and return its output."""
         return self.namespaces.run(*words, stdin=stdin)
 
     def start_kubelet(self) -> None:
-        """Starts kubelet with the current configuration."""
+        """Start kubelet with the current configuration."""
         self._write("kubelet.yaml", yaml.safe_dump(self._kubelet_document()))
         self._start(
             "kubelet",
@@ -203,27 +203,27 @@ class Node:
         )
 
     def restart_kubelet(self, **configuration: Any) -> None:
-        """Restarts kubelet with additional fields of KubeletConfiguration."""
+        """Restart kubelet with additional fields of KubeletConfiguration."""
         self.programs.pop("kubelet").stop()
         self.kubelet_configuration |= configuration
         self.start_kubelet()
 
     def start_device_plugin(self, resource: str, count: int) -> None:
-        """Starts a device plugin that advertises ``count`` devices of an extended resource."""
+        """Start a device plugin that advertises ``count`` devices of an extended resource."""
         self._start("device-plugin", resource, str(count))
 
     def start_dra_driver(self, driver: str, count: int) -> None:
-        """Starts a DRA driver that publishes ``count`` devices and prepares claims for kubelet."""
+        """Start a DRA driver that publishes ``count`` devices and prepares claims for kubelet."""
         kubeconfig = str(self._kubeconfigs["kubelet"])
         self._start("dra-driver", kubeconfig, self.name, driver, str(count))
 
     def tag_image(self, name: str, other: str) -> None:
-        """Tags an image with another name, as if that image had been built and pulled."""
+        """Tag an image with another name, as if that image had been built and pulled."""
         full = partial("docker.io/library/{}".format)
         self._ctr("images", "tag", "--force", full(name), full(other))
 
     def wait_for_images(self, timeout_seconds: float = 120) -> None:
-        """Waits until all images are imported.
+        """Wait until all images are imported.
 
         Raises:
             CommandError: an import failed.
@@ -235,7 +235,7 @@ class Node:
             self._importing = None
 
     def logs(self, lines: int = 20) -> str:
-        """Returns the ends of its programs' logs."""
+        """Return the ends of its programs' logs."""
         return "\n".join(
             f"--- {self.name} {name} ({'running' if program.is_running() else 'ended'})\n"
             f"{program.tail(lines)}"
@@ -248,7 +248,7 @@ class Node:
     # --- how it is made ---------------------------------------------------------------------------
 
     def _connect(self) -> None:
-        """Creates a veth pair from bridge to node, and the route to the node's pods."""
+        """Create a veth pair from bridge to node, and the route to the node's pods."""
         peer = ["peer", "name", "eth0", "netns", str(self.namespaces.pid)]
         run(["ip", "link", "add", self._link, "type", "veth", *peer])
         run(["ip", "link", "set", self._link, "master", self._network.bridge, "up"])
@@ -344,7 +344,7 @@ class Node:
 
 
 def _network_document(pods: str) -> str:
-    """Returns the CNI configuration: a veth pair per pod, addresses from the node's pod CIDR."""
+    """Return the CNI configuration: a veth pair per pod, addresses from the node's pod CIDR."""
     addresses = {
         "type": "host-local",
         "dataDir": "/run/cni",

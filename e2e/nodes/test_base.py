@@ -10,7 +10,7 @@ from e2e.support.waiting import wait_for
 
 @pytest.fixture
 def deployed(lab: Lab) -> Iterator[None]:
-    """Applies the base manifests."""
+    """Apply the base manifests."""
     with lab.applied("deploy/base"):
         yield
 

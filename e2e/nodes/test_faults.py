@@ -11,7 +11,7 @@ from e2e.nodes.lab import Lab
 
 @pytest.fixture(scope="module")
 def replicas(shared_lab: Lab) -> Iterator[None]:
-    """Applies the base manifests, and creates the node for the counted pods."""
+    """Apply the base manifests, and create the node for the counted pods."""
     with shared_lab.applied("deploy/base"):
         Arrivals.prepare(shared_lab)
         yield

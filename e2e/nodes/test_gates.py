@@ -77,7 +77,7 @@ def lab(lab_with_gates: Lab, request: pytest.FixtureRequest) -> Lab:
 
 @pytest.fixture(scope="class")
 def with_components(lab_with_gates: Lab) -> Iterator[None]:
-    """Deploys two replicas with two profiles and the components for the feature gates."""
+    """Deploy two replicas with two profiles and the components for the feature gates."""
     lab = lab_with_gates
     manifests = list(yaml.safe_load_all(lab.rendered("deploy/base", components=COMPONENTS)))
     [config] = [each for each in manifests if each["kind"] == "ConfigMap"]
@@ -90,7 +90,7 @@ def with_components(lab_with_gates: Lab) -> Iterator[None]:
 
 
 def a_pod(name: str, scheduler: str = "stowage", **spec: object) -> Json:
-    """Builds a pod for Stowage."""
+    """Build a pod for Stowage."""
     spec |= {"schedulerName": scheduler, "terminationGracePeriodSeconds": 1}
     resources = {"requests": {"cpu": "10m"}}
     image = "registry.k8s.io/pause:3.10"
@@ -100,12 +100,12 @@ def a_pod(name: str, scheduler: str = "stowage", **spec: object) -> Json:
 
 
 def member(name: str) -> Json:
-    """Builds a pod of the group."""
+    """Build a pod of the group."""
     return a_pod(name, schedulingGroup={"podGroupName": "train"})
 
 
 def _pod_of(candidate: str) -> str:
-    """Returns the pod of a LeaseCandidate, which is named by the pod and a UUID."""
+    """Return the pod of a LeaseCandidate, which is named by the pod and a UUID."""
     return "-".join(candidate.split("-")[:-5])
 
 
@@ -156,7 +156,7 @@ class TestWithComponents:
             return {each["metadata"]["name"] for each in found["items"]}
 
         def chosen(*others: str) -> str:
-            """Returns the leader if it is a candidate and not among the excluded ones."""
+            """Return the leader if it is a candidate and not among the excluded ones."""
             holder = lab.holder()
             return holder if holder not in others and holder in candidates() else ""
 
@@ -234,7 +234,7 @@ def test_a_rule_that_taints_devices(lab: Lab) -> None:
 
 @contextmanager
 def granted(lab: Lab) -> Iterator[None]:
-    """Grants the RBAC rules of docs/devices.md."""
+    """Grant the RBAC rules of docs/devices.md."""
     name = "stowage-taint-rules"
     what = ("--verb=list,watch", "--resource=devicetaintrules.resource.k8s.io")
     lab.kubectl("create", "clusterrole", name, *what)
@@ -245,12 +245,12 @@ def granted(lab: Lab) -> Iterator[None]:
 
 
 def running(lab: Lab) -> list[str]:
-    """Returns the names of the Ready pods."""
+    """Return the names of the Ready pods."""
     return sorted(pod["metadata"]["name"] for pod in lab.pods("default") if is_ready(pod))
 
 
 def ask(pod: Json, token: str) -> tuple[int, str]:
-    """Sends a request to a pod; returns status and body."""
+    """Send a request to a pod; return status and body."""
     context = ssl._create_unverified_context()  # noqa: S323 - self-signed, in memory
     address = pod["status"]["podIP"]
     connection = http.client.HTTPSConnection(address, 10259, timeout=10, context=context)

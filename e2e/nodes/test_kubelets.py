@@ -30,7 +30,7 @@ _DEVICE: Final = "e2e.stowage.dev/device"
 
 @pytest.fixture(scope="module", autouse=True)
 def stowage(shared_lab: Lab) -> Iterator[None]:
-    """Applies the base manifests."""
+    """Apply the base manifests."""
     with shared_lab.applied("deploy/base"):
         shared_lab.wait_for_rollout("stowage", "stowage")
         wait_for(shared_lab.leader, "a leader")
@@ -355,7 +355,7 @@ def pod(
 
 
 def replicated(name: str, *, prefer: str = "", **options: object) -> Json:
-    """Builds a Deployment with one pod and a preferred node."""
+    """Build a Deployment with one pod and a preferred node."""
     made = pod(name, **options)  # type: ignore[arg-type] # what `pod` takes
     if prefer:
         here = {"key": _HOSTNAME, "operator": "In", "values": [prefer]}
@@ -381,7 +381,7 @@ def text(*objects: Json) -> str:
 
 @contextmanager
 def kubelet_off(node: Node) -> Iterator[None]:
-    """Stops the kubelet, and restarts it on exit; containers keep running."""
+    """Stop the kubelet, and restart it on exit; containers keep running."""
     node.programs.pop("kubelet").stop()
     try:
         yield
@@ -391,7 +391,7 @@ def kubelet_off(node: Node) -> Iterator[None]:
 
 
 def bind(lab: Lab, name: str, node: str) -> None:
-    """Binds a pod as another scheduler would."""
+    """Bind a pod as another scheduler would."""
     target = {"apiVersion": "v1", "kind": "Node", "name": node}
     binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
     path = f"/api/v1/namespaces/default/pods/{name}/binding"
@@ -399,7 +399,7 @@ def bind(lab: Lab, name: str, node: str) -> None:
 
 
 def events_with(lab: Lab, reason: str) -> list[Json]:
-    """Returns the events with this reason."""
+    """Return the events with this reason."""
     found: list[Json] = lab.get("events", f"--field-selector=reason={reason}")["items"]
     return found
 
@@ -413,7 +413,7 @@ def _is_on(pods: list[Json], node: str) -> bool:
 
 
 def rejection_reason(lab: Lab, selector: str) -> str:
-    """Returns the reason of the kubelet's rejection, once another pod of its kind runs or waits."""
+    """Return the reason of the kubelet's rejection, once another pod of its kind runs or waits."""
 
     def reasons() -> str:
         failed = [each for each in lab.pods("default", selector) if _phase(each) == "Failed"]

@@ -138,7 +138,7 @@ CHART: Final = "deploy/helm/stowage"
 
 @contextmanager
 def released(lab: Lab, values: Json) -> Iterator[None]:
-    """Installs a release named stowage."""
+    """Install a release named stowage."""
     file = lab.directory / "values.yaml"
     file.write_text(yaml.safe_dump(values))
     words = ("-nstowage", "--create-namespace", f"--values={file}", "--wait", "--timeout=120s")
@@ -159,7 +159,7 @@ def helm(lab: Lab, *arguments: str) -> str:
 
 
 def overlay(tmp_path: Path, component: str) -> Path:
-    """Copies the manifests and adds an overlay of the reader's own."""
+    """Copy the manifests and add an overlay of the reader's own."""
     shutil.copytree(CHECKOUT / "deploy", tmp_path / "deploy")
     mine = tmp_path / "deploy" / "mine"
     mine.mkdir()
@@ -169,7 +169,7 @@ def overlay(tmp_path: Path, component: str) -> Path:
 
 
 def wheel(tmp_path: Path) -> Path:
-    """Builds the example plugin cool-racks as a wheel."""
+    """Build the example plugin cool-racks as a wheel."""
     source, built = tmp_path / "cool-racks", tmp_path / "dist"
     shutil.copytree(CHECKOUT / "examples" / "plugins" / "cool-racks", source)
     words = ["wheel", "--quiet", "--no-deps", "--no-build-isolation", f"--wheel-dir={built}"]
@@ -180,14 +180,14 @@ def wheel(tmp_path: Path) -> Path:
 
 @contextmanager
 def examples_run(lab: Lab) -> Iterator[None]:
-    """Waits until all example pods are Ready."""
+    """Wait until all example pods are Ready."""
     with lab.applied("deploy/examples"):
         running(lab, "default", 7)
         yield
 
 
 def running(lab: Lab, where: str, count: int) -> list[Json]:
-    """Waits for this many pods in a namespace, all Ready, and returns them."""
+    """Wait for this many pods in a namespace, all Ready, and return them."""
 
     def found() -> list[Json]:
         pods = lab.pods(where)
@@ -235,7 +235,7 @@ def namespace(lab: Lab, name: str) -> Iterator[None]:
 
 @contextmanager
 def kinds_of_prometheus(lab: Lab) -> Iterator[None]:
-    """Creates the CRDs of the Prometheus operator, without the operator."""
+    """Create the CRDs of the Prometheus operator, without the operator."""
     kinds = "\n---\n".join(_definition(kind, name) for kind, name in _KINDS_OF_PROMETHEUS.items())
     with lab.applied_text(kinds):
         for name in _KINDS_OF_PROMETHEUS.values():
@@ -268,7 +268,7 @@ def _with_election(configuration: Json) -> Json:
 
 
 def answer_of(pod: Json, authority: Path, name: str) -> str:
-    """Returns the response to a scraper that verifies certificate and server name."""
+    """Return the response to a scraper that verifies certificate and server name."""
     context = ssl.create_default_context(cafile=str(authority))
     with (
         socket.create_connection((pod["status"]["podIP"], 10259), timeout=5) as plain,
@@ -281,7 +281,7 @@ def answer_of(pod: Json, authority: Path, name: str) -> str:
 
 
 def serving_certificate(tmp_path: Path) -> tuple[Path, list[str]]:
-    """Issues a certificate from a custom CA, and returns the arguments that create its Secret."""
+    """Issue a certificate from a custom CA, and return the arguments that create its Secret."""
     authority = Authority("readers")
     pair = authority.serving(["stowage-metrics.stowage.svc"], ["127.0.0.1"])
     contents = {"ca.crt": authority.certificate, "tls.crt": pair.public, "tls.key": pair.key}

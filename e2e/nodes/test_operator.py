@@ -21,7 +21,7 @@ OPERATOR = "stowage-operator"
 
 @pytest.fixture
 def deployed(lab: Lab) -> Iterator[None]:
-    """Applies the operator's manifests; deletes its custom resources before the CRDs."""
+    """Apply the operator's manifests; delete its custom resources before the CRDs."""
     with lab.applied("deploy/operator"):
         yield
         lab.kubectl("delete", "schedulers", "--all", "--all-namespaces", "--timeout=90s")
@@ -41,14 +41,14 @@ def space(lab: Lab, deployed: None) -> Iterator[None]:
 
 
 def apply(lab: Lab, kind: str, name: str, spec: Json) -> None:
-    """Applies a custom resource."""
+    """Apply a custom resource."""
     metadata = {"name": name, "namespace": SPACE}
     written = {"apiVersion": "stowage.dev/v1alpha1", "kind": kind, "metadata": metadata}
     lab.kubectl("apply", "--filename=-", stdin=json.dumps({**written, "spec": spec}))
 
 
 def run_pod(lab: Lab, name: str) -> str:
-    """Creates a pod for the team's profile, waits until it is Ready, and returns its node."""
+    """Create a pod for the team's profile, wait until it is Ready, and return its node."""
     container = {"name": "main", "image": "registry.k8s.io/pause:3.10"}
     written = {
         "apiVersion": "v1",
@@ -62,19 +62,19 @@ def run_pod(lab: Lab, name: str) -> str:
 
 
 def racks(weight: int) -> Json:
-    """Builds the team's profile, which prefers cool racks."""
+    """Build the team's profile, which prefers cool racks."""
     enabled = [{"name": "CoolRacks", "weight": weight}]
     return {"schedulerName": "racks", "plugins": {"score": {"enabled": enabled}}}
 
 
 def served(lab: Lab) -> str:
-    """Returns the configuration of the instance."""
+    """Return the configuration of the instance."""
     found = lab.get("configmap", f"--namespace={SPACE}", "main-config")
     return str(found["data"]["config.yaml"])
 
 
 def reason(lab: Lab, kind: str, name: str, condition: str) -> str:
-    """Returns a condition's reason, once the status has the current generation."""
+    """Return a condition's reason, once the status has the current generation."""
     found = lab.get(kind, f"--namespace={SPACE}", name)
     status = found.get("status", {})
     if status.get("observedGeneration") != found["metadata"]["generation"]:

@@ -46,7 +46,7 @@ def restarts(lab: Lab) -> list[int]:
 
 
 def probes(lab: Lab) -> set[tuple[str, str]]:
-    """Returns kind and result of the kubelets' probes of Stowage."""
+    """Return kind and result of the kubelets' probes of Stowage."""
     sample = re.compile(
         r'^prober_probe_total\{.*namespace="stowage".*probe_type="(\w+)",result="(\w+)"\}'
     )
@@ -73,7 +73,7 @@ def test_it_answers_the_probes_of_a_kubelet(lab: Lab, replicas: list[Json]) -> N
 
 
 def scrape(pod: Json, authority: bytes, token: str = "") -> tuple[int, str]:
-    """Scrapes a pod with certificate verification; returns status and certificate serial number."""
+    """Scrape a pod with certificate verification; return status and certificate serial number."""
     context = ssl.create_default_context(cadata=authority.decode())
     # The certificate has the name of the Service, not the address of the pod.
     context.check_hostname = False
@@ -91,7 +91,7 @@ def scrape(pod: Json, authority: bytes, token: str = "") -> tuple[int, str]:
 
 
 def secret(authority: Authority) -> str:
-    """Builds a Secret with a new certificate, as cert-manager does."""
+    """Build a Secret with a new certificate, as cert-manager does."""
     pair = authority.serving([NAME], [])
     data = {"tls.crt": pair.public, "tls.key": pair.key, "ca.crt": authority.certificate}
     document = {
@@ -138,7 +138,7 @@ def test_a_renewed_serving_certificate_is_taken_over(lab: Lab) -> None:
 
 
 def credentials_used(lab: Lab, pod: Json) -> set[str]:
-    """Returns the identities of the tokens with which a pod sent requests."""
+    """Return the identities of the tokens with which a pod sent requests."""
     name = f'"authentication.kubernetes.io/pod-name":["{pod["metadata"]["name"]}"]'
     identity = re.compile(r'"authentication.kubernetes.io/credential-id":\["JTI=([^"]+)"\]')
     log = lab.control_plane.audit_log
@@ -172,7 +172,7 @@ def test_a_token_that_the_kubelet_exchanges_is_taken_over(lab: Lab, replicas: li
 
 @contextmanager
 def without_controllers(lab: Lab) -> Iterator[None]:
-    """Suspends kube-controller-manager, so that it evicts no pods and overwrites no status."""
+    """Suspend kube-controller-manager, so that it evicts no pods and overwrites no status."""
     [manager] = [
         each for each in lab.control_plane.programs if each.name == "kube-controller-manager"
     ]

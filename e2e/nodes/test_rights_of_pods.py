@@ -33,7 +33,7 @@ Overlay = Callable[..., str]
 
 @pytest.fixture
 def overlay(tmp_path: Path) -> Overlay:
-    """Writes a kustomization over a folder of deploy/, and returns its folder."""
+    """Write a kustomization over a folder of deploy/, and return its folder."""
 
     def write(base: str = "base", components: tuple[str, ...] = (), **fields: object) -> str:
         there = {
@@ -52,7 +52,7 @@ def overlay(tmp_path: Path) -> Overlay:
 
 
 def changed(*operations: Json, kind: str = "Deployment") -> Json:
-    """Returns a patch for all objects of a kind."""
+    """Return a patch for all objects of a kind."""
     return {"target": {"kind": kind}, "patch": yaml.safe_dump(list(operations))}
 
 
@@ -62,7 +62,7 @@ def argument(value: str) -> Json:
 
 
 def configured(folder: Path, **fields: object) -> Json:
-    """Returns a generator that replaces the configuration of deploy/base."""
+    """Return a generator that replaces the configuration of deploy/base."""
     election = {"leaderElect": True, "resourceName": "stowage", "resourceNamespace": "stowage"}
     document = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -214,7 +214,7 @@ def test_why_a_pod_with_a_wrong_extender_does_not_start(
 
 
 def failed(lab: Lab) -> list[str]:
-    """Returns the output of a container that exited."""
+    """Return the output of a container that exited."""
 
     def started_again() -> Json:
         for pod in lab.pods("stowage"):

@@ -46,7 +46,7 @@ class Credentials:
 
     @classmethod
     async def load(cls, kubeconfig: Path) -> "Credentials":
-        """Reads the credentials from the current context of ``kubeconfig``."""
+        """Read the credentials from the current context of ``kubeconfig``."""
         loaded = Configuration()
         await load_kube_config(  # type: ignore[no-untyped-call]
             config_file=str(kubeconfig), client_configuration=loaded
@@ -86,7 +86,7 @@ class Api:
     @classmethod
     @asynccontextmanager
     async def connect(cls, kubeconfig: Path) -> "AsyncIterator[Api]":
-        """Opens a session with the credentials of ``kubeconfig``, and closes it on exit."""
+        """Open a session with the credentials of ``kubeconfig``, and close it on exit."""
         credentials = await Credentials.load(kubeconfig)
         connector = aiohttp.TCPConnector(limit=0, ssl=credentials.context or True)
         async with aiohttp.ClientSession(
@@ -108,14 +108,14 @@ class Api:
         return await self.call(Call("PUT", path, body))
 
     async def patch(self, path: str, body: object) -> Json:
-        """Sends a JSON merge patch."""
+        """Send a JSON merge patch."""
         return await self.call(Call("PATCH", path, body, "application/merge-patch+json"))
 
     async def delete(self, path: str) -> Json:
         return await self.call(Call("DELETE", path))
 
     async def call(self, call: Call) -> Json:
-        """Sends one request and returns the decoded response.
+        """Send one request and return the decoded response.
 
         Raises:
             ApiRefusedError: the status is 400 or above.
@@ -124,7 +124,7 @@ class Api:
         return answer
 
     async def call_all(self, calls: Iterable[Call], concurrency: int = CONCURRENCY) -> None:
-        """Sends many requests, ``concurrency`` at a time, and honours Retry-After on 429.
+        """Send many requests, ``concurrency`` at a time, and honour Retry-After on 429.
 
         Raises:
             ApiRefusedError: a request failed; no further requests are started.
@@ -145,7 +145,7 @@ class Api:
         await self.call_all((Call("POST", path, each) for each in objects), concurrency)
 
     async def list_items(self, path: str) -> list[Json]:
-        """Returns all objects of a collection at the newest resource version, page by page."""
+        """Return all objects of a collection at the newest resource version, page by page."""
         items: list[Json] = []
         separator = "&" if "?" in path else "?"
         token = ""
@@ -157,7 +157,7 @@ class Api:
                 return items
 
     async def watch(self, path: str, resource_version: str) -> AsyncIterator[tuple[str, Json]]:
-        """Yields (type, object) of each event after ``resource_version`` until the watch ends."""
+        """Yield (type, object) of each event after ``resource_version`` until the watch ends."""
         separator = "&" if "?" in path else "?"
         query = f"{path}{separator}watch=true&resourceVersion={resource_version}"
         async with self._session.get(query) as response:

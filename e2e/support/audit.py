@@ -49,7 +49,7 @@ class AuditEvent(msgspec.Struct, frozen=True, rename="camel"):
         return "/".join(filter(None, (self.object_ref.resource, self.object_ref.subresource)))
 
     def is_binding(self) -> bool:
-        """Reports whether the request creates a pod binding."""
+        """Report whether the request creates a pod binding."""
         return (
             self.verb == "create"
             and self.object_ref.resource == "pods"
@@ -58,7 +58,7 @@ class AuditEvent(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def read_audit_log(path: Path) -> Iterator[AuditEvent]:
-    """Yields the completed requests in ``path``, in the order of their responses.
+    """Yield the completed requests in ``path``, in the order of their responses.
 
     The API server rotates the log by size; rotated files carry a timestamp in their name.
     """

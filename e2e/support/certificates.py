@@ -46,7 +46,7 @@ class Authority:
         return _private_pem(self._key)
 
     def serving(self, names: Sequence[str], addresses: Sequence[str]) -> KeyPair:
-        """Issues a server certificate for DNS ``names`` and IP ``addresses``."""
+        """Issue a server certificate for DNS ``names`` and IP ``addresses``."""
         alternatives: list[x509.GeneralName] = [x509.DNSName(name) for name in names]
         alternatives += [x509.IPAddress(ipaddress.ip_address(each)) for each in addresses]
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
@@ -57,7 +57,7 @@ class Authority:
         )
 
     def client(self, user: str, groups: Sequence[str] = ()) -> KeyPair:
-        """Issues a client certificate for ``user`` in ``groups``."""
+        """Issue a client certificate for ``user`` in ``groups``."""
         attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
         attributes.append(x509.NameAttribute(NameOID.COMMON_NAME, user))
         return self._issue(x509.Name(attributes), ExtendedKeyUsageOID.CLIENT_AUTH)
@@ -83,7 +83,7 @@ class Authority:
 
 
 def service_account_key() -> KeyPair:
-    """Creates the key pair that signs and verifies service account tokens."""
+    """Create the key pair that signs and verifies service account tokens."""
     key = ec.generate_private_key(ec.SECP256R1())
     public = key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo

@@ -54,16 +54,16 @@ class Cluster:
 
     @property
     def has_controllers(self) -> bool:
-        """Reports whether node, service account and namespace controllers run."""
+        """Report whether node, service account and namespace controllers run."""
         return self.control_plane is None or self.control_plane.options.controller_manager
 
     @property
     def has_foreign_nodes(self) -> bool:
-        """Reports whether the cluster may have nodes that tests did not create."""
+        """Report whether the cluster may have nodes that tests did not create."""
         return self.control_plane is None
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Runs a coroutine, such as ``cluster.api.get(...)``, and returns its result."""
+        """Run a coroutine, such as ``cluster.api.get(...)``, and return its result."""
         return self._loop.run(work)
 
     def close(self) -> None:
@@ -71,14 +71,14 @@ class Cluster:
         self._loop.close()
 
     def create_nodes(self, nodes: Sequence[Json]) -> None:
-        """Creates nodes and waits until pods can be scheduled to them."""
+        """Create nodes and wait until pods can be scheduled to them."""
         self.run(self.api.create_all("/api/v1/nodes", nodes))
         if self.has_controllers:
             self.run(self._heartbeats.add([node["metadata"]["name"] for node in nodes]))
             wait_for(self._all_nodes_are_ready, "the not-ready taints of new nodes to be removed")
 
     def create_pods(self, pods: Iterable[Json]) -> None:
-        """Creates pods and their namespaces."""
+        """Create pods and their namespaces."""
         by_namespace: dict[str, list[Json]] = {}
         for pod in pods:
             by_namespace.setdefault(pod["metadata"]["namespace"], []).append(self._placeable(pod))
@@ -88,7 +88,7 @@ class Cluster:
 
     @contextmanager
     def priority_classes(self, values: Mapping[str, int]) -> Iterator[None]:
-        """Creates priority classes and deletes them on exit; ``reset`` does not delete them."""
+        """Create priority classes and delete them on exit; ``reset`` does not delete them."""
         path = "/apis/scheduling.k8s.io/v1/priorityclasses"
         for name, value in values.items():
             self.run(self.api.post(path, {"metadata": {"name": name}, "value": value}))
@@ -97,7 +97,7 @@ class Cluster:
             self.run(self.api.delete(f"{path}/{name}"))
 
     def create_namespace(self, name: str) -> None:
-        """Creates a namespace if it does not exist; ``reset`` deletes its pods."""
+        """Create a namespace if it does not exist; ``reset`` deletes its pods."""
         if name in self._namespaces:
             return
         self._namespaces.add(name)
@@ -112,7 +112,7 @@ class Cluster:
             wait_for(lambda: self._exists(account), f"the default service account of {name}")
 
     def create_from_files(self, *files: Path) -> None:
-        """Creates the objects of manifests with kubectl.
+        """Create the objects of manifests with kubectl.
 
         Raises:
             RuntimeError: kubectl failed.
@@ -143,17 +143,17 @@ class Cluster:
         return self.run(self.api.list_items(_pods_path(namespace)))
 
     def nodes(self) -> list[Json]:
-        """Returns the nodes that tests created."""
+        """Return the nodes that tests created."""
         return self.run(self.api.list_items(f"/api/v1/nodes?labelSelector={SIMULATED}"))
 
     def events(self, namespace: str, reason: str = "") -> list[Json]:
-        """Returns the events.k8s.io/v1 events of a namespace, filtered by ``reason`` if given."""
+        """Return the events.k8s.io/v1 events of a namespace, filtered by ``reason`` if given."""
         path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
         events = self.run(self.api.list_items(path))
         return [event for event in events if reason in ("", event.get("reason"))]
 
     def audit_events(self) -> list[AuditEvent]:
-        """Returns all completed requests in the audit log.
+        """Return all completed requests in the audit log.
 
         Raises:
             LookupError: the cluster has no audit log that tests can read.
@@ -164,7 +164,7 @@ class Cluster:
         return list(read_audit_log(log))
 
     def delete_pods(self, namespace: str, names: Collection[str] = ()) -> None:
-        """Deletes the named pods, or all pods of a namespace, with grace period 0."""
+        """Delete the named pods, or all pods of a namespace, with grace period 0."""
         path, now = _pods_path(namespace), "gracePeriodSeconds=0"
         if names:
             self.run(self.api.call_all(Call("DELETE", f"{path}/{name}?{now}") for name in names))
@@ -179,7 +179,7 @@ class Cluster:
         but: int = 0,
         timeout_seconds: float = 60,
     ) -> None:
-        """Waits until at most ``but`` pods of one scheduler in ``namespace`` are unbound."""
+        """Wait until at most ``but`` pods of one scheduler in ``namespace`` are unbound."""
         wait_for(
             lambda: len(self.unbound(namespace, scheduler_name, limit=but + 1)) <= but,
             f"the pods of {scheduler_name} in {namespace} to be bound",
@@ -188,11 +188,11 @@ class Cluster:
         )
 
     def unbound(self, namespace: str, scheduler_name: str, limit: int = 500) -> list[str]:
-        """Returns the names of up to ``limit`` unbound pods of one scheduler."""
+        """Return the names of up to ``limit`` unbound pods of one scheduler."""
         return self._pods_on("spec.nodeName%3D", namespace, scheduler_name, limit)
 
     def bound(self, namespace: str, scheduler_name: str, limit: int = 500) -> list[str]:
-        """Returns the names of up to ``limit`` bound pods of one scheduler."""
+        """Return the names of up to ``limit`` bound pods of one scheduler."""
         return self._pods_on("spec.nodeName%21%3D", namespace, scheduler_name, limit)
 
     def _pods_on(
@@ -203,7 +203,7 @@ class Cluster:
         return [pod["metadata"]["name"] for pod in self.run(self.api.get(path))["items"]]
 
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
-        """Writes a kubeconfig with a TokenRequest token as its only credential."""
+        """Write a kubeconfig with a TokenRequest token as its only credential."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
         request = {
             "apiVersion": "authentication.k8s.io/v1",
@@ -221,7 +221,7 @@ class Cluster:
         )
 
     def reset(self) -> None:
-        """Deletes the pods and nodes that tests created."""
+        """Delete the pods and nodes that tests created."""
         for namespace in self._namespaces:
             self.delete_pods(namespace)
             if self.has_controllers and namespace != "default":
@@ -233,7 +233,7 @@ class Cluster:
         self.run(self._heartbeats.remove_all())
 
     def report(self) -> str:
-        """Returns pending pods, recent events and logs for the report of a failed test."""
+        """Return pending pods, recent events and logs for the report of a failed test."""
         lines = [f"cluster: {self.description}"]
         for namespace in sorted(self._namespaces):
             lines += [
@@ -256,7 +256,7 @@ class Cluster:
         self.close()
 
     def _placeable(self, pod: Json) -> Json:
-        """Adds a node selector that keeps the pod on nodes that tests created."""
+        """Add a node selector that keeps the pod on nodes that tests created."""
         if not self.has_foreign_nodes:
             return pod
         spec = pod["spec"]

@@ -96,7 +96,7 @@ class ControlPlane:
         return self.directory / "audit.log" if self.options.audit_level else None
 
     def start(self) -> Self:
-        """Builds the programs if needed, starts them, and waits until they are ready.
+        """Build the programs if needed, start them, and wait until they are ready.
 
         Raises:
             ProgramError: a program did not become ready; the message has the end of its log.
@@ -119,7 +119,7 @@ class ControlPlane:
         return self
 
     def stop(self) -> None:
-        """Stops all programs and removes the temporary folder."""
+        """Stop all programs and remove the temporary folder."""
         self._stop_programs()
         if self._temporary is not None:
             self._temporary.cleanup()
@@ -127,7 +127,7 @@ class ControlPlane:
     def kubeconfig_for(
         self, user: str, groups: Sequence[str] = (), *, server: str | None = None
     ) -> Path:
-        """Writes a kubeconfig with a client certificate for ``user`` in ``groups``."""
+        """Write a kubeconfig with a client certificate for ``user`` in ``groups``."""
         path = self.directory / f"{user.replace(':', '.')}.kubeconfig"
         certificate = self._authority.client(user, groups)
         server = server or self.server
@@ -146,17 +146,17 @@ class ControlPlane:
     # --- what goes wrong with it ------------------------------------------------------------------
 
     def kill_api_server(self) -> None:
-        """Kills the API server with SIGKILL; ``start_api_server`` restarts it."""
+        """Kill the API server with SIGKILL; ``start_api_server`` restarts it."""
         assert self.api_server is not None, "there is an API server between start and stop"
         self.api_server.kill()
         self.programs.remove(self.api_server)
 
     def start_api_server(self) -> None:
-        """Restarts the API server on the same port and waits until it is ready."""
+        """Restart the API server on the same port and wait until it is ready."""
         self._start_api_server(build(CONTROL_PLANE))
 
     def freeze_api_server(self) -> None:
-        """Suspends the API server with SIGSTOP; its connections stay open."""
+        """Suspend the API server with SIGSTOP; its connections stay open."""
         assert self.api_server is not None, "there is an API server between start and stop"
         self.api_server.signal(signal.SIGSTOP)
 
@@ -165,12 +165,12 @@ class ControlPlane:
         self.api_server.signal(signal.SIGCONT)
 
     def compact(self) -> None:
-        """Compacts etcd to the current revision."""
+        """Compact etcd to the current revision."""
         revision = self._ask_etcd("/v3/kv/range", {"key": "AA=="})["header"]["revision"]
         self._ask_etcd("/v3/kv/compaction", {"revision": revision, "physical": True})
 
     def back_up(self, directory: Path) -> float:
-        """Copies etcd's data while etcd is suspended; returns the time of the copy."""
+        """Copy etcd's data while etcd is suspended; return the time of the copy."""
         assert self._etcd is not None, "etcd is not running"
         shutil.rmtree(directory, ignore_errors=True)
         self._etcd.signal(signal.SIGSTOP)
@@ -181,9 +181,9 @@ class ControlPlane:
             self._etcd.signal(signal.SIGCONT)
 
     def restore(self, directory: Path) -> float:
-        """Restores a backup: restarts etcd and the API server with the older data.
+        """Restore a backup: restart etcd and the API server with the older data.
 
-        Returns a time at which neither ran: any later response is based on the restored data. The
+        Return a time at which neither ran: any later response is based on the restored data. The
         controller manager restarts too, since its caches hold objects of the lost revisions.
         """
         assert self._etcd is not None, "etcd is not running"
@@ -212,7 +212,7 @@ class ControlPlane:
         name: str = "kube-scheduler",
         wait: bool = True,
     ) -> Program:
-        """Starts kube-scheduler and waits until it is ready.
+        """Start kube-scheduler and wait until it is ready.
 
         Args:
             configuration: fields of a KubeSchedulerConfiguration, such as profiles. They override
@@ -256,12 +256,12 @@ class ControlPlane:
         return program
 
     def stop_program(self, program: Program) -> None:
-        """Stops one program of this control plane."""
+        """Stop one program of this control plane."""
         program.stop()
         self.programs.remove(program)
 
     def logs(self, lines: int = 30) -> str:
-        """Returns the end of all programs' logs, for the report of a failed test."""
+        """Return the end of all programs' logs, for the report of a failed test."""
         return "\n".join(
             f"--- {program.name} ({'running' if program.is_running() else 'ended'})\n"
             f"{program.tail(lines)}"
@@ -293,7 +293,7 @@ class ControlPlane:
         return f"http://127.0.0.1:{self._etcd_ports[0]}"
 
     def _ask_etcd(self, path: str, body: Mapping[str, Any]) -> Any:
-        """Sends a request to etcd's JSON gateway."""
+        """Send a request to etcd's JSON gateway."""
         request = urllib.request.Request(  # noqa: S310 - our own loopback
             self._etcd_url + path, json.dumps(body).encode(), method="POST"
         )
@@ -368,7 +368,7 @@ class ControlPlane:
         ]
 
     def _node_arguments(self) -> list[str]:
-        """Returns the flags for real nodes; they override the flags for simulated nodes."""
+        """Return the flags for real nodes; they override the flags for simulated nodes."""
         if not self.options.address:
             return []
         return [
@@ -459,5 +459,5 @@ class ControlPlane:
         return path
 
     def _is_found(self, path: str) -> bool:
-        """Reports whether the API server answers a GET request of the admin with 200."""
+        """Report whether the API server answers a GET request of the admin with 200."""
         return status_of(self.server + path, self._admin_context) == 200

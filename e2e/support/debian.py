@@ -20,7 +20,7 @@ class ProgramNotFoundError(RuntimeError):
 
 
 def program(name: str, *packages: str) -> Path:
-    """Returns the path of a program: from an environment variable, PATH, or the packages.
+    """Return the path of a program: from an environment variable, PATH, or the packages.
 
     Args:
         name: the program; the environment variable is its name in capitals.
@@ -46,7 +46,7 @@ def program(name: str, *packages: str) -> Path:
 
 
 def environment(programs: Mapping[str, str]) -> dict[str, str]:
-    """Returns environment variables with which all the programs run.
+    """Return environment variables with which all the programs run.
 
     Args:
         programs: program to Debian package; missing packages are downloaded with dependencies.
@@ -81,12 +81,12 @@ def environment(programs: Mapping[str, str]) -> dict[str, str]:
 
 
 def library_folders(folder: Path = CACHE / "debian") -> list[Path]:
-    """Returns the folders of the unpacked libraries."""
+    """Return the folders of the unpacked libraries."""
     return sorted((folder / "usr" / "lib").glob("*-linux-gnu*"))
 
 
 def libraries() -> dict[str, str]:
-    """Returns the environment variables with which unpacked programs find their libraries."""
+    """Return the environment variables with which unpacked programs find their libraries."""
     found = library_folders()
     return {"LD_LIBRARY_PATH": os.pathsep.join(map(str, found))} if found else {}
 
@@ -109,7 +109,7 @@ def _fetch(command: list[str], folder: Path) -> None:
 
 
 def _run(command: list[str], folder: Path) -> str:
-    """Runs a command and returns its error message, empty on success."""
+    """Run a command and return its error message, empty on success."""
     try:
         done = subprocess.run(
             command,

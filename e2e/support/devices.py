@@ -35,13 +35,13 @@ class Devices:
         self.create("deviceclasses", CLASS, gpu_class()["spec"])
 
     def create(self, resource: str, name: str, spec: Json) -> None:
-        """Creates a cluster-scoped object of resource.k8s.io."""
+        """Create a cluster-scoped object of resource.k8s.io."""
         path = f"{RESOURCE}/{resource}"
         self._cluster.run(self._cluster.api.post(path, {"metadata": {"name": name}, "spec": spec}))
         self._made.append(f"{path}/{name}")
 
     def remove(self) -> None:
-        """Deletes the created slices and classes."""
+        """Delete the created slices and classes."""
         for path in reversed(self._made):
             try:
                 self._cluster.run(self._cluster.api.delete(path))
@@ -50,7 +50,7 @@ class Devices:
                     raise
 
     def offer(self, node: str, count: int, **device: Any) -> None:
-        """Publishes ``count`` identical devices of a node in one ResourceSlice."""
+        """Publish ``count`` identical devices of a node in one ResourceSlice."""
         spec = {
             "driver": DRIVER,
             "nodeName": node,
@@ -60,21 +60,21 @@ class Devices:
         self.create("resourceslices", f"{node}-gpu", spec)
 
     def renew(self, node: str, names: Sequence[str], generation: int) -> None:
-        """Publishes the pool of a node again with a higher generation."""
+        """Publish the pool of a node again with a higher generation."""
         pool = {"name": node, "generation": generation, "resourceSliceCount": 1}
         spec = {"pool": pool, "devices": [{"name": name} for name in names]}
         path = f"{RESOURCE}/resourceslices/{node}-gpu"
         self._cluster.run(self._cluster.api.patch(path, {"spec": spec}))
 
     def template(self, namespace: str, name: str, **wanted: Any) -> None:
-        """Creates a ResourceClaimTemplate with one request."""
+        """Create a ResourceClaimTemplate with one request."""
         spec = {"spec": {"devices": {"requests": [_request(wanted)]}}}
         path = f"{RESOURCE}/namespaces/{namespace}/resourceclaimtemplates"
         body = {"metadata": {"name": name}, "spec": spec}
         self._cluster.run(self._cluster.api.post(path, body))
 
     def claim(self, namespace: str, name: str, **wanted: Any) -> None:
-        """Creates a ResourceClaim with one request."""
+        """Create a ResourceClaim with one request."""
         path = f"{RESOURCE}/namespaces/{namespace}/resourceclaims"
         body = {
             "metadata": {"name": name},
@@ -83,13 +83,13 @@ class Devices:
         self._cluster.run(self._cluster.api.post(path, body))
 
     def claims(self, namespace: str) -> list[Json]:
-        """Returns the claims of a namespace."""
+        """Return the claims of a namespace."""
         path = f"{RESOURCE}/namespaces/{namespace}/resourceclaims"
         return self._cluster.run(self._cluster.api.list_items(path))
 
     @contextmanager
     def watched(self) -> Iterator["Watch"]:
-        """Watches the claims of all namespaces; the log is complete on exit."""
+        """Watch the claims of all namespaces; the log is complete on exit."""
         path = f"{RESOURCE}/resourceclaims"
         version = self._cluster.run(self._cluster.api.get(f"{path}?limit=1"))["metadata"]
         watch = Watch()
@@ -126,7 +126,7 @@ class Holders:
     _holders: dict[Device, str] = field(default_factory=dict)
 
     def give(self, claim: Json, at: float = 0.0) -> list[str]:
-        """Records a claim's current state; returns its devices that another claim also holds."""
+        """Record a claim's current state; return its devices that another claim also holds."""
         uid, devices = claim["metadata"]["uid"], devices_of(claim)
         before = self.held.get(uid)
         if before is not None and before.devices == devices:
@@ -145,7 +145,7 @@ class Holders:
         return doubles
 
     def take_back(self, uid: str) -> None:
-        """Records that a claim holds no devices."""
+        """Record that a claim holds no devices."""
         claim = self.held.pop(uid, None)
         for device in claim.devices if claim else ():
             if self._holders.get(device) == uid:
@@ -171,7 +171,7 @@ class Watch:
     _holders: Holders = field(default_factory=Holders)
 
     def take(self, kind: str, claim: Json) -> None:
-        """Records the next watch event."""
+        """Record the next watch event."""
         uid, held = claim["metadata"]["uid"], self._holders.held
         if kind == "DELETED":
             self._holders.take_back(uid)
@@ -182,7 +182,7 @@ class Watch:
 
 
 def devices_of(claim: Json) -> list[Device]:
-    """Returns the devices that a claim holds exclusively, without those for admin access."""
+    """Return the devices that a claim holds exclusively, without those for admin access."""
     allocation = claim.get("status", {}).get("allocation") or {}
     return [
         (result["driver"], result["pool"], result["device"])
@@ -192,14 +192,14 @@ def devices_of(claim: Json) -> list[Device]:
 
 
 def readers_of(claim: Json) -> list[str]:
-    """Returns the names of the pods in the claim's ``reservedFor``."""
+    """Return the names of the pods in the claim's ``reservedFor``."""
     return [reader["name"] for reader in claim.get("status", {}).get("reservedFor", ())]
 
 
 def make_device_pod(
     name: str, namespace: str, *, template: str = "", claim: str = "", **spec: Any
 ) -> Json:
-    """Creates a pod manifest with one claim, from a template or by its name."""
+    """Create a pod manifest with one claim, from a template or by its name."""
     source = {"resourceClaimTemplateName": template} if template else {"resourceClaimName": claim}
     pod = make_pod(name, namespace=namespace, resourceClaims=[{"name": "device", **source}], **spec)
     pod["spec"]["containers"][0]["resources"] = {"claims": [{"name": "device"}]}
@@ -207,7 +207,7 @@ def make_device_pod(
 
 
 def gpu_class() -> Json:
-    """Creates the DeviceClass manifest of the driver's devices."""
+    """Create the DeviceClass manifest of the driver's devices."""
     selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
     return {"metadata": {"name": CLASS}, "spec": {"selectors": [selector]}}
 

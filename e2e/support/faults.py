@@ -14,11 +14,11 @@ class Passage(Protocol):
     """Forwards one request to the API server and its response to the client."""
 
     async def answer(self, lag_seconds: float = 0) -> web.StreamResponse:
-        """Forwards the request and streams the response to the client with a delay."""
+        """Forward the request and stream the response to the client with a delay."""
         ...
 
     async def swallow(self) -> None:
-        """Forwards the request and discards the response."""
+        """Forward the request and discard the response."""
         ...
 
 
@@ -133,7 +133,7 @@ class Before:
 
 
 def drop(request: web.Request) -> web.StreamResponse:
-    """Closes the connection at once; the returned response is not sent."""
+    """Close the connection at once; the returned response is not sent."""
     if request.transport is not None:
         request.transport.abort()
     return web.Response(status=502)

@@ -43,7 +43,7 @@ class GoProgram:
 
 
 def version_flags(version: str) -> tuple[str, ...]:
-    """Returns linker flags that set the reported Kubernetes version to ``version``.
+    """Return linker flags that set the reported Kubernetes version to ``version``.
 
     Without them the programs report v0.0.0, and kubectl and clients warn about the skew.
     """
@@ -98,7 +98,7 @@ HELM = GoProgram(
 
 
 def build(program: GoProgram) -> Path:
-    """Builds ``program`` unless its binary is up to date, and returns the path.
+    """Build ``program`` unless its binary is up to date, and return the path.
 
     Concurrent callers wait for one build. A cold build of the control plane takes about four
     minutes on two cores.
@@ -124,7 +124,7 @@ def build(program: GoProgram) -> Path:
 
 
 def _fingerprint(program: GoProgram, go: str) -> str:
-    """Hashes all inputs of a build: sources, locked modules, flags and compiler version."""
+    """Hash all inputs of a build: sources, locked modules, flags and compiler version."""
     compiler = subprocess.run([go, "version"], capture_output=True, text=True, check=True)
     digest = hashlib.sha256(compiler.stdout.encode())
     flags = (*program.linker_flags, *program.also_named)

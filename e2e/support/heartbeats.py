@@ -22,14 +22,14 @@ class Heartbeats:
         self._task: asyncio.Task[None] | None = None
 
     async def add(self, nodes: list[str]) -> None:
-        """Creates the leases of ``nodes`` and starts to renew them."""
+        """Create the leases of ``nodes`` and start to renew them."""
         await self._api.create_all(LEASES, (_lease(node) for node in nodes))
         self._nodes.update(nodes)
         if self._task is None:
             self._task = asyncio.create_task(self._renew_for_ever())
 
     async def remove_all(self) -> None:
-        """Stops renewing and deletes the leases."""
+        """Stop renewing and delete the leases."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -49,7 +49,7 @@ class Heartbeats:
 
 
 async def delete_if_there(api: Api, path: str) -> None:
-    """Deletes an object with grace period 0; ignores 404."""
+    """Delete an object with grace period 0; ignore 404."""
     try:
         await api.delete(f"{path}?gracePeriodSeconds=0")
     except ApiRefusedError as error:

@@ -190,7 +190,7 @@ class JobController:
             yield configuration
 
     def _set_client_config(self, client: Json) -> None:
-        """Sets Service and CA bundle of a webhook's client configuration."""
+        """Set Service and CA bundle of a webhook's client configuration."""
         client["service"] |= {
             "namespace": self._project.namespace,
             "name": self._project.service,
@@ -199,7 +199,7 @@ class JobController:
         client["caBundle"] = base64.b64encode(self._authority.certificate).decode()
 
     def _mount(self) -> None:
-        """Copies the certificates from the Secret, once the controller has written them."""
+        """Copy the certificates from the Secret, once the controller has written them."""
         path = f"/api/v1/namespaces/{self._project.namespace}/secrets"
         [secret] = self._cluster.run(self._cluster.api.list_items(path))
         for name, content in secret.get("data", {}).items():
@@ -220,7 +220,7 @@ class JobController:
 
 
 def _sources(project: Project) -> Path:
-    """Returns the folder of the project's sources in Go's module cache, at the locked version."""
+    """Return the folder of the project's sources in Go's module cache, at the locked version."""
     listed = subprocess.run(
         ["go", "list", "-m", "-json", project.module],  # noqa: S607 -- the one that builds as well
         cwd=project.folder,

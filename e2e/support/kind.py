@@ -18,7 +18,7 @@ class KindError(RuntimeError):
 
 
 def is_available() -> bool:
-    """Reports whether kind is installed and a docker daemon answers."""
+    """Report whether kind is installed and a docker daemon answers."""
     docker = shutil.which("docker")
     if docker is None or shutil.which("kind") is None:
         return False
@@ -36,7 +36,7 @@ def is_available() -> bool:
 
 @contextmanager
 def kind_cluster(directory: Path) -> Iterator[Path]:
-    """Creates a cluster, loads the image into it, and yields its kubeconfig.
+    """Create a cluster, load the image into it, and yield its kubeconfig.
 
     The cluster is deleted at the end, even if creating it fails.
 

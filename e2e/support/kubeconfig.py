@@ -19,7 +19,7 @@ def write_kubeconfig(
     token_file: Path | None = None,
     namespace: str = "default",
 ) -> Path:
-    """Writes a kubeconfig for ``server`` with file mode 0600, and returns its path."""
+    """Write a kubeconfig for ``server`` with file mode 0600, and return its path."""
     cluster: dict[str, Any] = {"server": server}
     if authority is not None:
         cluster["certificate-authority-data"] = base64.b64encode(authority).decode()

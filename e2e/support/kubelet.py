@@ -69,7 +69,7 @@ class Kubelet:
         self._thread = threading.Thread(target=self._work, name="e2e-kubelet", daemon=True)
 
     def report(self) -> str:
-        """Returns the end of all logs, for the report of a failed test."""
+        """Return the end of all logs, for the report of a failed test."""
         shown = [f"kubelet: {self.problem!r}"] if self.problem else []
         for name, container in self.running.items():
             shown.append(f"--- {name}\n{container.program.tail(40)}")
@@ -179,7 +179,7 @@ class Kubelet:
 
 
 def _write(folder: Path, data: Mapping[str, str]) -> None:
-    """Writes the files as a kubelet does: a symbolic link is switched to a new folder."""
+    """Write the files as a kubelet does: a symbolic link is switched to a new folder."""
     link = folder / "..data"
     if not data or all(_has(link / name, text) for name, text in data.items()):
         return

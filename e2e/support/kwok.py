@@ -61,7 +61,7 @@ _STAGES = textwrap.dedent(
 
 
 def start_kwok(control_plane: ControlPlane, directory: Path) -> Program:
-    """Starts kwok for all nodes of a control plane; the caller stops the program."""
+    """Start kwok for all nodes of a control plane; the caller stops the program."""
     config = directory / "kwok.yaml"
     config.write_text(_STAGES)
     port = free_port()

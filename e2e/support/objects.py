@@ -18,7 +18,7 @@ def make_node(
     taints: Sequence[Json] = (),
     unschedulable: bool = False,
 ) -> Json:
-    """Builds a Ready node with 4 CPUs, 32 GiB and 110 pods by default.
+    """Build a Ready node with 4 CPUs, 32 GiB and 110 pods by default.
 
     The API server accepts the status of a new node as a kubelet sends it, so no second request is
     needed.
@@ -49,7 +49,7 @@ def make_node(
 
 
 def make_nodes(count: int, *, zones: int = 3, prefix: str = "node", **options: Any) -> list[Json]:
-    """Builds ``count`` identical nodes in ``zones`` zones; options as for ``make_node``."""
+    """Build ``count`` identical nodes in ``zones`` zones; options as for ``make_node``."""
     return [
         make_node(f"{prefix}-{index:05}", zone=f"zone-{index % zones + 1}", **options)
         for index in range(count)
@@ -65,7 +65,7 @@ def make_pod(
     labels: Mapping[str, str] | None = None,
     **spec: Any,
 ) -> Json:
-    """Builds a pod with one container; further keywords are fields of its spec."""
+    """Build a pod with one container; further keywords are fields of its spec."""
     container: Json = {"name": "main", "image": "registry.k8s.io/pause:3.10"}
     if requests:
         container["resources"] = {"requests": dict(requests)}
@@ -84,12 +84,12 @@ def make_pod(
 
 
 def make_pods(count: int, *, prefix: str = "pod", **options: Any) -> list[Json]:
-    """Builds ``count`` identical pods; options as for ``make_pod``."""
+    """Build ``count`` identical pods; options as for ``make_pod``."""
     return [make_pod(f"{prefix}-{index:05}", **options) for index in range(count)]
 
 
 def make_binding(pod: str, node: str, *, namespace: str = "default") -> Json:
-    """Builds the body of a POST to a pod's ``binding`` subresource."""
+    """Build the body of a POST to a pod's ``binding`` subresource."""
     return {
         "apiVersion": "v1",
         "kind": "Binding",

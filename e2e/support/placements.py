@@ -9,7 +9,7 @@ from scheduler.api.quantity import ceil, milli_value, parse
 
 
 def overcommitted_nodes(nodes: Iterable[Json], pods: Iterable[Json]) -> dict[str, str]:
-    """Returns the nodes whose pods request more than is allocatable, with the excess."""
+    """Return the nodes whose pods request more than is allocatable, with the excess."""
     used: dict[str, Counter[str]] = defaultdict(Counter)
     for pod in pods:
         node = pod["spec"].get("nodeName")
@@ -35,7 +35,7 @@ def overcommitted_nodes(nodes: Iterable[Json], pods: Iterable[Json]) -> dict[str
 
 
 def bindings_by_pod(events: Iterable[AuditEvent]) -> Counter[str]:
-    """Returns the number of successful bindings of each pod, by `namespace/name`."""
+    """Return the number of successful bindings of each pod, by `namespace/name`."""
     return Counter(
         f"{event.object_ref.namespace}/{event.object_ref.name}"
         for event in events

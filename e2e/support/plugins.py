@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def install_package(package: Path, folder: Path) -> None:
-    """Copies a package's modules and its entry point metadata into a folder on sys.path."""
+    """Copy a package's modules and its entry point metadata into a folder on sys.path."""
     settings = tomllib.loads((package / "pyproject.toml").read_text())
     project = settings["project"]
     for module in settings["tool"]["setuptools"]["py-modules"]:

@@ -32,7 +32,7 @@ CONDITION = "PodGroupScheduled"
 
 
 def make_gang(cluster: Cluster, namespace: str, name: str, min_count: int, key: str = "") -> None:
-    """Creates a PodGroup with a gang policy and, if ``key`` is given, a topology constraint."""
+    """Create a PodGroup with a gang policy and, if ``key`` is given, a topology constraint."""
     spec: Json = {"schedulingPolicy": {"gang": {"minCount": min_count}}}
     if key:
         spec["schedulingConstraints"] = {"topology": [{"key": key}]}
@@ -46,7 +46,7 @@ def make_gang(cluster: Cluster, namespace: str, name: str, min_count: int, key: 
 
 
 def make_members(count: int, *, group: str, namespace: str, cpu: str = "1") -> list[Json]:
-    """Builds the pods of a group."""
+    """Build the pods of a group."""
     return [
         make_pod(
             f"{group}-{index:03}",
@@ -59,7 +59,7 @@ def make_members(count: int, *, group: str, namespace: str, cpu: str = "1") -> l
 
 
 def places(cluster: Cluster, namespace: str, group: str) -> list[str]:
-    """Returns the node of each of the group's pods; an empty string for an unbound pod."""
+    """Return the node of each of the group's pods; an empty string for an unbound pod."""
     return [
         pod["spec"].get("nodeName", "")
         for pod in cluster.pods(namespace)
@@ -68,7 +68,7 @@ def places(cluster: Cluster, namespace: str, group: str) -> list[str]:
 
 
 def condition_of(cluster: Cluster, namespace: str, group: str) -> tuple[str, str, str] | None:
-    """Returns status, reason and message of the group's condition, or None without one."""
+    """Return status, reason and message of the group's condition, or None without one."""
     try:
         found: Json = cluster.run(cluster.api.get(f"{_path(namespace)}/{group}"))
     except ApiRefusedError:
@@ -83,7 +83,7 @@ def condition_of(cluster: Cluster, namespace: str, group: str) -> tuple[str, str
 def wait_for_condition(
     cluster: Cluster, namespace: str, group: str, status: str, seconds: float = 60
 ) -> tuple[str, str, str]:
-    """Waits until the group's condition has this status, and returns the condition."""
+    """Wait until the group's condition has this status, and return the condition."""
 
     def ask() -> tuple[str, str, str] | None:
         found = condition_of(cluster, namespace, group)

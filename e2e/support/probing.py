@@ -9,7 +9,7 @@ _NO_ANSWER = 0
 
 
 def unverified() -> ssl.SSLContext:
-    """Returns a TLS context that skips verification, for self-signed local servers."""
+    """Return a TLS context that skips verification, for self-signed local servers."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -17,7 +17,7 @@ def unverified() -> ssl.SSLContext:
 
 
 def status_of(url: str, context: ssl.SSLContext | None = None, timeout_seconds: float = 5) -> int:
-    """Sends GET to ``url`` and returns the HTTP status; 0 if the connection fails."""
+    """Send GET to ``url`` and return the HTTP status; 0 if the connection fails."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     connection = (

@@ -63,7 +63,7 @@ class Program:
         return self.process.poll() is None
 
     def tail(self, lines: int = 40) -> str:
-        """Returns the last ``lines`` of its output."""
+        """Return the last ``lines`` of its output."""
         if not self.log.exists():
             return ""
         with self.log.open("rb") as output:
@@ -72,7 +72,7 @@ class Program:
         return "\n".join(text.splitlines()[-lines:])
 
     def wait_ready(self, is_ready: Callable[[], bool], timeout_seconds: float = 60) -> None:
-        """Waits until ``is_ready`` returns True.
+        """Wait until ``is_ready`` returns True.
 
         Raises:
             ProgramError: the program ended, or the timeout expired.
@@ -90,17 +90,17 @@ class Program:
             time.sleep(0.05)
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends a signal to the process group; does nothing if the process has ended."""
+        """Send a signal to the process group; do nothing if the process has ended."""
         if self.is_running():
             os.killpg(self.pid, number)
 
     def kill(self) -> None:
-        """Kills the process group with SIGKILL."""
+        """Kill the process group with SIGKILL."""
         self.signal(signal.SIGKILL)
         self.process.wait()
 
     def stop(self, timeout_seconds: float = 15) -> int:
-        """Sends SIGTERM, then SIGKILL after ``timeout_seconds``; returns the exit status."""
+        """Send SIGTERM, then SIGKILL after ``timeout_seconds``; return the exit status."""
         self.signal(signal.SIGTERM)
         # A stopped process handles SIGTERM only after SIGCONT.
         self.signal(signal.SIGCONT)
@@ -111,7 +111,7 @@ class Program:
             return self.process.returncode
 
     def cpu_seconds(self) -> float:
-        """Returns the user and system CPU time of its running processes."""
+        """Return the user and system CPU time of its running processes."""
         ticks = 0
         for pid in _group_members(self.pid):
             fields = _stat_fields(pid)
@@ -120,7 +120,7 @@ class Program:
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def peak_memory_bytes(self) -> int:
-        """Returns the sum of the peak resident set sizes of its running processes."""
+        """Return the sum of the peak resident set sizes of its running processes."""
         total = 0
         for pid in _group_members(self.pid):
             for line in _read_proc(pid, "status").splitlines():
@@ -136,7 +136,7 @@ class Program:
 
 
 def free_port() -> int:
-    """Returns a loopback TCP port that was free at the time of the call."""
+    """Return a loopback TCP port that was free at the time of the call."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
@@ -144,7 +144,7 @@ def free_port() -> int:
 
 
 def raise_open_file_limit() -> None:
-    """Raises the soft limit of open files to the hard limit, for this process and its children."""
+    """Raise the soft limit of open files to the hard limit, for this process and its children."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
@@ -164,7 +164,7 @@ def _group_members(group: int) -> list[int]:
 
 
 def _stat_fields(pid: int) -> list[str]:
-    """Returns the fields of /proc/PID/stat after the program name; empty if the process is gone."""
+    """Return the fields of /proc/PID/stat after the program name; empty if the process is gone."""
     return _read_proc(pid, "stat").rpartition(")")[2].split()
 
 

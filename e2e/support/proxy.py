@@ -92,7 +92,7 @@ class FaultProxy:
         times: float = float("inf"),
         only_if: Callable[[web.Request], bool] = lambda _: True,
     ) -> None:
-        """Injects ``fault`` into the next ``times`` matching requests.
+        """Inject ``fault`` into the next ``times`` matching requests.
 
         Args:
             fault: the fault.
@@ -104,11 +104,11 @@ class FaultProxy:
         self._rules.append(_Rule(re.compile(method), re.compile(path), fault, times, only_if))
 
     def clear(self) -> None:
-        """Removes all faults."""
+        """Remove all faults."""
         self._rules.clear()
 
     def cut(self) -> None:
-        """Disconnects the proxy: drops all connections, and refuses new ones."""
+        """Disconnect the proxy: drop all connections, and refuse new ones."""
         self._is_cut.set()
         self.drop_connections()
 
@@ -116,11 +116,11 @@ class FaultProxy:
         self._is_cut.clear()
 
     def drop_connections(self) -> None:
-        """Drops every open connection, including watches; accepts new ones."""
+        """Drop every open connection, including watches; accept new ones."""
         self._running_loop().run(self._drop_connections())
 
     def count(self, method: str = ".*", path: str = "", fault: str | None = None) -> int:
-        """Counts handled requests, by regular expressions as in ``add``.
+        """Count handled requests, by regular expressions as in ``add``.
 
         Args:
             method: regular expression that matches the whole method.
@@ -135,7 +135,7 @@ class FaultProxy:
         )
 
     def kubeconfig(self, path: Path) -> Path:
-        """Writes a kubeconfig with the proxy as its server."""
+        """Write a kubeconfig with the proxy as its server."""
         return write_kubeconfig(path, self.url)
 
     def __enter__(self) -> Self:
@@ -255,7 +255,7 @@ class _Forwarder:
 async def _timed(
     chunks: AsyncIterator[bytes], lag_seconds: float
 ) -> AsyncIterator[tuple[float, bytes]]:
-    """Yields each chunk with its delivery time, and keeps reading meanwhile."""
+    """Yield each chunk with its delivery time, and keep reading meanwhile."""
     if not lag_seconds:
         async for chunk in chunks:
             yield 0.0, chunk

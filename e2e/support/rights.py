@@ -30,7 +30,7 @@ _NAME = "e2e-deployed"
 
 
 def rules() -> Iterator[dict[str, Any]]:
-    """Yields the RBAC rules of the daemon."""
+    """Yield the RBAC rules of the daemon."""
     for document in yaml.safe_load_all(_RBAC.read_text()):
         is_role = document["kind"] in ("ClusterRole", "Role")
         if is_role and not document["metadata"]["name"].endswith("-reader"):
@@ -38,7 +38,7 @@ def rules() -> Iterator[dict[str, Any]]:
 
 
 def granted() -> set[Right]:
-    """Returns the verbs that the manifests grant."""
+    """Return the verbs that the manifests grant."""
     return {
         (verb, group, resource)
         for rule in rules()
@@ -49,27 +49,27 @@ def granted() -> set[Right]:
 
 
 def unused(events: Iterable[AuditEvent]) -> set[Right]:
-    """Returns the granted verbs that no request used."""
+    """Return the granted verbs that no request used."""
     return granted() - used(events) - CHECKED_ONLY
 
 
 def used(events: Iterable[AuditEvent]) -> set[Right]:
-    """Returns the verbs that the requests used."""
+    """Return the verbs that the requests used."""
     return {(event.verb, event.object_ref.api_group, event.resource) for event in events}
 
 
 def refused(events: Iterable[AuditEvent]) -> set[tuple[str, str, int]]:
-    """Returns verb, URI and status of the requests answered with 401 or 403."""
+    """Return verb, URI and status of the requests answered with 401 or 403."""
     return {(e.verb, e.request_uri, e.code) for e in events if e.code in (401, 403)}
 
 
 def has_deployed_rights(event: AuditEvent) -> bool:
-    """Reports whether the request came from a daemon with the granted rules."""
+    """Report whether the request came from a daemon with the granted rules."""
     return event.user.username == ACCOUNT or GROUP in event.user.groups
 
 
 def scheduler_kubeconfig(cluster: Cluster, user: str = "e2e-stowage") -> Path:
-    """Writes a kubeconfig for a user with the daemon's RBAC rules.
+    """Write a kubeconfig for a user with the daemon's RBAC rules.
 
     Where the harness cannot issue client certificates, it returns the administrator's kubeconfig.
     """
@@ -80,7 +80,7 @@ def scheduler_kubeconfig(cluster: Cluster, user: str = "e2e-stowage") -> Path:
 
 
 def reader(cluster: Cluster, namespace: str, name: str, role_name: str) -> Path:
-    """Creates a service account with one of the manifests' ClusterRoles; returns its kubeconfig."""
+    """Create a service account with one of the manifests' ClusterRoles; return its kubeconfig."""
     documents = yaml.safe_load_all(_RBAC.read_text())
     role = next(d for d in documents if d["metadata"]["name"] == role_name)
     accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
@@ -101,7 +101,7 @@ def reader(cluster: Cluster, namespace: str, name: str, role_name: str) -> Path:
 
 
 def _grant(cluster: Cluster) -> None:
-    """Grants the daemon's rules to the group, for leases of any name."""
+    """Grant the daemon's rules to the group, for leases of any name."""
     roles = cluster.run(cluster.api.list_items(f"{_API}/clusterroles"))
     if _NAME in {role["metadata"]["name"] for role in roles}:
         return

@@ -36,7 +36,7 @@ class Family:
 
 
 def fetch(url: str, headers: dict[str, str] | None = None) -> str:
-    """Returns the response body of a local server; does not verify its certificate."""
+    """Return the response body of a local server, without verifying its certificate."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -46,7 +46,7 @@ def fetch(url: str, headers: dict[str, str] | None = None) -> str:
 
 
 def families(text: str) -> dict[str, Family]:
-    """Returns the metric families of a scrape by the name in the TYPE line (without `_total`)."""
+    """Return the metric families of a scrape by the name in the TYPE line (without `_total`)."""
     found = {}
     for metric in text_string_to_metric_families(text):
         family = found[metric.name] = Family(metric.type)
@@ -62,7 +62,7 @@ def families(text: str) -> dict[str, Family]:
 
 
 def total(text: str, name: str, **labels: str) -> float:
-    """Returns the sum of all samples with this name and these labels."""
+    """Return the sum of all samples with this name and these labels."""
     return sum(
         sample.value
         for metric in text_string_to_metric_families(text)
@@ -72,7 +72,7 @@ def total(text: str, name: str, **labels: str) -> float:
 
 
 def run_workload(cluster: Cluster, namespace: str, scheduler_name: str) -> None:
-    """Creates pods that get bound, gated, rejected and retried; one stays unschedulable."""
+    """Create pods that get bound, gated, rejected and retried; one stays unschedulable."""
     own: dict[str, Any] = {"namespace": namespace, "scheduler_name": scheduler_name}
     late = f"late-{namespace}"
     cluster.create_pods(make_pods(40, requests={"cpu": "10m"}, **own))
@@ -101,7 +101,7 @@ def run_workload(cluster: Cluster, namespace: str, scheduler_name: str) -> None:
 
 
 def create_workload_nodes(cluster: Cluster) -> None:
-    """Creates the nodes that ``run_workload`` needs.
+    """Create the nodes that ``run_workload`` needs.
 
     One of them is large enough for the pod that stays unschedulable, but is cordoned. A pod that no
     node could ever hold waits for node events only, while kube-scheduler also retries it when a pod

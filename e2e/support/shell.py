@@ -39,7 +39,7 @@ class Shell:
         }
 
     def run(self, command: str, *, stdin: str = "", status: int = 0) -> str:
-        """Runs one command line; returns stdout, and stderr too if a failure is expected.
+        """Run one command line; return stdout, and stderr too if a failure is expected.
 
         Raises:
             CommandError: the exit status is not ``status``.
@@ -57,7 +57,7 @@ class Shell:
         return done.stdout if status == 0 else done.stdout + done.stderr
 
     def attempt(self, command: str, *, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """Runs one command line and accepts any exit status."""
+        """Run one command line and accept any exit status."""
         state, place = self.home / ".variables", self.home / ".place"
         keep = f"status=$?; export -p > '{state}'; pwd > '{place}'; exit $status"
         known = f"source '{state}'; " if state.exists() else ""

@@ -32,7 +32,7 @@ class Storage:
         self._paths: list[str] = []
 
     def create(self, path: str, body: Json) -> Json:
-        """Creates an object that ``remove`` deletes."""
+        """Create an object that ``remove`` deletes."""
         made = self._cluster.run(self._cluster.api.post(path, body))
         self._paths.append(f"{path}/{made['metadata']['name']}")
         return made
@@ -41,11 +41,11 @@ class Storage:
         return self._cluster.run(self._cluster.api.get(path))
 
     def patch(self, path: str, body: Json) -> Json:
-        """Sends a JSON merge patch."""
+        """Send a JSON merge patch."""
         return self._cluster.run(self._cluster.api.patch(path, body))
 
     def delete(self, path: str) -> None:
-        """Deletes an object with grace period 0."""
+        """Delete an object with grace period 0."""
         try:
             self.patch(path, {"metadata": {"finalizers": None}})
             self._cluster.run(self._cluster.api.delete(path))
@@ -54,12 +54,12 @@ class Storage:
                 raise
 
     def remove(self) -> None:
-        """Deletes all created objects."""
+        """Delete all created objects."""
         for path in reversed(self._paths):
             self.delete(path)
 
     def storage_class(self, name: str, provisioner: str = "kubernetes.io/no-provisioner") -> str:
-        """Creates a StorageClass with ``volumeBindingMode: WaitForFirstConsumer``."""
+        """Create a StorageClass with ``volumeBindingMode: WaitForFirstConsumer``."""
         body = {
             "metadata": {"name": name},
             "provisioner": provisioner,
@@ -69,7 +69,7 @@ class Storage:
         return name
 
     def volume(self, name: str, class_name: str, node: str, **spec: Any) -> None:
-        """Creates a local PersistentVolume on a node."""
+        """Create a local PersistentVolume on a node."""
         term = {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": [node]}]}
         body = {
             "metadata": {"name": name},
@@ -88,25 +88,25 @@ class Storage:
         wait_for(lambda: self.get(path)["status"].get("phase") != "Pending", f"{name} to be seen")
 
     def claim(self, namespace: str, name: str, class_name: str, **spec: Any) -> None:
-        """Creates a PersistentVolumeClaim."""
+        """Create a PersistentVolumeClaim."""
         body = {"metadata": {"name": name}, "spec": {**claim_spec(class_name), **spec}}
         self.create(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims", body)
 
     def claims(self, namespace: str) -> dict[str, Json]:
-        """Returns the claims of a namespace by name."""
+        """Return the claims of a namespace by name."""
         path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims"
         found = self._cluster.run(self._cluster.api.list_items(path))
         return {claim["metadata"]["name"]: claim for claim in found}
 
     def node_of(self, volume: str) -> str:
-        """Returns the node in the local volume's node affinity."""
+        """Return the node in the local volume's node affinity."""
         affinity = self.get(f"/api/v1/persistentvolumes/{volume}")["spec"]["nodeAffinity"]
         (term,) = affinity["required"]["nodeSelectorTerms"]
         return str(term["matchExpressions"][0]["values"][0])
 
 
 def claim_spec(class_name: str) -> Json:
-    """Returns the spec of a claim for a storage class."""
+    """Return the spec of a claim for a storage class."""
     return {
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": "1Gi"}},
@@ -115,7 +115,7 @@ def claim_spec(class_name: str) -> Json:
 
 
 def uses(*claims: str) -> list[Json]:
-    """Returns pod volumes that refer to these claims."""
+    """Return pod volumes that refer to these claims."""
     return [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
 
 
@@ -123,9 +123,9 @@ def uses(*claims: str) -> list[Json]:
 def provisioner(
     cluster: Cluster, storage: Storage, namespace: str, *, refusals: int = 0, seconds: float = 0
 ) -> Iterator[list[str]]:
-    """Provisions volumes for claims with a selected node; can reject the first ones, or delay.
+    """Provision volumes for claims with a selected node; reject the first, or delay all.
 
-    Yields the list of requested node names, including rejected ones.
+    Yield the list of requested node names, including rejected ones.
     """
     asked: list[str] = []
     done: set[str] = set()

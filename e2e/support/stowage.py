@@ -25,7 +25,7 @@ def start_stowage(
     command: Sequence[str] = (sys.executable, "-m", "scheduler", "run"),
     checkout: Path = CHECKOUT,
 ) -> Program:
-    """Starts ``stowage run`` and waits until it is ready.
+    """Start ``stowage run`` and wait until it is ready.
 
     Args:
         kubeconfig: cluster and credentials.
@@ -63,12 +63,12 @@ def start_stowage(
 
 
 def is_ready(program: Program) -> bool:
-    """Reports whether ``/readyz`` returns 200."""
+    """Report whether ``/readyz`` returns 200."""
     return status_of(f"{program.url}/readyz", unverified()) == 200
 
 
 def _document(configuration: Mapping[str, Any], kubeconfig: Path) -> dict[str, Any]:
-    """Adds the kubeconfig to the configuration; ``--kubeconfig`` is ignored with ``--config``."""
+    """Add the kubeconfig to the configuration; ``--kubeconfig`` is ignored with ``--config``."""
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",

@@ -59,18 +59,18 @@ class TcpRelay:
         return self._mode
 
     def disturb(self, mode: Mode) -> None:
-        """Starts to disturb traffic, including that of open connections."""
+        """Start to disturb traffic, including that of open connections."""
         self._mode = mode
         if mode in (Mode.NOT_TLS, Mode.THROTTLE):
             self.drop()
 
     def restore(self) -> None:
-        """Forwards everything again; resets connections that lost bytes."""
+        """Forward everything again; reset connections that lost bytes."""
         self._mode = Mode.PASS
         self._running_loop().run(_abort(self._damaged))
 
     def drop(self) -> None:
-        """Resets every open connection; accepts new ones."""
+        """Reset every open connection; accept new ones."""
         self._running_loop().run(_abort(self._connections))
 
     def __enter__(self) -> Self:

@@ -51,7 +51,7 @@ class Terminal:
         return _CONTROL.sub("", self._written.decode(errors="replace"))
 
     def wait_for(self, *signs: str, timeout_seconds: float = 60) -> str:
-        """Reads until the output contains every one of ``signs``; returns the output."""
+        """Read until the output contains every one of ``signs``; return the output."""
         deadline = time.monotonic() + timeout_seconds
         while not all(sign in self.text for sign in signs):
             is_open = self._read(0.1)
@@ -62,14 +62,14 @@ class Terminal:
         return self.text
 
     def forget(self) -> None:
-        """Discards the output so far."""
+        """Discard the output so far."""
         self._written = b""
 
     def press(self, keys: str) -> None:
         os.write(self._master, keys.encode())
 
     def wait(self, timeout_seconds: float = 60) -> int:
-        """Reads until the program ends; returns its exit status."""
+        """Read until the program ends; return its exit status."""
         deadline = time.monotonic() + timeout_seconds
         while self._read(0.1):
             assert time.monotonic() < deadline, f"it did not end:\n{self.text[-3000:]}"
@@ -88,7 +88,7 @@ class Terminal:
         os.close(self._master)
 
     def _read(self, seconds: float) -> bool:
-        """Reads available output; returns whether more may follow."""
+        """Read available output; return whether more may follow."""
         ready, _, _ = select.select([self._master], [], [], seconds)
         if not ready:
             return self.process.poll() is None

@@ -98,7 +98,7 @@ UNHINTED_CHANGES = {"near": NEAR, "node-gone": NODE_GONE, "two-terms": TWO_TERMS
 
 
 def _run(cluster: Cluster, namespace: str, name: str, app: str, node: str) -> None:
-    """Creates a pod that is bound from the start and stays terminating when deleted."""
+    """Create a pod that is bound from the start and stays terminating when deleted."""
     spec: Json = {"nodeName": f"{namespace}-{node}", "terminationGracePeriodSeconds": 3600}
     cluster.create_pods([make_pod(name, namespace=namespace, labels={"app": app}, **spec)])
 
@@ -119,7 +119,7 @@ class Trial:
         self.namespace = namespace
 
     def prepare(self) -> None:
-        """Creates nodes and pods, and waits until the scheduler has rejected all pending pods."""
+        """Create nodes and pods, and wait until the scheduler has rejected all pending pods."""
         cluster, namespace = self._cluster, self.namespace
         cluster.create_namespace(namespace)
         labels = {"metadata": {"labels": {"team": namespace}}}
@@ -137,7 +137,7 @@ class Trial:
         wait_for(self._all_were_rejected, f"the pods of {namespace} to be rejected", 60)
 
     def add(self, number: int) -> None:
-        """Creates one more pending pod for each scheduler."""
+        """Create one more pending pod for each scheduler."""
         self._cluster.create_pods(
             make_pod(
                 f"{scheduler}-{number}",
@@ -151,11 +151,11 @@ class Trial:
         )
 
     def apply(self) -> None:
-        """Makes the change."""
+        """Make the change."""
         self._change.apply(self._cluster, self.namespace)
 
     def bound(self, scheduler: str) -> set[int]:
-        """Returns the numbers of a scheduler's bound pods."""
+        """Return the numbers of a scheduler's bound pods."""
         prefix = f"{scheduler}-"
         return {
             int(pod["metadata"]["name"].removeprefix(prefix))
@@ -179,5 +179,5 @@ class Trial:
 
 
 def settle() -> None:
-    """Waits until backoff ends, so that only the change can requeue the pods."""
+    """Wait until backoff ends, so that only the change can requeue the pods."""
     time.sleep(SETTLE_SECONDS)

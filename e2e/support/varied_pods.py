@@ -23,7 +23,7 @@ _TAINTS: Final = (
 
 
 def varied_nodes(count: int, seed: int) -> list[Json]:
-    """Builds nodes in three zones that differ in allocatable, labels, taints and images."""
+    """Build nodes in three zones that differ in allocatable, labels, taints and images."""
     draw = Random(seed)
     nodes = []
     for index in range(count):
@@ -50,7 +50,7 @@ def varied_nodes(count: int, seed: int) -> list[Json]:
 
 
 def varied_pod(index: int, namespace: str, draw: Random) -> Json:
-    """Builds a pod with a few random constraints of each kind."""
+    """Build a pod with a few random constraints of each kind."""
     app = draw.choice(_APPS)
     requests: dict[str, str] = {}
     if draw.random() < 0.8:

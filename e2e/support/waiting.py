@@ -17,7 +17,7 @@ def wait_for(
     timeout_seconds: float = 60,
     every_seconds: float = 0.05,
 ) -> Result:
-    """Calls ``condition`` until it returns a truthy value, and returns that value.
+    """Call ``condition`` until it returns a truthy value, and return that value.
 
     Raises:
         WaitTimeoutError: no truthy value within ``timeout_seconds``.

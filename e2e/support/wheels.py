@@ -11,7 +11,7 @@ from tests.support.environment import PIP
 
 
 def example_wheel(name: str, folder: Path) -> Path:
-    """Builds the wheel of a package in examples/plugins, offline.
+    """Build the wheel of a package in examples/plugins, offline.
 
     Args:
         name: name of the package's folder.
