@@ -244,8 +244,14 @@ class Harness:
 
     def _judge(self, world: World, before: dict[str, Use]) -> None:
         report = self.report
+
+        def are_bound() -> bool:
+            # The load has stopped, but PreBind still waits for its volume controller.
+            world.run(world.load.bind_volumes(world.run(world.load.pods())))
+            return not world.waiting()
+
         try:
-            wait_for(lambda: not world.waiting(), "all pods to be bound", RECOVERY_SECONDS)
+            wait_for(are_bound, "all pods to be bound", RECOVERY_SECONDS)
         except WaitTimeoutError:
             self._violated(IN_TIME, "; ".join(map(_why, world.waiting()[:5])))
         world.pause(2)

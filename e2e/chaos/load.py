@@ -145,6 +145,33 @@ class Load:
             if pod["metadata"]["labels"]["kind"] in WITH_DEVICES:
                 await self._delete(f"{PODS}/{pod['metadata']['name']}")
 
+    async def bind_volumes(self, pods: list[Json]) -> None:
+        """Bind volumes that the scheduler assigned to claims, as the volume controller does."""
+        used = {pod["metadata"]["labels"].get("claim") for pod in pods}
+        claims = {each["metadata"]["uid"]: each for each in await self._api.list_items(_CLAIMS)}
+        for claim in claims.values():
+            # A claim's pod is created right after the claim.
+            if claim["metadata"]["name"] not in used and age(claim) > _CLAIM_SECONDS:
+                await self._delete(f"{_CLAIMS}/{claim['metadata']['name']}")
+        volumes = await self._api.list_items(_VOLUMES)
+        for volume in volumes:
+            reference = volume["spec"].get("claimRef")
+            if reference is None:
+                continue
+            name = volume["metadata"]["name"]
+            bound = claims.get(reference.get("uid", ""))
+            if bound is None:
+                await self._delete(f"{_VOLUMES}/{name}")
+            elif not bound["spec"].get("volumeName"):
+                await self._bind_claim(bound["metadata"]["name"], name)
+        there = {volume["metadata"]["name"]: volume for volume in volumes}
+        for index in range(_STABLE_NODES):
+            name = f"volume-{index:02}"
+            if name not in there:
+                await self._api.post(_VOLUMES, _volume(index))
+            elif there[name].get("status", {}).get("phase") not in ("Available", "Bound"):
+                await self._set_phase(name, "Available")
+
     async def probe(self) -> str:
         """Create a pod that fits on any node; return its UID."""
         made = await self._api.post(PODS, self._plain(self._name("probe")))
@@ -169,7 +196,7 @@ class Load:
         if self._ticks % 5 == 0:
             work.append(self._allow_disruptions())
         if self._ticks % 2:
-            work.append(self._bind_volumes(pods))
+            work.append(self.bind_volumes(pods))
         else:
             work.append(self.devices.remove_unused(pods))
         if self._ticks % 3 == 1:
@@ -249,33 +276,6 @@ class Load:
             stable = f"stable-{self._draw.randrange(_STABLE_NODES):02}"
             labels = {"labels": {"chaos.stowage.dev/tick": str(self._ticks)}}
             yield self._api.patch(f"{_NODES}/{stable}", {"metadata": labels})
-
-    async def _bind_volumes(self, pods: list[Json]) -> None:
-        """Bind volumes that the scheduler assigned to claims, as the volume controller does."""
-        used = {pod["metadata"]["labels"].get("claim") for pod in pods}
-        claims = {each["metadata"]["uid"]: each for each in await self._api.list_items(_CLAIMS)}
-        for claim in claims.values():
-            # A claim's pod is created right after the claim.
-            if claim["metadata"]["name"] not in used and age(claim) > _CLAIM_SECONDS:
-                await self._delete(f"{_CLAIMS}/{claim['metadata']['name']}")
-        volumes = await self._api.list_items(_VOLUMES)
-        for volume in volumes:
-            reference = volume["spec"].get("claimRef")
-            if reference is None:
-                continue
-            name = volume["metadata"]["name"]
-            bound = claims.get(reference.get("uid", ""))
-            if bound is None:
-                await self._delete(f"{_VOLUMES}/{name}")
-            elif not bound["spec"].get("volumeName"):
-                await self._bind_claim(bound["metadata"]["name"], name)
-        there = {volume["metadata"]["name"]: volume for volume in volumes}
-        for index in range(_STABLE_NODES):
-            name = f"volume-{index:02}"
-            if name not in there:
-                await self._api.post(_VOLUMES, _volume(index))
-            elif there[name].get("status", {}).get("phase") not in ("Available", "Bound"):
-                await self._set_phase(name, "Available")
 
     async def _set_phase(self, volume: str, phase: str) -> None:
         await self._api.patch(f"{_VOLUMES}/{volume}/status", {"status": {"phase": phase}})
