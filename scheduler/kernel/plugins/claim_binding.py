@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
 
-from scheduler.api.devices import AllocationResult, ResourceClaim
+from scheduler.api.devices import AllocationResult, DeviceId, ResourceClaim
 from scheduler.api.pods import PodInfo
 from scheduler.errors import SchedulerError
 from scheduler.kernel.devices import claim_writes as writes
@@ -349,6 +349,9 @@ class ClaimBinding:
             if claim is None or claim.metadata.uid != written.metadata.uid:
                 message = f'could not find ResourceClaim "{written.key}"'
                 raise DeviceBindingError(message, BindingOutcome.ERROR)
+            if claim.status.allocation is not None and _devices(claim) != _devices(written):
+                message = f"claim {written.key} got allocated elsewhere in the meantime"
+                raise DeviceBindingError(message, BindingOutcome.ERROR)
             if not is_ready(claim):
                 return False
         return True
@@ -398,6 +401,11 @@ def _check_still_allocated(claim: ResourceClaim, written: ResourceClaim) -> None
     decided, now = claim.status.allocation, written.status.allocation
     if decided is None or now is None or decided.devices.results != now.devices.results:
         raise ClaimWriteError(f"claim {claim.key} got allocated elsewhere in the meantime")
+
+
+def _devices(claim: ResourceClaim) -> list[DeviceId]:
+    allocation = claim.status.allocation
+    return [] if allocation is None else [each.id for each in allocation.devices.results]
 
 
 def _is_unclear(status: int | None) -> bool:

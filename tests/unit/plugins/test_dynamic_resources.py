@@ -679,6 +679,19 @@ def test_a_claim_that_comes_again_while_its_devices_get_ready() -> None:
     assert status == Status(Code.ERROR, ('could not find ResourceClaim "default/c"',))
 
 
+def test_a_claim_that_gets_other_devices_while_its_own_get_ready() -> None:
+    """They are ready, on another node: there the pod may go with its next attempt."""
+    world = World("a")
+    claim = world.claim("c", on="a", conditions=("Ready",), users=("p",))
+    state = world.reserved(pod_of("c"))
+    world.api.meanwhile = lambda: world.tell(CLAIM, make_claim("c", on="b", users=("p",)), claim)
+
+    status = world.pre_bind(state, pod_of("c"))
+
+    problem = "claim default/c got allocated elsewhere in the meantime"
+    assert status == Status(Code.ERROR, (problem,))
+
+
 # --- writing --------------------------------------------------------------------------------------
 
 
