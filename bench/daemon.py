@@ -22,7 +22,7 @@ from scheduler.observability import logs
 @click.command(cls=FlagCommand, context_settings=CONTEXT_SETTINGS)
 @flag_options
 def main(options: RunOptions) -> None:
-    """Runs the scheduler with the outbox in the click context."""
+    """Run the scheduler with the outbox in the click context."""
     settings = click.get_current_context().find_object(OutboxSettings)
     event_loop.run(_run(options, settings))
 

@@ -52,7 +52,7 @@ KINDS: Final[tuple[Json, ...]] = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; the exit status says whether the targets are met."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--pods", type=int, default=1000, help="unschedulable pods to explain")
     parser.add_argument("--load", type=int, default=5000, help="pods bound in each round")

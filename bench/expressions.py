@@ -104,7 +104,7 @@ def measure(program: Program, table: Fleet, rounds: int = ROUNDS) -> tuple[float
 
 def main() -> int:
     """Measure every selector."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--devices", type=int, default=40_000)
     arguments = parser.parse_args()
     table = fleet(arguments.devices)

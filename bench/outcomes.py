@@ -22,7 +22,7 @@ from scheduler.daemon.recording.decisions import Rows
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark, and print microseconds per pod."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--workload", default="plain")
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--pods", type=int, default=5000, help="pods with rows; as many without")

@@ -41,7 +41,7 @@ _NAMESPACE: Final = "load"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; the exit status says whether the cost is within the limit."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument(
         "--pods", type=int, default=5000, help="pods for each engine, and for the daemon"

@@ -30,7 +30,7 @@ class LoopThread:
             raise
 
     def close(self) -> None:
-        """Cancels the running tasks, then stops the loop and its thread."""
+        """Cancel the running tasks, then stop the loop and its thread."""
         self.run(_cancel_others())
         # TLS connections complete their shutdown before the loop closes.
         self.run(asyncio.sleep(_GOODBYE_SECONDS))
