@@ -5,8 +5,8 @@ isPodReadyForBinding), extendeddynamicresources.go (createExtendedResourceClaim)
 Differs: pods that share a claim write one after the other, and reservations do not conflict. A
 change of a claim ends the wait, instead of polling every five seconds. Further claims for a pod's
 extended resources, which earlier attempts have left, are deleted before it is bound. The API server
-is asked about a write without a clear answer; upstream gives the devices to others if the watch is
-behind.
+is asked about a write without a clear answer, and the write is repeated; upstream gives the devices
+to others if the watch is behind.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -219,10 +219,11 @@ class ClaimBinding:
     async def _write(
         self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo
     ) -> ResourceClaim:
-        """Write once more with the current claim after a conflict with another write.
+        """Write again with the current claim after a conflict, or without a clear answer.
 
-        A write without a clear answer may have succeeded, and the watch may be behind: the claim
-        is read, which also tells the engine that its devices are taken.
+        A write without a clear answer may have been carried out, or may still be. So the claim is
+        read, which also tells the engine that its devices are taken. If they are not, the repeated
+        write makes the first one fail.
         """
         for tried in range(1, _TRIES + 1):
             left = self._to_write(claim, allocation, pod)
@@ -230,34 +231,19 @@ class ClaimBinding:
             try:
                 return await self._write_once(claim, left, pod)
             except ClaimWriteError as problem:
-                status = getattr(problem.__cause__, "status", None)
-                if _is_unclear(status):
-                    found = await self._written(claim, left, pod)
-                    if found is not None:
-                        return found
-                if tried == _TRIES or status != CONFLICT:
+                status, failed = getattr(problem.__cause__, "status", None), problem
+                if tried == _TRIES or not (status == CONFLICT or _is_unclear(status)):
                     raise
             await self._handle.api.until(lambda: False, _never_listening, _PAUSE_SECONDS)
             purpose = f"get updated claim {claim.key} after conflict"
-            answer = await self._request("GET", writes.path_of(claim), None, purpose)
-            claim = _same_claim(claim, self._claim_in(answer))
+            try:
+                answer = await self._request("GET", writes.path_of(claim), None, purpose)
+            except ClaimWriteError as problem:
+                raise problem if status == CONFLICT else failed from problem
+            before, claim = claim, _same_claim(claim, self._claim_in(answer))
+            if _is_written(claim, left or before.status.allocation, pod):
+                return claim
         raise AssertionError("unreachable")
-
-    async def _written(
-        self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo
-    ) -> ResourceClaim | None:
-        """The claim as the API server has it, if it is as it was to be written."""
-        wanted = allocation or claim.status.allocation
-        try:
-            answer = await self._request("GET", writes.path_of(claim), None, "read")
-        except ClaimWriteError:
-            return None
-        found = self._claim_in(answer)
-        there = found.status.allocation
-        is_same = found.metadata.uid == claim.metadata.uid and is_reserved_for(found, pod)
-        if not is_same or there is None or wanted is None:
-            return None
-        return found if there.devices.results == wanted.devices.results else None
 
     def _to_write(
         self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo
@@ -406,6 +392,14 @@ def _check_still_allocated(claim: ResourceClaim, written: ResourceClaim) -> None
 def _devices(claim: ResourceClaim) -> list[DeviceId]:
     allocation = claim.status.allocation
     return [] if allocation is None else [each.id for each in allocation.devices.results]
+
+
+def _is_written(claim: ResourceClaim, wanted: AllocationResult | None, pod: PodInfo) -> bool:
+    """Whether a claim has these devices, and is reserved for a pod."""
+    there = claim.status.allocation
+    if there is None or wanted is None or not is_reserved_for(claim, pod):
+        return False
+    return there.devices.results == wanted.devices.results
 
 
 def _is_unclear(status: int | None) -> bool:
