@@ -241,7 +241,7 @@ class ClaimBinding:
             except ClaimWriteError as problem:
                 raise problem if status == CONFLICT else failed from problem
             before, claim = claim, _same_claim(claim, self._claim_in(answer))
-            if _is_written(claim, left or before.status.allocation, pod):
+            if is_reserved_for(claim, pod) and _has(claim, left or before.status.allocation):
                 return claim
         raise AssertionError("unreachable")
 
@@ -255,9 +255,8 @@ class ClaimBinding:
         """
         if allocation is None or not pod.group_name or is_of_extended_resources(claim):
             return allocation
-        written = claim.status.allocation
-        if written is not None:
-            return None if written.devices.results == allocation.devices.results else allocation
+        if claim.status.allocation is not None:
+            return None if _has(claim, allocation) else allocation
         pending = self._catalog.in_flight.get(claim.metadata.uid)
         if pending is None or pod.uid not in pending.pods:
             raise ClaimWriteError(f"claim {claim.key} got deallocated elsewhere in the meantime")
@@ -384,8 +383,7 @@ def _check_as_decided(claim: ResourceClaim, allocation: AllocationResult | None)
 
 def _check_still_allocated(claim: ResourceClaim, written: ResourceClaim) -> None:
     """Check that the reserved claim has the same allocation, which the reservation now keeps."""
-    decided, now = claim.status.allocation, written.status.allocation
-    if decided is None or now is None or decided.devices.results != now.devices.results:
+    if not _has(written, claim.status.allocation):
         raise ClaimWriteError(f"claim {claim.key} got allocated elsewhere in the meantime")
 
 
@@ -394,12 +392,12 @@ def _devices(claim: ResourceClaim) -> list[DeviceId]:
     return [] if allocation is None else [each.id for each in allocation.devices.results]
 
 
-def _is_written(claim: ResourceClaim, wanted: AllocationResult | None, pod: PodInfo) -> bool:
-    """Whether a claim has these devices, and is reserved for a pod."""
+def _has(claim: ResourceClaim, allocation: AllocationResult | None) -> bool:
+    """Whether a claim has the devices of an allocation."""
     there = claim.status.allocation
-    if there is None or wanted is None or not is_reserved_for(claim, pod):
+    if there is None or allocation is None:
         return False
-    return there.devices.results == wanted.devices.results
+    return there.devices.results == allocation.devices.results
 
 
 def _is_unclear(status: int | None) -> bool:
