@@ -183,11 +183,11 @@ class Cluster:
         """
         world = self._ready
         world.settle()
-        objects, of_plugins = self._read(workload)
+        objects = self._read(workload)
         pods, objects.pods = objects.pods, []
         if not pods:
             raise ClusterError("schedule_all: expected a workload or pods, got none")
-        world.take((*events_of(objects), *of_plugins))
+        world.take(events_of(objects))
         decisions = []
         for pod in sorted(pods, key=lambda pod: -(pod.spec.priority or 0)):
             world.take([ObjectSet("pods", pod)])
@@ -277,23 +277,21 @@ class Cluster:
         return self._ready.decide(pod)
 
     def _add(self, given: str | Path | Mapping[str, Any]) -> ClusterObjects:
-        objects, of_plugins = self._read(given)
-        self._ready.take((*events_of(objects), *of_plugins))
+        objects = self._read(given)
+        self._ready.take(events_of(objects))
         return objects
 
-    def _read(
-        self, given: str | Path | Mapping[str, Any]
-    ) -> tuple[ClusterObjects, list[ObjectSet]]:
-        """Read objects, and those among them that only out-of-tree plugins know."""
+    def _read(self, given: str | Path | Mapping[str, Any]) -> ClusterObjects:
         documents = [("manifest", given)]
         if not isinstance(given, Mapping):
             source, text = _text(given)
             documents = list(documents_from_text(text, source))
         items = [item for place, document in documents for item in items_of(document, place)]
         objects = objects_from_documents(
-            [(place, item) for place, item in items if not self._ready.is_of_plugins(item)],
+            items,
             admission=self._admission,
             nodes=self._ready.nodes,
+            watched=self._ready.profiles.watched,
             is_whole=False,
         )
         self._admission = objects.admission
@@ -307,7 +305,7 @@ class Cluster:
             raise ClusterError("; ".join(slips))
         for warning in objects.left_out:
             warnings.warn(warning, stacklevel=4)
-        return objects, list(self._ready.of_plugins(item for _, item in items))
+        return objects
 
     def _find(self, name: str) -> PodInfo:
         core = self._ready.engine.core

@@ -1,19 +1,18 @@
 """The world around the engine in a test: it carries out the engine's instructions at once."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 from typing_extensions import override
 
 from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
-from scheduler.daemon.informers.kinds import FOR_PLUGINS, Kind, watched_kind
+from scheduler.daemon.informers.kinds import watched_kind
 from scheduler.errors import SchedulerError
 from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.engine.events import BindFailed, Decide, ObjectSet, Tick
 from scheduler.kernel.engine.instructions import Bind, Evict, Instruction, LogError
-from scheduler.kernel.framework.runtime.shared_states import kinds_to_watch
 from scheduler.testing.decision import Decision
 from scheduler.tools.offline.cluster import ARRIVAL_SECONDS, Profiles
 from scheduler.tools.offline.driving import Driving
@@ -36,13 +35,7 @@ class SimulatedCluster(Driving):
         self.refusal = ""
         self._reports = reports
         self._victims: defaultdict[str, list[str]] = defaultdict(list)
-        kinds = {watched_kind(k): k for k in kinds_to_watch(profiles.frameworks.values())}
-        self._names = {*_ENGINES_OWN, *(kind.name for kind in kinds)}
-        self._of_plugins = {
-            (declared.kind, declared.api_version): kind
-            for kind, declared in kinds.items()
-            if kind not in FOR_PLUGINS.values() and kind.name not in _ENGINES_OWN
-        }
+        self._names = {*_ENGINES_OWN, *(watched_kind(kind).name for kind in profiles.watched)}
 
     @property
     def nodes(self) -> list[Node]:
@@ -57,20 +50,6 @@ class SimulatedCluster(Driving):
             if event.kind in self._names:
                 self.now += ARRIVAL_SECONDS
                 self.handle(event)
-
-    def of_plugins(self, items: Iterable[Mapping[str, Any]]) -> Iterator[ObjectSet]:
-        """The objects of kinds that only an out-of-tree plugin knows."""
-        for item in items:
-            kind = self._kind_of_plugins(item)
-            if kind is not None:
-                yield ObjectSet(kind.name, kind.convert(item))
-
-    def is_of_plugins(self, item: Mapping[str, Any]) -> bool:
-        """Whether an object is of a kind that only an out-of-tree plugin knows."""
-        return self._kind_of_plugins(item) is not None
-
-    def _kind_of_plugins(self, item: Mapping[str, Any]) -> Kind[Any] | None:
-        return self._of_plugins.get((item.get("kind", ""), item.get("apiVersion", "")))
 
     def settle(self) -> None:
         """Decide until no pod is ready.

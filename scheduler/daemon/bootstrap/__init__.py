@@ -9,6 +9,7 @@ from scheduler.daemon.bootstrap.installed import (
     implemented_plugins,
     out_of_tree_plugins,
     own_plugins,
+    package_of,
 )
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "implemented_plugins",
     "out_of_tree_plugins",
     "own_plugins",
+    "package_of",
 ]

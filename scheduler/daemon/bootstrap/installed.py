@@ -15,8 +15,10 @@ from scheduler.config.load import ArgsTypes
 from scheduler.config.plugin_sets import IN_TREE as KNOWN_PLUGINS, Implements
 from scheduler.config.types import ExtensionPoint
 from scheduler.config.walker import unreadable
+from scheduler.daemon.informers.kinds import watched_kind
 from scheduler.errors import SchedulerError
-from scheduler.kernel.framework.interface import Plugin
+from scheduler.kernel.framework.events import ObjectKind
+from scheduler.kernel.framework.interface import FilterPlugin, Plugin, Reads, ScorePlugin
 from scheduler.kernel.framework.runtime.plugin_set import extension_points
 from scheduler.kernel.plugins.registry import IN_TREE
 
@@ -57,9 +59,17 @@ class _Found(Mapping[str, ValueT]):
         return len(self._names)
 
 
-def announced_plugins() -> dict[str, EntryPoint]:
+def announced_plugins() -> dict[str, list[EntryPoint]]:
     """The entry points of plugins in installed packages, by plugin name."""
-    return {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
+    announced: dict[str, list[EntryPoint]] = {}
+    for entry in entry_points(group=ENTRY_POINT_GROUP):
+        announced.setdefault(entry.name, []).append(entry)
+    return announced
+
+
+def package_of(entry: EntryPoint) -> str:
+    """The name and the version of the package that announces a plugin."""
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "-"
 
 
 def out_of_tree_plugins(
@@ -72,15 +82,20 @@ def out_of_tree_plugins(
     announced, classes = announced_plugins(), dict(added or {})
 
     def plugin_called(name: str) -> type[Plugin]:
-        return classes[name] if name in classes else _imported(announced[name])
+        return classes[name] if name in classes else _imported(*announced[name])
 
     return _Found((*announced, *classes), plugin_called)
 
 
-def _imported(entry: EntryPoint) -> type[Plugin]:
+def _imported(entry: EntryPoint, *others: EntryPoint) -> type[Plugin]:
+    if others:
+        packages = " and ".join(sorted(map(package_of, (entry, *others))))
+        raise PluginLoadError(
+            f'plugin "{entry.name}" is in more than one package: {packages}; uninstall all but one'
+        )
     try:
         found: type[Plugin] = entry.load()
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         raise PluginLoadError(
             f'plugin "{entry.name}" ({entry.value}) cannot be imported: '
             f"{type(problem).__name__}: {problem}"
@@ -91,7 +106,8 @@ def _imported(entry: EntryPoint) -> type[Plugin]:
 def implemented_plugins(out_of_tree: Mapping[str, type[Plugin]]) -> Implements:
     """The extension points of every plugin that exists here, by name.
 
-    A look-up of an out-of-tree plugin raises PluginLoadError if it has none.
+    A look-up of an out-of-tree plugin raises PluginLoadError if it has none, or if its class
+    declares something wrong.
     """
 
     def points_of(name: str) -> frozenset[ExtensionPoint]:
@@ -105,9 +121,33 @@ def implemented_plugins(out_of_tree: Mapping[str, type[Plugin]]) -> Implements:
                 f'plugin "{name}" ({told}): it runs at no extension point; expected a '
                 "class derived from NodeFilterPlugin, NodeScorePlugin, PermitPlugin, ..."
             )
+        problem = _wrong_declaration(name, plugin)
+        if problem:
+            raise PluginLoadError(f'plugin "{name}": {problem}')
         return points
 
     return _Found((*IN_TREE, *out_of_tree), points_of)
+
+
+def _wrong_declaration(name: str, plugin: object) -> str:
+    """Describe a wrong class attribute of a plugin; empty if all are right."""
+    declared: object = getattr(plugin, "NAME", None)
+    if declared != name:
+        return f"NAME: expected {name!r}, as in its entry point, got {declared!r}"
+    watches: object = getattr(plugin, "WATCHES", ())
+    if not isinstance(watches, tuple) or not all(isinstance(each, ObjectKind) for each in watches):
+        return f"WATCHES: expected a tuple of ObjectKind, got {watches!r}"
+    try:
+        for kind in watches:
+            watched_kind(kind)
+    except ValueError as problem:
+        return f"WATCHES: {problem}"
+    bases = set(getattr(plugin, "__mro__", ()))
+    if bases & {FilterPlugin, ScorePlugin} and not isinstance(
+        getattr(plugin, "READS", None), Reads
+    ):
+        return "READS: expected what its columns depend on, such as Reads.CLUSTER"
+    return ""
 
 
 @cache

@@ -79,7 +79,7 @@ class Kind(Generic[T]):
     """A kind of object: its path on the server, and the decoder of its bytes.
 
     Attributes:
-        name: the plural, for logs and metrics.
+        name: the plural, for logs and metrics; of kinds that only plugins know, with the group.
         declared: the kind as plugins name it.
         path: where all objects of the kind are listed.
         field_selector: selects the objects that the server returns, quoted for a URL; or empty.
@@ -355,8 +355,10 @@ def watched_kind(declared: ObjectKind) -> Kind[Any]:
         return known
     if not declared.plural:
         raise ValueError(f"{declared.kind} ({declared.api_version}): the plural must be declared")
+    group = declared.api_version.rpartition("/")[0]
     return Kind[dict[str, Any]](
-        declared.plural,
+        # With its group: others have Services and Nodes too.
+        f"{declared.plural}.{group}" if group else declared.plural,
         declared,
         dict[str, Any],
         meta_of=lambda found: msgspec.convert(found.get("metadata"), ObjectMeta),

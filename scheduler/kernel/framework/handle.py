@@ -7,6 +7,7 @@ constructor what it wants (`lister`, `shared`, `metrics`), and uses the rest lat
 Source: k8s.io/kube-scheduler framework/interface.go (Handle, WaitingPod, PodNominator) v0.36.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from random import Random
@@ -155,6 +156,7 @@ class SharedState(Protocol):
         """Take back that a pod is assumed on a node; called after the Unreserve plugins ran."""
         del pod, node_name
 
+    @abstractmethod
     def fork(self) -> Self:
         """Make an independent copy."""
         ...

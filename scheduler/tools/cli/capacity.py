@@ -79,7 +79,7 @@ def _read(
     objects, profiles, notices = beside.read()
     if not documents:
         return objects, _pod(objects, like), profiles, notices
-    described = beside.read_beside(documents, objects)
+    described = beside.read_beside(documents, objects, profiles)
     pod = _pod(described, like)
     described.pods = []
     hypothetical_changes.apply(objects, described)

@@ -16,15 +16,9 @@ from scheduler.daemon.bootstrap import (
     out_of_tree_plugins,
 )
 from scheduler.errors import SchedulerError
-from scheduler.tools.offline.admission import Admission
 from scheduler.tools.offline.cluster import DEFAULT_PROFILE, Profiles
 from scheduler.tools.offline.configured import profiles_from_text
-from scheduler.tools.offline.reading import (
-    ClusterObjects,
-    InputError,
-    documents_from_text,
-    objects_from_documents,
-)
+from scheduler.tools.offline.reading import InputError, documents_from_text
 
 BAD_INPUT: Final = 2
 """Exit status when a file, an option or the configuration is wrong."""
@@ -43,15 +37,6 @@ def refuse(command: str, problem: SchedulerError | str) -> NoReturn:
     """End a command that cannot use its input."""
     click.echo(f"stowage {command}: {problem}", err=True)
     sys.exit(BAD_INPUT)
-
-
-def read_files(files: Iterable[str]) -> ClusterObjects:
-    """The whole cluster that files describe together; `-` is standard input.
-
-    Raises:
-        InputError: there are no files, or one cannot be read.
-    """
-    return objects_from_documents(read_documents(files), admission=Admission())
 
 
 def read_documents(files: Iterable[str]) -> list[tuple[str, Any]]:

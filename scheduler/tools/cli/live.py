@@ -220,7 +220,8 @@ def _keeping(objects: ClusterObjects) -> tuple[Kind[PodInfo], Kind[Node]]:
 def _called(kind: Kind[Any]) -> str:
     """A kind as RBAC calls it: `replicasets.apps`."""
     group = kind.declared.api_version.rpartition("/")[0]
-    return f"{kind.name}.{group}" if group else kind.name
+    plural = kind.declared.plural or kind.name
+    return f"{plural}.{group}" if group else plural
 
 
 def _refusal(server: str, refused: dict[str, BaseException]) -> str:

@@ -4,7 +4,7 @@ import keyword
 import re
 import sys
 from contextlib import suppress
-from importlib.metadata import EntryPoint, PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -96,6 +96,7 @@ def show_installed() -> None:
         args_types_of,
         implemented_plugins,
         out_of_tree_plugins,
+        package_of,
     )
 
     announced, plugins = announced_plugins(), out_of_tree_plugins()
@@ -111,12 +112,12 @@ def show_installed() -> None:
     if not announced:
         click.echo("No installed package announces a plugin (entry point group stowage.plugins).")
         return
-    rows = [(name, _package_of(entry), said_of(name)) for name, entry in sorted(announced.items())]
+    rows = [
+        (name, package_of(entry), said_of(name))
+        for name, entries in sorted(announced.items())
+        for entry in entries
+    ]
     print_table(("plugin", "package", "runs at"), rows, texts=(0, 1, 2))
-
-
-def _package_of(entry: EntryPoint) -> str:
-    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "-"
 
 
 def _problem_of_name(name: str) -> str | None:

@@ -6,11 +6,13 @@ import click
 
 from scheduler.errors import SchedulerError
 from scheduler.tools.cli.explain_text import print_note
-from scheduler.tools.cli.inputs import feature_gates_option, read_files, read_profiles, refuse
+from scheduler.tools.cli.inputs import feature_gates_option, read_documents, read_profiles, refuse
 from scheduler.tools.cli.options import Output, output_option, print_line
 from scheduler.tools.cli.progress import shown_progress
 from scheduler.tools.cli.tables import grouped, print_by_reason, print_table, print_use
+from scheduler.tools.offline.admission import Admission
 from scheduler.tools.offline.cluster import ClusterState
+from scheduler.tools.offline.reading import objects_from_documents
 from scheduler.tools.offline.simulate import SimulationResult, simulate as simulate_pods
 from scheduler.tools.offline.utilisation import changed, utilisation_of
 
@@ -65,8 +67,9 @@ def simulate(
     The exit status is 2 when a file or the configuration cannot be used.
     """  # noqa: D301 - \b is click's mark for lines to keep
     try:
-        objects = read_files((*files, *more_files))
+        documents = read_documents((*files, *more_files))
         profiles, notices = read_profiles(config_file, feature_gates=feature_gates)
+        objects = objects_from_documents(documents, admission=Admission(), watched=profiles.watched)
         notices = (*objects.warnings, *notices)
         cluster = profiles.load(objects, seed)
     except SchedulerError as problem:

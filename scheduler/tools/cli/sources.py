@@ -8,7 +8,6 @@ from typing import Any
 import click
 import msgspec
 
-from scheduler.kernel.framework.runtime.shared_states import kinds_to_watch
 from scheduler.tools.cli.inputs import (
     NOT_ASKED,
     feature_gates_option,
@@ -81,18 +80,19 @@ class InputSource(msgspec.Struct, frozen=True):
             notices = (*notices, NOT_ASKED)
         if self.files:
             found = documents or read_documents(self.files)
-            return objects_from_documents(found, admission=Admission()), profiles, notices
+            objects = objects_from_documents(found, admission=Admission(), watched=profiles.watched)
+            return objects, profiles, notices
         from scheduler.tools.cli.live import ClusterAddress, read_cluster  # noqa: PLC0415 - half a second that files need not wait for
 
         objects = read_cluster(
             ClusterAddress(self.kubeconfig, self.context),
-            kinds_to_watch(profiles.frameworks.values()),
+            profiles.watched,
             keeps_written=has_extenders and asks_extenders,
         )
         return objects, profiles, notices
 
     def read_beside(
-        self, documents: Iterable[tuple[str, Any]], cluster: ClusterObjects
+        self, documents: Iterable[tuple[str, Any]], cluster: ClusterObjects, profiles: Profiles
     ) -> ClusterObjects:
         """Read submitted objects, completed as the API server of the cluster would.
 
@@ -103,7 +103,11 @@ class InputSource(msgspec.Struct, frozen=True):
         """
         admission, problems = self.admission_beside(cluster)
         found = objects_from_documents(
-            documents, admission=admission, nodes=cluster.nodes, is_whole=False
+            documents,
+            admission=admission,
+            nodes=cluster.nodes,
+            watched=profiles.watched,
+            is_whole=False,
         )
         found.warnings += problems
         return found

@@ -170,7 +170,7 @@ def what_if(  # noqa: PLR0913 - one argument per option
         documents = [read_documents([file]) for file in applied]
         objects, profiles, notices = source.read()
         for each in documents:
-            added = source.read_beside(each, objects)
+            added = source.read_beside(each, objects, profiles)
             changes.append(partial(hypothetical_changes.apply, others=added))
         with shown_progress("placing pods") as progress:
             page = what_if_page(profiles, objects, changes, seed, progress)

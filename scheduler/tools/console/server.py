@@ -255,19 +255,23 @@ class Console:
             return self._scene.objects(), self._scene.profiles.again()
 
         objects, profiles = await self._work.short(cluster)
-        applied = [await self._completed(each, objects) for each in documents]
+        applied = [await self._completed(each, objects, profiles) for each in documents]
         return await self._lines(
             request,
             lambda progress: answer_what_if(question, profiles, objects, applied, progress),
         )
 
     async def _completed(
-        self, documents: list[tuple[str, Any]], cluster: ClusterObjects
+        self, documents: list[tuple[str, Any]], cluster: ClusterObjects, profiles: Profiles
     ) -> ClusterObjects:
         """Submitted objects; decoded in this thread, as those that are watched."""
         admission, problems = await asyncio.to_thread(self._admission_of, cluster)
         found = objects_from_documents(
-            documents, admission=admission, nodes=cluster.nodes, is_whole=False
+            documents,
+            admission=admission,
+            nodes=cluster.nodes,
+            watched=profiles.watched,
+            is_whole=False,
         )
         found.warnings += problems
         return found

@@ -61,4 +61,4 @@ def load_case(
         config = default_configuration(DEFAULT_PROFILE, feature_gates)
     profiles = Profiles(config, is_named=is_named, tries_all_nodes=preempts)
     documents = ((f"objects[{i}]", raw) for i, raw in enumerate(raw_objects))
-    return profiles, profiles.load(objects_from_documents(documents))
+    return profiles, profiles.load(objects_from_documents(documents, watched=profiles.watched))

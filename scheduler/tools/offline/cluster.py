@@ -20,6 +20,7 @@ from scheduler.daemon.informers.kinds import POD_GROUPS, TAINT_RULES, watched_ki
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import ObjectSet, Tick
 from scheduler.kernel.engine.outcome import TakeOutcome
+from scheduler.kernel.framework.events import ObjectKind
 from scheduler.kernel.framework.handle import StateT
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.framework.runtime import Framework
@@ -114,6 +115,11 @@ class Profiles:
         self._out_of_tree = out_of_tree
         self.is_named = config is not None and is_named
 
+    @property
+    def watched(self) -> tuple[ObjectKind, ...]:
+        """The kinds that the plugins declare, beside pods, nodes and namespaces."""
+        return kinds_to_watch(self.frameworks.values())
+
     def beside(self, others: "Sequence[Profiles]", *, tries_all_nodes: bool = False) -> "Profiles":
         """Return these profiles, those of others with free names, and kube-scheduler's.
 
@@ -159,7 +165,7 @@ class Profiles:
         engine = self.engine(seed, with_extenders=with_extenders, epoch=objects.time)
         engine.core.durations = objects.durations.copy()
         count = max(1, len(objects.nodes) + len(objects.pods))
-        declared = {watched_kind(kind).name for kind in kinds_to_watch(self.frameworks.values())}
+        declared = {watched_kind(kind).name for kind in self.watched}
         for number, event in enumerate(events_of(objects)):
             if event.kind in _BEHIND_GATES and event.kind not in declared:
                 continue

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from scheduler.api.devices import ResourceClaim
 from scheduler.api.objects import (
     Node,
-    ObjectMeta,
     OwnerReference,
     Pod,
     PodMeta,
@@ -25,6 +24,7 @@ from scheduler.api.taints import taint_text
 from scheduler.config.walker import did_you_mean
 from scheduler.kernel.devices.claim_catalog import SLICE
 from scheduler.kernel.devices.table import slices_like
+from scheduler.kernel.framework.runtime.shared_states import place_of
 from scheduler.tools.offline.copied_claims import (
     add_claims,
     claims_in,
@@ -213,8 +213,8 @@ def apply(objects: ClusterObjects, others: ClusterObjects) -> list[PodInfo]:
     names = {namespace.metadata.name for namespace in others.namespaces}
     objects.namespaces = [n for n in objects.namespaces if n.metadata.name not in names]
     objects.namespaces += others.namespaces
-    keys = {_key(kind.kind, found.metadata) for kind, found in others.watched}
-    kept = [each for each in objects.watched if _key(each[0].kind, each[1].metadata) not in keys]
+    new_ones = {(kind, place_of(found)) for kind, found in others.watched}
+    kept = [each for each in objects.watched if (each[0], place_of(each[1])) not in new_ones]
     objects.watched = kept + others.watched
     objects.warnings += others.warnings
     return []
@@ -294,10 +294,6 @@ def put_node(objects: ClusterObjects, node: Node) -> None:
             objects.nodes[index] = node
             return
     objects.nodes.append(node)
-
-
-def _key(kind: str, metadata: ObjectMeta) -> tuple[str, str, str]:
-    return kind, metadata.namespace, metadata.name
 
 
 def named_pod(objects: ClusterObjects, name: str, about: str) -> PodInfo:

@@ -11,7 +11,7 @@ import msgspec
 
 from scheduler.api.nodes import InvalidNodeError, checked_node
 from scheduler.api.nulls import without_nulls
-from scheduler.api.objects import Namespace, Node, Pod, is_terminal
+from scheduler.api.objects import Namespace, Node, ObjectMeta, Pod, is_terminal
 from scheduler.api.pod_groups import InvalidPodGroupError, PodGroup
 from scheduler.api.pods import InvalidPodError, PodInfo, pod_info
 from scheduler.api.resource_slices import InvalidDeviceError
@@ -31,7 +31,12 @@ from scheduler.tools.offline.admission import KINDS, Admission, is_complete
 from scheduler.tools.offline.defaults import completed_pod, in_namespace
 from scheduler.tools.offline.documents import InputError, documents_from_text, items_of
 from scheduler.tools.offline.resource_claims import claims_of_templates, completed_claim
-from scheduler.tools.offline.strictness import missing_nodes, unknown_fields, unknown_kind
+from scheduler.tools.offline.strictness import (
+    is_core,
+    missing_nodes,
+    unknown_fields,
+    unknown_kind,
+)
 from scheduler.tools.offline.workloads import (
     WORKLOAD_APIS,
     WorkloadError,
@@ -114,6 +119,12 @@ class ClusterObjects:
         self.admission = Admission()
 
 
+class _Named(msgspec.Struct):
+    """An object of a kind that only a plugin knows."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
 class _FieldError(Exception):
     """A field is required and empty, or holds a word that means nothing there."""
 
@@ -135,10 +146,15 @@ class _Collector:
         admission: completes submitted objects, and collects further defaults; None if objects
             come from an API server. With it workloads are read as the pods that they would create.
         known: nodes beside those that are read.
+        watched: the kinds that plugins watch; those that only plugins know are read as they are.
     """
 
-    def __init__(self, admission: Admission | None, known: Iterable[Node]) -> None:
+    def __init__(
+        self, admission: Admission | None, known: Iterable[Node], watched: Iterable[ObjectKind]
+    ) -> None:
         self._admission = admission
+        self._of_plugins = {(kind.kind, kind.api_version): kind for kind in watched if kind.plural}
+        self._read_for_plugins: dict[tuple[ObjectKind, str, str], Any] = {}
         self._known_nodes = {node.metadata.name: node for node in known}
         self._admitted: list[tuple[Mapping[str, Any], str, str]] = []
         self._workloads: list[tuple[Mapping[str, Any], str]] = []
@@ -170,15 +186,18 @@ class _Collector:
         if not isinstance(kind, str):
             raise InputError(f"{place}: kind: expected the kind of a Kubernetes object")
         version = str(raw.get("apiVersion", _api_version(kind)))
+        of_plugins = self._of_plugins.get((kind, version))
         is_read = self._is_read(kind, version)
         has_pods = self._admission is not None and is_workload(raw)
         if is_read or has_pods:
             problem = _wrong_version(kind, version)
         else:
-            problem = unknown_kind(kind, is_core=_is_core(version))
-        if problem is not None:
+            problem = unknown_kind(kind, is_core=is_core(version))
+        if of_plugins is not None:
+            self._take_of_plugins(of_plugins, raw, place)
+        elif problem is not None:
             self._leave_out(place, problem)
-        elif is_read or has_pods:
+        if problem is None and (is_read or has_pods):
             raw = without_nulls(raw)
             at = self._named(raw, kind, place)
             if has_pods:
@@ -188,7 +207,7 @@ class _Collector:
 
     def _is_read(self, kind: str, version: str) -> bool:
         """Whether scheduling reads the kind; other groups have a PodGroup as well."""
-        if kind == POD_GROUP_KIND.kind and not _is_core(version):
+        if kind == POD_GROUP_KIND.kind and not is_core(version):
             return False
         return kind in self._takers or kind in _WATCHED or kind in KINDS
 
@@ -258,6 +277,9 @@ class _Collector:
             (_WATCHED[kind], found)
             for (kind, *_), found in sorted(self._watched.items(), key=lambda item: item[0])
         ]
+        objects.watched += (
+            (declared, found) for (declared, *_), found in self._read_for_plugins.items()
+        )
         objects.written_nodes = self._written_nodes
         objects.written_pods = self._written_pods
         objects.durations = self._durations
@@ -330,6 +352,17 @@ class _Collector:
         metadata = raw["metadata"]
         self._templates[metadata["namespace"], metadata["name"]] = raw
 
+    def _take_of_plugins(self, declared: ObjectKind, raw: Mapping[str, Any], place: str) -> None:
+        place = f"{place}: {declared.kind}"
+        try:
+            meta = msgspec.convert(raw, _Named).metadata
+        except msgspec.ValidationError as problem:
+            raise InputError(f"{place}: {input_errors.of_type(problem, raw)}") from problem
+        if not meta.name:
+            raise InputError(f"{place}: metadata.name: required")
+        found = watched_kind(declared).convert(raw)
+        self._read_for_plugins[declared, meta.namespace, meta.name] = found
+
     def _take_watched(self, kind: str, raw: Mapping[str, Any]) -> None:
         if kind == _CLAIM:
             raw = completed_claim(raw)
@@ -346,6 +379,7 @@ def objects_from_documents(
     *,
     admission: Admission | None = None,
     nodes: Iterable[Node] = (),
+    watched: Iterable[ObjectKind] = (),
     is_whole: bool = True,
 ) -> ClusterObjects:
     """The objects in parsed documents, each with the place it comes from.
@@ -356,12 +390,13 @@ def objects_from_documents(
             workloads are taken as the pods that they would make. None where the objects are as an
             API server holds them.
         nodes: that there are beside the documents; DaemonSets have pods on them.
+        watched: the kinds that plugins watch, see `Profiles.watched`.
         is_whole: whether it is to be a whole cluster, so that a lack of nodes is worth a word.
 
     Raises:
         InputError: a document cannot be read.
     """
-    collector = _Collector(None if admission is None else admission.copy(), nodes)
+    collector = _Collector(None if admission is None else admission.copy(), nodes, watched)
     for place, document in documents:
         for item_place, raw in items_of(document, place):
             collector.take(raw, item_place)
@@ -387,12 +422,6 @@ def _wrong_version(kind: str, version: str) -> str | None:
     if version == expected or (kind == POD_GROUP_KIND.kind and version in _GROUPS):
         return None
     return f"{kind}: apiVersion: expected {expected}, got {version}: left out"
-
-
-def _is_core(api_version: str) -> bool:
-    """Whether an API is one of Kubernetes' own, judged by its name."""
-    group = api_version.rpartition("/")[0]
-    return "." not in group or group.endswith(".k8s.io")
 
 
 def _api_version(kind: str) -> str:

@@ -20,7 +20,7 @@ from scheduler.kernel.engine.events import BindFailed, Bound, Configure, ObjectG
 from scheduler.kernel.engine.instructions import Bind, Configured, Instruction
 from scheduler.kernel.engine.outcome import TakeOutcome
 from scheduler.kernel.framework.interface import Plugin
-from scheduler.kernel.framework.runtime.shared_states import kinds_to_watch, place_of
+from scheduler.kernel.framework.runtime.shared_states import place_of
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import ClusterObjects
 from scheduler.tools.offline.strictness import missing_nodes
@@ -112,8 +112,7 @@ class RecordedCluster(msgspec.Struct, frozen=True):
 
 def objects_for(profiles: Profiles, objects: Mapping[Place, Any]) -> ClusterObjects:
     """Build the cluster for commands from objects of events."""
-    watched = kinds_to_watch(profiles.frameworks.values())
-    declared = {watched_kind(kind).name: kind for kind in watched}
+    declared = {watched_kind(kind).name: kind for kind in profiles.watched}
     read = ClusterObjects()
     lists: dict[str, list[Any]] = {
         "pods": read.pods,

@@ -48,8 +48,14 @@ def unknown_fields(raw: Mapping[str, Any], kind: str) -> Iterator[str]:
     if isinstance(metadata, Mapping) and metadata.get("resourceVersion"):
         return
     known = f"V1{kind}"
-    if known in _known().types:
+    if is_core(str(raw.get("apiVersion", ""))) and known in _known().types:
         yield from _unknown(raw, known, "")
+
+
+def is_core(api_version: str) -> bool:
+    """Whether an API is one of Kubernetes' own, judged by its name."""
+    group = api_version.rpartition("/")[0]
+    return "." not in group or group.endswith(".k8s.io")
 
 
 def unknown_kind(kind: str, *, is_core: bool) -> str | None:

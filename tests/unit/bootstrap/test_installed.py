@@ -28,6 +28,8 @@ _WHY_OLD = (
 )
 _WHY_BARE = 'plugin "Bare" (Bare): it runs at no extension point'
 
+_DECLARED_NAMES = ("Other", "Nameless", "OneKind", "NoPlural", "NoReads")
+
 CLUSTER = "{apiVersion: v1, kind: Node, metadata: {name: n}}"
 
 
@@ -152,6 +154,85 @@ def test_installed_plugins_are_listed() -> None:
     assert found["ListedRacks"] == "ListedRacks listed 1.2 filter"
     assert found["Old"] == f"Old listed 1.2 {_WHY_OLD}"
     assert found["Bare"].startswith(f"Bare listed 1.2 {_WHY_BARE}")
+
+
+_DECLARED = """
+from scheduler.plugin import SUCCESS, NODE_KIND, NodeFilterPlugin, ObjectKind, ScorePlugin
+
+class Other(NodeFilterPlugin):
+    NAME = "OtherName"
+    def filter(self, state, pod, node): return SUCCESS
+
+class Nameless(NodeFilterPlugin):
+    def filter(self, state, pod, node): return SUCCESS
+
+class OneKind(Nameless):
+    NAME, WATCHES = "OneKind", NODE_KIND
+
+class NoPlural(Nameless):
+    NAME, WATCHES = "NoPlural", (ObjectKind("ConfigMap"),)
+
+class NoReads(ScorePlugin):
+    NAME = "NoReads"
+    def score(self, state, pod, snapshot, rows): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("plugin", "said"),
+    [
+        ("Other", "NAME: expected 'Other', as in its entry point, got 'OtherName'"),
+        ("Nameless", "NAME: expected 'Nameless', as in its entry point, got None"),
+        ("OneKind", "WATCHES: expected a tuple of ObjectKind, got ObjectKind(kind='Node'"),
+        ("NoPlural", "WATCHES: ConfigMap (v1): the plural must be declared"),
+        ("NoReads", "READS: expected what its columns depend on, such as Reads.CLUSTER"),
+        ("Exits", "(listed_exits:Exits) cannot be imported: SystemExit: no licence"),
+    ],
+)
+def test_a_wrong_declaration_is_one_message(folder: Path, plugin: str, said: str) -> None:
+    """With the place of the name; the list of the others is shown all the same."""
+    announce(folder, "declared", **dict.fromkeys(_DECLARED_NAMES, "listed_declared"))
+    announce(folder, "exits", Exits="listed_exits")
+    (folder / "listed_declared.py").write_text(_DECLARED)
+    (folder / "listed_exits.py").write_text("raise SystemExit('no licence')\n")
+    config = folder / "config.yaml"
+    config.write_text(config_with(f"plugins: {{multiPoint: {{enabled: [{{name: {plugin}}}]}}}}"))
+
+    result = call("simulate", str(folder / "cluster.yaml"), "--config", str(config))
+
+    assert result.exit_code == 2
+    where = "config.yaml: line 6: profiles[0].plugins.multiPoint.enabled[0].name: "
+    assert f'{where}plugin "{plugin}"' in result.stderr
+    assert said in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert "ListedRacks" in call("plugin", "list").stdout
+
+
+def test_a_name_in_two_packages_is_refused(folder: Path) -> None:
+    """Instead of running whichever was found last."""
+    announce(folder, "twice", ListedRacks="elsewhere")
+    config = folder / "config.yaml"
+    config.write_text(config_with("plugins: {filter: {enabled: [{name: ListedRacks}]}}"))
+
+    result = call("config", str(config))
+
+    assert result.exit_code == 2
+    assert (
+        'plugin "ListedRacks" is in more than one package: listed 1.2 and twice 1; '
+        "uninstall all but one"
+    ) in result.stderr
+    assert call("plugin", "list").stdout.count("is in more than one package") == 2
+
+
+def announce(folder: Path, package: str, **modules: str) -> None:
+    """Install another package with plugins, each of the name of its class."""
+    info = folder / f"{package}-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1\n")
+    entries = "".join(f"{name} = {module}:{name}\n" for name, module in modules.items())
+    (info / "entry_points.txt").write_text(f"[stowage.plugins]\n{entries}")
+    for module in modules.values():
+        sys.modules.pop(module, None)
 
 
 def test_without_any_the_list_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -190,6 +190,15 @@ def test_known_kinds_are_declared_without_their_plural() -> None:
         watched_kind(ObjectKind("Pod", "v1", "pods"))
 
 
+def test_kinds_of_one_plural_are_two() -> None:
+    """Knative has Services too: neither is to be taken for the other."""
+    foreign = watched_kind(ObjectKind("Service", "serving.knative.dev/v1", "services"))
+
+    assert foreign.name == "services.serving.knative.dev"
+    assert foreign.path == "/apis/serving.knative.dev/v1/services"
+    assert foreign.name != watched_kind(ObjectKind("Service")).name
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_what_is_counted_is_what_has_a_place(seed: int) -> None:
     """A law: after any history the diary has the pods where the cache has them."""

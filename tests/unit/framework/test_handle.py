@@ -248,6 +248,39 @@ def test_a_state_that_cannot_be_forked_is_named_and_counted(
     assert framework.calls.metrics.plugin_errors["Counting", "SharedState"].value == 2
 
 
+@pytest.mark.parametrize("answer", [None, {}])
+def test_a_fork_of_another_type_is_refused(monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
+    """Such as a forgotten return: plugins would be given it in the place of their state."""
+    builder, _ = build(Counting)
+    monkeypatch.setattr(Places, "fork", lambda _: answer)
+
+    for fork in (builder.states.fork, lambda: builder.states.with_own(Places)):
+        with pytest.raises(PluginError) as failed:
+            fork()
+
+        assert str(failed.value) == (
+            f'running SharedState plugin "Counting": returned {answer}, '
+            "expected a copy of type Places from fork"
+        )
+
+
+def test_a_state_that_has_no_fork_is_refused_at_once() -> None:
+    """Not by the first question, which may come a month later."""
+
+    class Forkless(SharedState):
+        pass
+
+    class Asks(Bare):
+        NAME: ClassVar[str] = "Bare"
+
+        def __init__(self, args: Any, handle: Handle) -> None:
+            super().__init__(args, handle)
+            handle.shared(Forkless)
+
+    with pytest.raises(PluginLoadError, match=r'plugin "Bare" cannot be built: .* method fork'):
+        build(Asks)
+
+
 def test_forked_workloads_are_independent() -> None:
     """A Service that comes to the one does not select pods for the other."""
     workloads = Workloads()

@@ -17,6 +17,7 @@ from scheduler.kernel.framework.handle import (
     StateT,
     watched_kinds,
 )
+from scheduler.kernel.framework.runtime.answers import wrong
 from scheduler.kernel.framework.runtime.framework import Framework
 from scheduler.kernel.framework.runtime.plugin_calls import PluginError, plugin_error
 from scheduler.observability.framework_metrics import FrameworkMetrics
@@ -115,6 +116,8 @@ class SharedStates:
         return found
 
     def _add(self, state_type: type[SharedState], state: SharedState) -> None:
+        if not isinstance(state, state_type):
+            wrong(state, f"a copy of type {state_type.__name__} from fork")
         self._states[state_type] = state
         if (state_type.reserve, state_type.unreserve) != _DEAF:
             self._reserving[state_type] = state
