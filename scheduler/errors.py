@@ -2,12 +2,27 @@
 
 SchedulerError
 ├── config.ConfigError        the configuration, a flag or a file given by a person is wrong
+├── RequestError              a request to the API server did not succeed
 └── …                         each room derives its own in the module that raises it
 """
 
 
 class SchedulerError(Exception):
     """An error that Stowage explains in one message; `str()` of it can be shown to people."""
+
+
+class RequestError(SchedulerError):
+    """A request to the API server that did not succeed.
+
+    Attributes:
+        status: the HTTP status of the answer, 0 without one.
+        is_certain: whether it is certain that nothing was carried out. If not, the request or an
+            earlier try may have been, or may still be: read the object before giving away what the
+            request takes. False without an answer, and for 408, 409 and 5xx.
+    """
+
+    status: int = 0
+    is_certain: bool = True
 
 
 def encodable(text: str) -> str:

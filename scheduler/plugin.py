@@ -13,6 +13,7 @@ from scheduler.api.objects import Node, Pod
 from scheduler.api.pods import PodInfo
 from scheduler.api.resources import whole_units
 from scheduler.config.problems import ConfigError
+from scheduler.errors import RequestError
 from scheduler.kernel.framework.cycle_state import CycleState, StateKey
 from scheduler.kernel.framework.events import (
     NAMESPACE_KIND,
@@ -103,6 +104,7 @@ __all__ = [
     "QueueingHint",
     "Reads",
     "Reason",
+    "RequestError",
     "ReservePlugin",
     "Rows",
     "ScorePlugin",

@@ -293,7 +293,8 @@ def test_another_writer_of_the_claim_is_met_with_another_try() -> None:
     play(story)
 
 
-def test_an_answer_that_is_lost_gives_no_device_twice() -> None:
+@pytest.mark.parametrize("unanswered", [0, 1], ids=["read", "not read at first"])
+def test_an_answer_that_is_lost_gives_no_device_twice(unanswered: int) -> None:
     """The API server is asked: the watch may be behind for long, and others want the device."""
 
     async def story(world: World) -> None:
@@ -306,6 +307,8 @@ def test_an_answer_that_is_lost_gives_no_device_twice() -> None:
         world.sandbox.faults.silence_watches("resourceclaims")
         path = "*/resourceclaims/shared/status"
         lost = world.sandbox.faults.drop(after_commit=True, verb="patch", path=path)
+        if unanswered:
+            world.sandbox.faults.drop(verb="get", path="*/resourceclaims/shared", times=unanswered)
         world.pod("p", resourceClaims=named())
         await world.until(lambda: lost.hits, "the write")
         world.pod("q", resourceClaims=named("other"))

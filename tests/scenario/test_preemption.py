@@ -220,6 +220,38 @@ def test_an_eviction_that_is_refused_is_no_loop() -> None:
     play(story)
 
 
+def test_an_eviction_whose_answer_is_lost_makes_no_other_pod_a_victim() -> None:
+    """The API server is asked: the watch may be behind, and another node look better by now."""
+
+    async def story(world: World) -> None:
+        await filled(world, "low")
+        world.node("m", cpu="1")
+        pod(world, "lowest", 0)
+        await world.bound("lowest")
+        await world.settled()
+        faults = world.sandbox.faults
+        world.sandbox.patch("nodes", "m", {"spec": {"unschedulable": True}})
+        # Silent once the first of the two writes about the victim arrives.
+        condition = faults.before(
+            lambda: faults.silence_watches("pods"), verb="patch", path="*/pods/low/status"
+        )
+        lost = faults.drop(after_commit=True, verb="delete", path="*/pods/*")
+        pod(world, "high", 100)
+        await world.until(lambda: lost.hits, "the eviction")
+        assert condition.hits
+        world.sandbox.patch("nodes", "m", {"spec": {"unschedulable": False}})
+        await world.until(lambda: world.events("low", reason="Preempted"), "the event", 10)
+        await world.quiet(1.5)
+        assert leaving(world, ["low", "lowest"]) == ["low"]
+        end(world, "low")
+        faults.close_watches("pods", abort=True)
+
+        assert await world.bound("high") == ["n"]
+        assert not leaving(world, ["lowest"])
+
+    play(story)
+
+
 class Holds(PermitPlugin):
     """Holds what is labelled so."""
 

@@ -2,17 +2,18 @@
 
 SchedulerError
 ├── ConnectionConfigError        kubeconfig, certificate or exec plugin is wrong: tell the user
-├── FencedError                  another instance may hold the lease: nothing was sent
-└── ApiError                     the server refused the request, or did not answer
-    ├── InvalidError             400, 405, 415, 422…: the same request will fail again
-    ├── UnauthorizedError        401: credentials must be renewed
-    ├── ForbiddenError           403: a right is missing
-    ├── NotFoundError            404
-    ├── ConflictError            409: the object is not as the caller thought
-    ├── GoneError                410: the version is too old; list again
-    ├── TooManyRequestsError     429: later, after `retry_after_seconds`
-    └── UnavailableError         5xx, time-outs, broken connections: later
-        └── TooLargeError        the answer is longer than the limit
+└── RequestError                 its `is_certain` is False for ConflictError and UnavailableError
+    ├── FencedError              another instance may hold the lease: nothing was sent
+    └── ApiError                 the server refused the request, or did not answer
+        ├── InvalidError         400, 405, 415, 422…: the same request will fail again
+        ├── UnauthorizedError    401: credentials must be renewed
+        ├── ForbiddenError       403: a right is missing
+        ├── NotFoundError        404
+        ├── ConflictError        409: the object is not as the caller thought
+        ├── GoneError            410: the version is too old; list again
+        ├── TooManyRequestsError 429: later, after `retry_after_seconds`
+        └── UnavailableError     5xx, time-outs, broken connections: later
+            └── TooLargeError    the answer is longer than the limit
 """
 
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ from typing import Final
 import msgspec
 
 from scheduler.daemon.client.wire import UNREADABLE
-from scheduler.errors import SchedulerError
+from scheduler.errors import RequestError, SchedulerError
 
 MESSAGE_LIMIT: Final = 256
 """Characters of a server's message that may reach a log or an event."""
@@ -40,15 +41,14 @@ class ConnectionConfigError(SchedulerError):
     """The connection settings are wrong; the message names file and cause."""
 
 
-class FencedError(SchedulerError):
+class FencedError(RequestError):
     """The write was held back because another instance may hold the lease already."""
 
 
-class ApiError(SchedulerError):
-    """A request that did not succeed.
+class ApiError(RequestError):
+    """A request that was refused, or not answered.
 
     Attributes:
-        status: the HTTP status, 0 when there was no answer.
         reason: the machine-readable reason of the answer (`AlreadyExists`), or empty.
         message: the server's message, cut to 256 characters.
         retry_after_seconds: the pause that the server requests, or None.
@@ -90,6 +90,8 @@ class NotFoundError(ApiError):
 class ConflictError(ApiError):
     """A precondition failed, or the object exists already."""
 
+    is_certain = False
+
 
 class GoneError(ApiError):
     """The requested version, or the continue token, has expired."""
@@ -101,6 +103,8 @@ class TooManyRequestsError(ApiError):
 
 class UnavailableError(ApiError):
     """No answer, or an answer that only reports a broken server."""
+
+    is_certain = False
 
 
 class TooLargeError(UnavailableError):

@@ -164,12 +164,15 @@ class ApiSession:
         """
         deadline = self._clock.monotonic() + timeout
         request = Request(method, path, body, content_type, fence)
+        is_certain = True
         for attempt in range(MAX_RETRIES + 1):
             if self._throttle is not None and not is_urgent:
                 await self._wait_turn(self._throttle, method)
             try:
                 return await self._send(request, timeout, is_urgent=is_urgent)
             except ApiError as problem:
+                # An earlier try may have been carried out, whatever this one is answered.
+                is_certain = problem.is_certain = is_certain and problem.is_certain
                 pause = problem.retry_after_seconds
                 if pause is None or is_urgent or attempt == MAX_RETRIES:
                     raise

@@ -15,7 +15,7 @@ import msgspec
 
 from scheduler.api.written import Condition
 from scheduler.daemon.client.direct import JSON, Fence
-from scheduler.daemon.client.errors import ConflictError, NotFoundError
+from scheduler.daemon.client.errors import ConflictError, NotFoundError, UnavailableError
 from scheduler.daemon.client.event_series import Occurrence
 from scheduler.daemon.client.events import event_body, events_path, series_body
 from scheduler.daemon.client.patches import pod_group_status_patch, pod_status_patch
@@ -106,7 +106,10 @@ class PodWrites:
                 )
             finally:
                 self.plugin_requests -= 1
-        return msgspec.json.decode(answer.body)
+        try:
+            return msgspec.json.decode(answer.body)
+        except msgspec.DecodeError as problem:
+            raise UnavailableError(f"{method} {path}", message=f"not JSON: {problem}") from problem
 
     @staticmethod
     async def until(

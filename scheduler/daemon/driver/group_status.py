@@ -11,14 +11,9 @@ import msgspec
 
 from scheduler.api.pod_group_apis import CONDITIONS
 from scheduler.clock import Clock
-from scheduler.daemon.client.errors import (
-    ApiError,
-    ConflictError,
-    FencedError,
-    NotFoundError,
-    UnavailableError,
-)
+from scheduler.daemon.client.errors import NotFoundError
 from scheduler.daemon.client.writes import PodWrites
+from scheduler.errors import RequestError
 from scheduler.kernel.engine.instructions import PatchGroupStatus
 from scheduler.observability.logs import get_logger
 
@@ -47,8 +42,8 @@ async def write_group_status(writes: PodWrites, patch: PatchGroupStatus, clock: 
             )
         except NotFoundError:
             return  # the group is gone, and its status with it
-        except (ApiError, FencedError) as problem:
-            if not left or not isinstance(problem, ConflictError | UnavailableError):
+        except RequestError as problem:
+            if not left or problem.is_certain:
                 group = f"{patch.namespace}/{patch.name}"
                 log.warning("Error updating pod group", pod_group=group, err=str(problem))
                 return

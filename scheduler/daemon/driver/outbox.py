@@ -17,13 +17,7 @@ import msgspec
 from scheduler.api.objects import is_terminal
 from scheduler.api.pods import PodInfo
 from scheduler.clock import Clock
-from scheduler.daemon.client.errors import (
-    ApiError,
-    ConflictError,
-    FencedError,
-    NotFoundError,
-    UnavailableError,
-)
+from scheduler.daemon.client.errors import NotFoundError
 from scheduler.daemon.client.writes import PodWrites
 from scheduler.daemon.driver.event_broadcaster import EventBroadcaster
 from scheduler.daemon.driver.group_status import write_group_status
@@ -42,6 +36,7 @@ from scheduler.daemon.driver.lanes import (
 )
 from scheduler.daemon.driver.loop_rest import rest_for_ever
 from scheduler.daemon.informers.kinds import PODS, Kind, MalformedObjectError
+from scheduler.errors import RequestError
 from scheduler.kernel.engine.events import (
     BindFailed,
     Bound,
@@ -328,18 +323,15 @@ class Outbox:
             return await self._ask_others(bind)
         try:
             await self._writes.bind(bind.namespace, bind.name, bind.uid, bind.node)
-        except (ConflictError, UnavailableError) as problem:
-            # It may be bound: by an earlier try of ours, or before the connection broke.
-            return BindFailed(bind.attempt, str(problem), is_certain=False)
-        except (ApiError, FencedError) as problem:
-            return BindFailed(bind.attempt, str(problem))
+        except RequestError as problem:
+            return BindFailed(bind.attempt, str(problem), is_certain=problem.is_certain)
         return Bound(bind.attempt)
 
-    async def _read(self, read: ReadPod) -> EngineEvent:
+    async def _read(self, read: ReadPod) -> PodRead | ReadFailed:
         try:
             body = await self._writes.read(read.namespace, read.name)
             pod = None if body is None else self._pods.decode(body)
-        except (ApiError, MalformedObjectError, msgspec.DecodeError) as problem:
+        except (RequestError, MalformedObjectError, msgspec.DecodeError) as problem:
             log.warning("Cannot read pod", pod=f"{read.namespace}/{read.name}", err=str(problem))
             return ReadFailed(read.attempt)
         is_there = pod is not None and pod.uid == read.uid and not is_terminal(pod.pod)
@@ -350,9 +342,16 @@ class Outbox:
             was_there = await self._writes.evict(
                 evict.namespace, evict.name, evict.uid, self._clock.wall(), evict.condition
             )
-        except (ApiError, FencedError) as problem:
-            return EvictFailed(evict.uid, str(problem))
+        except RequestError as problem:
+            if problem.is_certain or not await self._is_leaving(evict):
+                return EvictFailed(evict.uid, str(problem))
+            was_there = True
         return Evicted(evict.uid, was_there)
+
+    async def _is_leaving(self, evict: Evict) -> bool:
+        """Whether a victim is being deleted: after a failure, its preemptor may choose another."""
+        read = await self._read(ReadPod(0, evict.namespace, evict.name, evict.uid))
+        return isinstance(read, PodRead) and (read.pod is None or read.pod.is_terminating)
 
     async def _patch(self, patch: PatchStatus | PatchGroupStatus) -> None:
         if isinstance(patch, PatchGroupStatus):
@@ -369,6 +368,6 @@ class Outbox:
             )
         except NotFoundError:
             pass  # the pod is gone, and its status with it
-        except (ApiError, FencedError) as problem:
+        except RequestError as problem:
             pod = f"{patch.namespace}/{patch.name}"
             log.warning("Error updating pod", pod=pod, err=str(problem))

@@ -83,7 +83,7 @@ class Api(Protocol):
         """Bind the pod of that name and UID to the node.
 
         Raises:
-            SchedulerError: the pod may not be bound.
+            RequestError: the pod may not be bound.
         """
         ...
 
@@ -94,7 +94,7 @@ class Api(Protocol):
             The decoded answer.
 
         Raises:
-            SchedulerError: the server refused, or cannot be reached.
+            RequestError: the server refused, or cannot be reached; see its `is_certain`.
         """
         ...
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from scheduler.api.devices import AllocationResult, DeviceId, ResourceClaim
 from scheduler.api.pods import PodInfo
-from scheduler.errors import SchedulerError
+from scheduler.errors import RequestError
 from scheduler.kernel.devices import claim_writes as writes
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.devices.extended_resources import body_of, is_of_extended_resources
@@ -33,21 +33,20 @@ from scheduler.kernel.framework.handle import Handle, Wake
 from scheduler.kernel.framework.status import SUCCESS, Status, error
 from scheduler.observability.device_metrics import DeviceMetrics
 
-CONFLICT: Final = 409
-NOT_FOUND: Final = 404
-_NO_ANSWER: Final = 0
-_REQUEST_TIMEOUT: Final = 408
-_SERVER_ERROR: Final = 500
+_NOT_FOUND: Final = 404
+_TOO_MANY_REQUESTS: Final = 429
 _TRIES: Final = 5
 _TURN_SECONDS: Final = 60.0
 _PAUSE_SECONDS: Final = 0.01
 """Pause between tries of a write after a conflict. Source: client-go util/retry DefaultRetry."""
+_ASK_AGAIN_SECONDS: Final = 5.0
+"""Pause between reads of a claim that have no answer."""
 _SHOWN_SECONDS: Final = 120.0
 """Source: extendeddynamicresources.go AssumeExtendedResourceTimeoutDefaultSeconds."""
 
 
-class ClaimWriteError(SchedulerError):
-    """A claim is not as it was decided; the message is upstream's."""
+class ClaimWriteError(RequestError):
+    """A claim is not as it was decided, or is not written; the message is upstream's."""
 
 
 class TakenClaims:
@@ -141,7 +140,7 @@ class ClaimBinding:
                         taken.claims[place] = await self._bind(taken, place, pod)
             if any(map(has_binding_conditions, taken.claims)):
                 await self._wait(taken, pod, node_name)
-        except (DeviceBindingError, SchedulerError) as problem:
+        except (DeviceBindingError, ClaimWriteError) as problem:
             return error(str(problem))
         return SUCCESS
 
@@ -201,7 +200,7 @@ class ClaimBinding:
             for write in writes.deleting(claim):
                 await self._request(write.method, write.path, write.body, "delete")
         except ClaimWriteError as problem:
-            if getattr(problem.__cause__, "status", 0) != NOT_FOUND:
+            if problem.status != _NOT_FOUND:
                 told = f"claim {claim.key} for extended resources is left: {problem}"
                 raise ClaimWriteError(told) from problem
 
@@ -219,31 +218,40 @@ class ClaimBinding:
     async def _write(
         self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo
     ) -> ResourceClaim:
-        """Write again with the current claim after a conflict, or without a clear answer.
+        """Write again with the current claim while it is not certain that nothing is written.
 
-        A write without a clear answer may have been carried out, or may still be. So the claim is
-        read, which also tells the engine that its devices are taken. If they are not, the repeated
-        write makes the first one fail.
+        Reading the claim also tells the engine that its devices are taken. If they are not, the
+        repeated write makes the first one fail, which may still be under way.
         """
-        for tried in range(1, _TRIES + 1):
+        tried = 0
+        while True:
             left = self._to_write(claim, allocation, pod)
             _check_as_decided(claim, left)
             try:
                 return await self._write_once(claim, left, pod)
             except ClaimWriteError as problem:
-                status, failed = getattr(problem.__cause__, "status", None), problem
-                if tried == _TRIES or not (status == CONFLICT or _is_unclear(status)):
+                if problem.is_certain:
                     raise
-            await self._handle.api.until(lambda: False, _never_listening, _PAUSE_SECONDS)
-            purpose = f"get updated claim {claim.key} after conflict"
+                tried, failed = tried + 1, problem
+            before, claim = claim, await self._current(claim)
+            if is_reserved_for(claim, pod) and _has(claim, left or before.status.allocation):
+                return claim
+            if tried == _TRIES:
+                raise failed
+
+    async def _current(self, claim: ResourceClaim) -> ResourceClaim:
+        """Read a claim, until there is an answer: without one its devices stay taken."""
+        purpose, pause = f"get updated claim {claim.key} after conflict", _PAUSE_SECONDS
+        while True:
+            await self._handle.api.until(lambda: False, _never_listening, pause)
             try:
                 answer = await self._request("GET", writes.path_of(claim), None, purpose)
             except ClaimWriteError as problem:
-                raise problem if status == CONFLICT else failed from problem
-            before, claim = claim, _same_claim(claim, self._claim_in(answer))
-            if is_reserved_for(claim, pod) and _has(claim, left or before.status.allocation):
-                return claim
-        raise AssertionError("unreachable")
+                if problem.is_certain and problem.status != _TOO_MANY_REQUESTS:
+                    raise
+                pause = _ASK_AGAIN_SECONDS
+            else:
+                return _same_claim(claim, self._claim_in(answer))
 
     def _to_write(
         self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo
@@ -285,8 +293,10 @@ class ClaimBinding:
     async def _request(self, method: str, path: str, body: object, purpose: str) -> Any:
         try:
             return await self._handle.api.request(method, path, body)
-        except SchedulerError as problem:
-            raise ClaimWriteError(f"{purpose}: {problem}") from problem
+        except RequestError as problem:
+            failed = ClaimWriteError(f"{purpose}: {problem}")
+            failed.status, failed.is_certain = problem.status, problem.is_certain
+            raise failed from problem
 
     def _claim_in(self, answer: Any) -> ResourceClaim:
         """The claim in a response; usually the engine has received it with the response."""
@@ -398,13 +408,6 @@ def _has(claim: ResourceClaim, allocation: AllocationResult | None) -> bool:
     if there is None or allocation is None:
         return False
     return there.devices.results == allocation.devices.results
-
-
-def _is_unclear(status: int | None) -> bool:
-    """Whether a request that ended like this may have been carried out; None: it was not sent."""
-    if status is None:
-        return False
-    return status in {_NO_ANSWER, _REQUEST_TIMEOUT} or status >= _SERVER_ERROR
 
 
 def _never_listening(_: Wake) -> Wake:

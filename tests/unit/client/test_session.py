@@ -70,26 +70,27 @@ def test_a_request_carries_exactly_what_it_needs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "reason", "kind"),
+    ("status", "reason", "kind", "is_certain"),
     [
-        (400, "BadRequest", InvalidError),
-        (401, "Unauthorized", UnauthorizedError),
-        (403, "Forbidden", ForbiddenError),
-        (404, "NotFound", NotFoundError),
-        (409, "Conflict", ConflictError),
-        (410, "Expired", GoneError),
-        (422, "Invalid", InvalidError),
-        (429, "TooManyRequests", TooManyRequestsError),
-        (500, "InternalError", UnavailableError),
-        (503, "ServiceUnavailable", UnavailableError),
-        (504, "Timeout", UnavailableError),
-        (307, "", InvalidError),
+        (400, "BadRequest", InvalidError, True),
+        (401, "Unauthorized", UnauthorizedError, True),
+        (403, "Forbidden", ForbiddenError, True),
+        (404, "NotFound", NotFoundError, True),
+        (408, "", UnavailableError, False),
+        (409, "Conflict", ConflictError, False),
+        (410, "Expired", GoneError, True),
+        (422, "Invalid", InvalidError, True),
+        (429, "TooManyRequests", TooManyRequestsError, True),
+        (500, "InternalError", UnavailableError, False),
+        (503, "ServiceUnavailable", UnavailableError, False),
+        (504, "Timeout", UnavailableError, False),
+        (307, "", InvalidError, True),
     ],
 )
 def test_each_refusal_is_an_error_the_caller_can_tell_apart(
-    status: int, reason: str, kind: type[ApiError]
+    status: int, reason: str, kind: type[ApiError], is_certain: bool
 ) -> None:
-    """The server's own words come with it."""
+    """The server's own words come with it, and whether the request may have been carried out."""
 
     async def refuse(_: web.Request) -> web.Response:
         return status_answer(status, reason, 'pods "p" said no')
@@ -101,7 +102,7 @@ def test_each_refusal_is_an_error_the_caller_can_tell_apart(
             return raised.value
 
     problem = uvloop.run(scenario())
-    assert type(problem) is kind
+    assert (type(problem), problem.is_certain) == (kind, is_certain)
     told = f"{status} {reason}".strip()
     assert str(problem) == f'POST /api/v1/pods: {told}: pods "p" said no'
 
@@ -157,9 +158,12 @@ def test_a_dropped_connection_a_closed_port_and_a_timeout_are_unavailable() -> N
 
 
 class TestRetryAfter:
-    def run(self, waits: list[int | None], **options: float) -> tuple[int, Exception | None]:
+    def run(
+        self, waits: list[int | None], first: int = 429, **options: float
+    ) -> tuple[int, ApiError | None]:
         """Answers 429 with each Retry-After in turn, then 201; counts requests."""
         left = iter(waits)
+        statuses = iter([first])
 
         async def throttle(_: web.Request) -> web.Response:
             try:
@@ -167,9 +171,9 @@ class TestRetryAfter:
             except StopIteration:
                 return json_answer({}, 201)
             headers = {} if seconds is None else {"Retry-After": str(seconds)}
-            return status_answer(429, "TooManyRequests", "slow down", headers=headers)
+            return status_answer(next(statuses, 429), "", "slow down", headers=headers)
 
-        async def scenario() -> tuple[int, Exception | None]:
+        async def scenario() -> tuple[int, ApiError | None]:
             async with serving(throttle) as (server, session):
                 problem = None
                 try:
@@ -201,6 +205,15 @@ class TestRetryAfter:
         assert requests == 1
         assert isinstance(problem, TooManyRequestsError)
         assert problem.retry_after_seconds is None
+
+    @pytest.mark.parametrize(("first", "is_certain"), [(429, True), (503, False)])
+    def test_a_refusal_tells_nothing_of_an_earlier_try(self, first: int, is_certain: bool) -> None:
+        """A proxy may have answered for a server that had carried it out."""
+        requests, problem = self.run([0, None], first)
+
+        assert requests == 2
+        assert isinstance(problem, TooManyRequestsError)
+        assert problem.is_certain is is_certain
 
     def test_not_for_urgent_requests(self) -> None:
         """The elector decides for itself when to try again."""

@@ -26,6 +26,7 @@ from scheduler.daemon.client.reviews import ApiReviews, User
 from scheduler.daemon.client.session import STRATEGIC_MERGE_PATCH, ApiSession
 from scheduler.daemon.client.throttle import TokenBucket
 from scheduler.daemon.client.writes import PLUGIN_REQUESTS, PodWrites
+from scheduler.errors import RequestError
 from scheduler.observability.client_metrics import ReviewMetrics
 from scheduler.observability.instruments import Instruments
 from tests.support.clock import FakeClock
@@ -359,6 +360,16 @@ def test_plugins_ask_for_what_they_like() -> None:
     assert (seen.method, seen.path, decoded(seen)) == ("PATCH", "/api/v1/x", {"a": 1})
     assert seen.headers["Content-Type"] == STRATEGIC_MERGE_PATCH
     assert answer == {"b": 2}
+
+
+def test_an_answer_to_a_plugin_that_is_no_json_leaves_it_uncertain() -> None:
+    """The request may have been carried out, and a proxy have answered."""
+    answer = web.Response(body=b"<html>", content_type="text/html")
+
+    with pytest.raises(RequestError, match="PATCH /api/v1/x: not JSON: ") as raised:
+        exchange(answer, lambda s: PodWrites(s).request("PATCH", "/api/v1/x", {}))
+
+    assert not raised.value.is_certain
 
 
 LEASE = {

@@ -26,7 +26,7 @@ from scheduler.kernel.engine.events import (
     PodRead,
     ReadFailed,
 )
-from scheduler.kernel.engine.instructions import PatchStatus, ReadPod
+from scheduler.kernel.engine.instructions import Evict, PatchStatus, ReadPod
 from tests.support.clock import FakeClock
 from tests.support.virtual_time import run_in
 from tests.unit.driver.fake_writes import settle
@@ -41,7 +41,7 @@ from tests.unit.driver.outbox_world import (
     tell,
 )
 
-POD = {
+POD: dict[str, Any] = {
     "metadata": {"name": "p", "namespace": "ns", "uid": "p"},
     "spec": {"containers": [], "nodeName": "n"},
 }
@@ -144,6 +144,31 @@ def test_an_eviction_is_answered() -> None:
         EvictFailed("uid of forbidden", "no"),
         EvictFailed("uid of fenced", "not the leader"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("pod", "is_evicted"),
+    [
+        (POD, False),
+        (POD | {"metadata": POD["metadata"] | {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, True),
+        (POD | {"metadata": POD["metadata"] | {"uid": "other"}}, True),
+        (None, True),
+        ({"metadata": 1}, False),
+    ],
+    ids=["stays", "leaving", "successor", "gone", "unreadable"],
+)
+def test_an_eviction_without_an_answer_is_asked_about(pod: object, is_evicted: bool) -> None:
+    """A preemptor that took it for failed could choose another victim in addition."""
+
+    async def story(world: World) -> None:
+        world.writes.pod = None if pod is None else msgspec.json.encode(pod)
+        world.writes.fail("evict", UnavailableError("DELETE", status=504))
+        world.outbox.evict(Evict("preemptor", "ns", "p", "p"))
+        await settle()
+        assert world.outbox.is_empty
+
+    failed = EvictFailed("p", "DELETE: 504")
+    assert play(story).answers == [Evicted("p") if is_evicted else failed]
 
 
 def test_evictions_that_hang_leave_room_for_binds_and_events() -> None:

@@ -15,7 +15,7 @@ from scheduler.api.devices import DeviceClass, ResourceClaim, ResourceSlice
 from scheduler.api.objects import Pod
 from scheduler.api.pods import PodInfo, pod_info
 from scheduler.config.args import DynamicResourcesArgs
-from scheduler.errors import SchedulerError
+from scheduler.errors import RequestError
 from scheduler.kernel.devices.claim_catalog import CLAIM, CLASS, SLICE, ClaimCatalog
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import ActionType, EventResource, ObjectKind, QueueingHint
@@ -39,16 +39,16 @@ ELSEWHERE = unresolvable("resourceclaim not available on the node")
 Object = dict[str, Any]
 
 
-class ConflictError(SchedulerError):
+class ConflictError(RequestError):
     """Another client was faster."""
 
-    status = 409
+    is_certain = False
 
 
-class UnavailableError(SchedulerError):
+class UnavailableError(RequestError):
     """No answer."""
 
-    status = 0
+    is_certain = False
 
 
 class FakeApi:
@@ -64,7 +64,7 @@ class FakeApi:
 
     def __init__(self, catalog: ClaimCatalog) -> None:
         self.sent: list[tuple[str, str, Any]] = []
-        self.failures: list[SchedulerError | None] = []
+        self.failures: list[RequestError | None] = []
         self.waited: list[float] = []
         self.meanwhile: Callable[[], None] = lambda: None
         self.last_answer: Any = None
@@ -884,29 +884,72 @@ def test_a_conflict_is_met_with_the_claim_as_it_is(now: ResourceClaim, problem: 
         (make_claim("c", on="a", users=("q",)), "got allocated elsewhere in the meantime"),
         (make_claim("c", on="b", users=("p",)), "got allocated elsewhere in the meantime"),
         (make_claim("c", on="a", users=("p",), uid="another"), "got deleted in the meantime"),
-        (None, "add allocation and reservation to claim default/c: no answer"),
     ],
-    ids=["written", "another pod's", "other devices", "another claim", "no answer"],
+    ids=["written", "another pod's", "other devices", "another claim"],
 )
-def test_a_write_whose_answer_is_lost_is_asked_about(
-    now: ResourceClaim | None, problem: str
-) -> None:
+def test_a_write_whose_answer_is_lost_is_asked_about(now: ResourceClaim, problem: str) -> None:
     """Its devices may be taken though no watch shows it."""
     world = World()
     world.devices("a", "gpu-0")
     world.claim("c")
     state = world.reserved(pod_of("c"))
     world.api.failures = [None, UnavailableError("no answer")]
-    if now is None:
-        world.api.failures.append(UnavailableError("none again"))
-    else:
-        world.tell(CLAIM, now)
+    world.tell(CLAIM, now)
 
     status = world.pre_bind(state, pod_of("c"))
 
     assert [method for method, *_ in world.api.sent] == ["PATCH", "PATCH", "GET"]
     assert status.is_success is not bool(problem)
     assert status.message.endswith(problem)
+
+
+def test_a_claim_is_read_until_there_is_an_answer() -> None:
+    """The API server may be down or busy for longer; until then the devices stay taken."""
+    world = World()
+    world.devices("a", "gpu-0")
+    world.claim("c")
+    state = world.reserved(pod_of("c"))
+    busy = RequestError("busy")
+    busy.status = 429
+    world.api.failures = [None, UnavailableError("no answer"), UnavailableError("none again"), busy]
+    world.tell(CLAIM, make_claim("c", on="a", users=("p",)))
+
+    assert world.pre_bind(state, pod_of("c")) == SUCCESS
+    assert [method for method, *_ in world.api.sent] == ["PATCH", "PATCH", "GET", "GET", "GET"]
+    assert world.api.waited == [0.01, 5.0, 5.0]
+
+
+def test_a_claim_that_cannot_be_read_ends_the_binding() -> None:
+    """The right is missing, or the claim is gone: no later answer would be another."""
+    world = World()
+    world.devices("a", "gpu-0")
+    world.claim("c")
+    state = world.reserved(pod_of("c"))
+    world.api.failures = [None, UnavailableError("no answer"), RequestError("403")]
+
+    status = world.pre_bind(state, pod_of("c"))
+
+    assert status == Status(Code.ERROR, ("get updated claim default/c after conflict: 403",))
+
+
+def test_the_last_write_without_an_answer_is_asked_about_as_well() -> None:
+    """After it the devices would be free for others."""
+    world = World()
+    world.devices("a", "gpu-0")
+    world.claim("c")
+    state = world.reserved(pod_of("c"))
+    world.api.failures = [None, UnavailableError("no answer"), None] * 5
+    asked = world.api.request
+
+    async def request(method: str, path: str, body: object = None) -> object:
+        if len(world.api.sent) == 14:
+            world.tell(CLAIM, make_claim("c", on="a", users=("p",)))
+        return await asked(method, path, body)
+
+    world.api.request = request  # type: ignore[method-assign]
+
+    assert world.pre_bind(state, pod_of("c")) == SUCCESS
+    assert [m for m, *_ in world.api.sent] == ["PATCH", "PATCH", "GET"] * 5
 
 
 def test_a_write_that_is_carried_out_after_it_was_asked_about_is_found() -> None:
@@ -1132,7 +1175,7 @@ def test_a_claim_that_cannot_be_made_fails_the_binding() -> None:
     world.devices("a", "gpu-0", "gpu-1")
     pod = extended(world)
     state = world.reserved(pod)
-    world.api.failures = [SchedulerError("403")]
+    world.api.failures = [RequestError("403")]
 
     status = world.pre_bind(state, pod)
 
@@ -1147,7 +1190,7 @@ def test_a_claim_that_was_made_is_deleted_though_no_watch_shows_it(failing: int)
     world.devices("a", "gpu-0", "gpu-1")
     pod = extended(world)
     state = world.reserved(pod)
-    world.api.failures = [None] * failing + [SchedulerError("500")]
+    world.api.failures = [None] * failing + [RequestError("500")]
 
     status = world.pre_bind(state, pod)
 
@@ -1167,7 +1210,7 @@ def test_a_claim_that_cannot_be_deleted_is_named_in_the_failure() -> None:
     world.devices("a", "gpu-0", "gpu-1")
     pod = extended(world)
     state = world.reserved(pod)
-    world.api.failures = [None, SchedulerError("500"), SchedulerError("503")]
+    world.api.failures = [None, RequestError("500"), RequestError("503")]
 
     assert world.pre_bind(state, pod).message == (
         "add finalizer to claim default/made: 500; "
