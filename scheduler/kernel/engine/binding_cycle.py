@@ -25,7 +25,7 @@ ASK_AGAIN_SECONDS: Final = 5.0
 MAX_QUESTIONS: Final = 16
 """The most pods that the API server is asked about at a time."""
 
-_BEFORE_BIND: Final = frozenset({AttemptState.RESERVED, AttemptState.PREBINDING})
+_BEFORE_BIND: Final = frozenset({AttemptState.RESERVED, AttemptState.HELD, AttemptState.PREBINDING})
 
 
 class BindingCycle:
@@ -90,10 +90,6 @@ class BindingCycle:
         work = attempt.framework.pre_bind_work(attempt.cycle_state, pod, pod.node_name)
         if work is PreBindWork.NOTHING:
             self._bind(attempt)
-            return
-        if not self._core.cache.has_node(pod.node_name):
-            # It went while Permit held the pod; see `node_gone`.
-            self._failures.handle_scheduling_failure(attempt, _without_node(pod.node_name))
             return
         self._attempts.advance(attempt, AttemptEvent.PREPARE)
         if work is PreBindWork.ANYTHING:
@@ -205,14 +201,16 @@ class BindingCycle:
             self._failures.abandon(attempt, "not bound after all")
 
     def node_gone(self, name: str) -> None:
-        """Fail the attempts that run PreBind for a node that is gone, or wait for their group.
+        """Fail the attempts for a node that is gone: of their group, in Permit or in PreBind.
 
-        Their pods do not need what PreBind prepares there. A binding that was sent may succeed.
+        A node of the same name may come back as another one. A binding that was sent may succeed.
+        Differs: upstream binds the pods to a node that is gone, where they are deleted.
         """
         waiting = [each for each in self._attempts if each.state in _BEFORE_BIND]
         for attempt in waiting:
             if attempt.pod.node_name == name:
-                self._failures.handle_scheduling_failure(attempt, _without_node(name))
+                failure = Failure(f'node "{name}" not found')
+                self._failures.handle_scheduling_failure(attempt, failure)
 
     def tick(self) -> None:
         """Reject pods at the end of their Permit timeouts, and check unconfirmed bindings.
@@ -239,7 +237,3 @@ class BindingCycle:
         self._attempts.doubtful[attempt.id] = self._attempts.doubtful.pop(attempt.id, attempt)
         pod = attempt.pod
         self._core.out.append(ReadPod(attempt.id, pod.namespace, pod.name, pod.uid))
-
-
-def _without_node(name: str) -> Failure:
-    return Failure(f'node "{name}" not found')

@@ -8,7 +8,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.config.args import DynamicResourcesArgs, NodeResourcesFitArgs, VolumeBindingArgs
 from scheduler.kernel.devices.claim_catalog import ClaimCatalog
 from scheduler.kernel.engine.events import ObjectGone, ObjectSet
-from scheduler.kernel.engine.instructions import RunPreBind
+from scheduler.kernel.engine.instructions import Bind, RunPreBind
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.plugins.dynamic_resources import DynamicResources
 from scheduler.kernel.plugins.node_resources_fit import NodeResourcesFit
@@ -115,18 +115,35 @@ def test_a_class_comes_that_stands_for_a_resource_that_no_node_has() -> None:
     assert cluster.is_asleep(other)
 
 
-def test_plugins_prepare_nothing_on_a_node_that_went_while_permit_held_the_pod() -> None:
-    """Its end came before the work that it would have ended."""
-    cluster = Cluster(Prepares())
+@pytest.mark.parametrize("plugins", [[], [Prepares()]], ids=["bind", "prepare"])
+def test_a_pod_that_permit_holds_needs_another_node_when_its_own_goes(
+    plugins: list[Plugin],
+) -> None:
+    """What its plugin says later is about an attempt that has ended."""
+    cluster = Cluster(*plugins)
     pod = cluster.add("p")
     cluster.run()
 
     cluster.handle(ObjectGone("nodes", "", "a", "uid-a"))
-    held = cluster.stage(pod)
     cluster.engine.core.waiting.allow(pod.uid, "Holds")
     cluster.tick()
 
-    assert held == "held"
-    assert cluster.all(RunPreBind) == []
     assert cluster.stage(pod) == "backoff"
     assert 'node "a" not found' in cluster.notes[-1]
+    assert (cluster.all(RunPreBind), cluster.all(Bind)) == ([], [])
+
+
+def test_a_held_pod_is_not_bound_to_another_node_of_the_same_name() -> None:
+    """The machine was replaced by a smaller one: nothing has judged the pod on it."""
+    cluster = Cluster()
+    pod = cluster.add("p", requests={"cpu": 4})
+    cluster.run()
+
+    cluster.handle(ObjectGone("nodes", "", "a", "uid-a"))
+    cluster.handle(ObjectSet("nodes", make_node("a", allocatable={"cpu": "2"})))
+    cluster.engine.core.waiting.allow(pod.uid, "Holds")
+    cluster.later()
+
+    assert cluster.is_asleep(pod)
+    assert "Insufficient cpu" in cluster.notes[-1]
+    assert cluster.all(Bind) == []
