@@ -28,6 +28,7 @@ from scheduler.tools.offline.reading import objects_from_documents
 from tests.parity.answering import oracle_command, pipelined, running
 from tests.parity.generator.draw import POD_LABELS, Draw, Object
 from tests.parity.generator.families import make_case
+from tests.parity.generator.resources import add_resize_status
 from tests.parity.generator.storage_changes import STORAGE_KINDS, change_storage
 
 HINTING: Final = (
@@ -90,7 +91,8 @@ def make_questions(family: str, seed: int) -> Object:
     waiting = [pod for pod in pods if "nodeName" not in pod["spec"]]
     for pod in waiting:
         if draw.maybe(0.2):
-            pod["spec"]["schedulingGates"] = [{"name": "example.com/late"}]
+            gates = draw.some(("example.com/late", "example.com/quota"), 1, 2)
+            pod["spec"]["schedulingGates"] = [{"name": name} for name in gates]
     case["questions"] = [_question(draw, waiting, pods, nodes, storage) for _ in range(QUESTIONS)]
     return case
 
@@ -171,7 +173,19 @@ def _change_pod(draw: Draw, pod: Object, other: Object) -> None:
     """Change what can change while a pod lives."""
     spec, metadata = pod["spec"], pod["metadata"]
     match draw.pick(
-        ("labels", "toleration", "requests", "status", "gates", "nomination", "features")
+        (
+            "labels",
+            "toleration",
+            "requests",
+            "status",
+            "gates",
+            "nomination",
+            "features",
+            "resize",
+            "resize",
+            "leaving",
+            "selector",
+        )
     ):
         case "labels":
             metadata["labels"] = draw.labels(POD_LABELS, 0.7)
@@ -197,7 +211,16 @@ def _change_pod(draw: Draw, pod: Object, other: Object) -> None:
             for key in ("containerStatuses", "initContainerStatuses", "resources", "conditions"):
                 pod["status"].pop(key, None)
         case "gates":
-            spec.pop("schedulingGates", None)
+            if gates := spec.pop("schedulingGates", None):
+                spec["schedulingGates"] = gates[draw.randint(1, 2) :]
+        case "resize":
+            _resize(draw, pod)
+        case "leaving":
+            metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+            metadata["deletionGracePeriodSeconds"] = 30
+        case "selector":
+            # Only a gate lets the API server accept it.
+            spec["nodeSelector"] = {**spec.get("nodeSelector", {}), "disk": "ssd"}
         case "features":
             first = spec["containers"][0]
             for key in ("restartPolicy", "restartPolicyRules"):
@@ -209,6 +232,30 @@ def _change_pod(draw: Draw, pod: Object, other: Object) -> None:
         case _:
             pod["status"]["nominatedNodeName"] = "n0"
             metadata["annotations"] = {"example.com/note": "changed"}
+
+
+def _resize(draw: Draw, pod: Object) -> None:
+    """Let the kubelet report what it granted, on the way to other resources."""
+    status = pod["status"]
+    if draw.maybe(0.5):
+        for key in ("containerStatuses", "initContainerStatuses"):
+            for reported in status.get(key, ()):
+                if draw.maybe(0.5):
+                    reported.pop("allocatedResources", None)
+                if draw.maybe(0.5):
+                    reported["resources"] = {"requests": {"cpu": "50m"}}
+    else:
+        for key in ("containerStatuses", "initContainerStatuses", "conditions", "resources"):
+            status.pop(key, None)
+        add_resize_status(draw, pod)
+    if draw.maybe(0.3):
+        status["conditions"] = [
+            {
+                "type": "PodResizePending",
+                "status": "True",
+                "reason": draw.pick(("Infeasible", "Deferred")),
+            }
+        ]
 
 
 # --- our answers ----------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ class Resources(Feature):
         if draw.maybe(0.2):
             _add_pod_level(draw, pod)
         if draw.maybe(0.25):
-            _add_resize_status(draw, pod)
+            add_resize_status(draw, pod)
 
     @override
     def shape_cluster(self, draw: Draw, cluster: Cluster) -> None:
@@ -153,7 +153,7 @@ def _add_pod_level(draw: Draw, pod: Object) -> None:
     pod["spec"]["resources"] = stated
 
 
-def _add_resize_status(draw: Draw, pod: Object) -> None:
+def add_resize_status(draw: Draw, pod: Object) -> None:
     """Say what the kubelet granted, as while a pod is being resized in place."""
     status = pod["status"]
     for kind, statuses in (
