@@ -10,7 +10,7 @@ from scheduler.api.objects import Namespace, Node, ObjectMeta
 from scheduler.api.pods import PodInfo
 from scheduler.api.resource_versions import is_older_version
 from scheduler.kernel.cache import PodState
-from scheduler.kernel.engine.attempt import REVOCABLE
+from scheduler.kernel.engine.attempt import REVOCABLE, Attempt
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.binding_cycle import BindingCycle
 from scheduler.kernel.engine.engine_state import EngineState
@@ -88,7 +88,7 @@ class PodEventHandlers:
             old = core.queue.get(uid)
             attempt = self._attempts.of(uid)
             if attempt is not None:
-                self._update_assumed(old, new)
+                self._update_in_flight(attempt, old, new)
             elif old is None:
                 self._timed(UNSCHEDULED_POD_ADD, core.queue.add, new)
             else:
@@ -181,28 +181,36 @@ class PodEventHandlers:
         for event in pod_scheduling_properties_change(old, new):
             wake(self._core, event, old, new)
 
-    def _update_assumed(self, old: PodInfo | None, new: PodInfo) -> None:
+    def _update_in_flight(self, attempt: Attempt, old: PodInfo | None, new: PodInfo) -> None:
         """Keep the new version of a pod in flight: the queue uses it if the binding fails."""
-        if self._core.queue.is_in_flight(new.uid):
+        queue = self._core.queue
+        if queue.is_in_flight(new.uid):
             # There is no old version when its profile was gone for a while.
-            self._core.queue.update(old or new, new)
-        attempt = self._attempts.of(new.uid)
-        if new.is_terminating and attempt is not None and attempt.state in REVOCABLE:
+            old = old or new
+            queue.update(old, new)
+            if attempt.placed is None:
+                queue.nominator.update_nominated_pod(old, new)
+                self._nomination_changed(old, new)
+        if new.is_terminating and attempt.state in REVOCABLE:
             self._failures.abandon(attempt, "being deleted")
 
     def _update_unscheduled(self, old: PodInfo, new: PodInfo) -> None:
         core = self._core
         start = core.stopwatch()
         core.queue.update(old, new)
-        before = old.pod.status.nominated_node_name
-        if before and before != new.pod.status.nominated_node_name:
-            is_displaced = self._preemption_executor.no_longer_displaced(new.uid)
-            self._free_nomination(old, but="" if is_displaced else new.uid)
+        self._nomination_changed(old, new)
         seconds = core.stopwatch() - start
         core.metrics.event_handling_duration[UNSCHEDULED_POD_UPDATE.label].observe(seconds)
         for event in pod_scheduling_properties_change(old, new):
             if event.label != UNSCHEDULED_POD_UPDATE.label:
                 core.metrics.event_handling_duration[event.label].observe(seconds)
+
+    def _nomination_changed(self, old: PodInfo, new: PodInfo) -> None:
+        """Free the place of a pod whose status has lost its nomination, or has another one."""
+        before = old.pod.status.nominated_node_name
+        if before and before != new.pod.status.nominated_node_name:
+            is_displaced = self._preemption_executor.no_longer_displaced(new.uid)
+            self._free_nomination(old, but="" if is_displaced else new.uid)
 
     def _withdraw(self, nominated: PodInfo | None) -> None:
         """Withdraw the nomination of a pod that is gone or has a node, in a queue or not."""

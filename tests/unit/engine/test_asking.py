@@ -422,3 +422,31 @@ def test_a_nominated_pod_that_needs_no_answer_any_more_keeps_no_room(is_bound: b
 
     assert engine.engine.core.queue.nominator.node_of(first.uid) is None
     assert engine.stage(waits) == "asking"
+
+
+@pytest.mark.parametrize("now", ["", "b"], ids=["withdrawn", "moved"])
+def test_a_nomination_that_others_change_meanwhile_is_the_one_that_counts(now: str) -> None:
+    """An autoscaler changes it while the pod's extender is asked, and the extender refuses."""
+    engine = Asking(FILTERS)
+    never = {"uid": "p", "preemption_policy": "Never"}
+    pod = engine.add("p", nominated_node_name="a", **never)
+
+    engine.set(make_pod_info("p", scheduler_name="test", nominated_node_name=now, **never))
+    while engine.stage(pod) == "asking":
+        engine.say(Filtered(()))
+    engine.add("q")
+
+    assert engine.nodes_asked() == tuple(node for node in NODES if node != now)
+
+
+def test_a_nomination_withdrawn_meanwhile_wakes_who_waits_for_the_place() -> None:
+    """No end of a pod will tell them."""
+    engine = Asking(FILTERS, nodes=("a",))
+    engine.add("p", uid="p", nominated_node_name="a")
+    waiting = engine.add("q")
+    before = engine.stage(waiting)
+
+    engine.set(make_pod_info("p", uid="p", scheduler_name="test"))
+
+    assert before == "unschedulable"
+    assert not engine.is_asleep(waiting)
