@@ -263,6 +263,30 @@ def test_a_preemptor_is_nominated() -> None:
     asking(story, lambda world: world.node("n", cpu="1"))
 
 
+def test_a_preemptor_whose_victim_may_not_be_evicted() -> None:
+    """An admission webhook, or a missing right: only the story of the preemptor can tell."""
+
+    async def story(asked: Asking) -> None:
+        pod_of_priority(asked.world, "low", 1)
+        await asked.world.bound("low")
+        await asked.world.settled()
+        refused = asked.world.sandbox.faults.answer(
+            403, verb="delete", path="*/pods/low", message="low is protected", times=None
+        )
+        pod_of_priority(asked.world, "high", 10)
+        await asked.world.until(lambda: refused.hits, "the eviction")
+        queue = asked.world.daemon.driver.engine.core.queue
+        await asked.world.until(lambda: queue.counts().backoff, "the refusal")
+
+        story = story_of(await asked.state("high"))
+
+        [(_, _, told)] = [entry for entry in story if entry[1] == "not evicted"]
+        request = "DELETE /api/v1/namespaces/default/pods/low"
+        assert told == f"default/low: {request}: 403 Forbidden: low is protected"
+
+    asking(story, lambda world: world.node("n", cpu="1"), config=NEVER)
+
+
 def test_a_standby_answers_as_well() -> None:
     """It decides nothing: the pod is ready, and the answer says that somebody else leads."""
     lease = {"leaderElect": True, "resourceName": "theirs", "resourceNamespace": "kube-system"}

@@ -93,7 +93,7 @@ class Informer(Generic[T]):
         state: see `scheduler.daemon.informers.states.State`.
         version: the resource version the store is at, or empty.
         blind_since: since when, on the monotonic clock, changes may have been missed; None while
-            a watch is open.
+            a watch is open, or the server does not serve the kind.
     """
 
     def __init__(  # noqa: PLR0913, PLR0915 - its ports, and the state of one watch
@@ -347,7 +347,8 @@ class Informer(Generic[T]):
     def _not_found(self, problem: ApiError) -> float:
         """React to a kind that is not served here: no longer, or not yet."""
         if self.state is not State.EMPTY:
-            return self._expired(problem) if len(self._places) > 1 else self._failed(problem)
+            # If it is served nowhere, the list that follows says so.
+            return self._expired(problem) if self.kind.may_be_absent else self._failed(problem)
         if self._asks_elsewhere():
             return 0.0
         if self.kind.may_be_absent and not self.store:
@@ -366,12 +367,12 @@ class Informer(Generic[T]):
     def _absent(self) -> float:
         """Wait with a kind that the server does not serve; it may after an upgrade."""
         self.state = next_state(self.state, StepResult.FAILED)
-        self.blind_since = None
-        if not self.has_synced:
+        if self.blind_since is not None:
+            self.blind_since = None
             tell = log.warning if self.kind.is_missed else log.info
             places = ", ".join(sorted(place.declared.api_version for place in self._places))
             tell("Not served", kind=self.kind.name, apis=places)
-            self._synced.set()
+        self._synced.set()
         return ABSENT_SECONDS
 
     def _expired(self, problem: ApiError) -> float:
@@ -390,6 +391,9 @@ class Informer(Generic[T]):
         # A server that answers was reachable all the time.
         self._is_in_doubt |= problem.status == 0
         self._has_failed = True
+        if self.blind_since is None:
+            # The kind was absent, and may be no more.
+            self.blind_since = self._clock.monotonic()
         if self.state is State.WATCHING:
             self._failures += 1
         if self._failures >= MAX_FAILURES or (is_refused and self.state is not State.EMPTY):

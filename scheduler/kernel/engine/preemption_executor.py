@@ -22,6 +22,7 @@ from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import GROUP, changed_condition, reference
 from scheduler.kernel.engine.instructions import Evict, LogError, PatchStatus, RecordEvent
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
+from scheduler.kernel.engine.story import Entry
 from scheduler.kernel.framework.interface import PostFilterResult
 from scheduler.kernel.framework.types import Failure
 from scheduler.kernel.preemption import Evictions
@@ -147,7 +148,10 @@ class PreemptionExecutor:
         victim, preemptor = self._asked.pop(uid, (None, None))
         if victim is None or preemptor is None:
             return
-        self._core.out.append(LogError("Eviction failed", victim.key, message))
+        core = self._core
+        core.out.append(LogError("Eviction failed", victim.key, message))
+        for waiting in self._wanted.get(uid, ()):
+            core.story.tell(Entry(core.now, waiting, 0, "not evicted", f"{victim.key}: {message}"))
         self._settle(uid, has_failed=True)
 
     def leaving(self, uid: str) -> None:

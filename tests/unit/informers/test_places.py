@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from structlog.testing import capture_logs
 from typing_extensions import override
 
-from scheduler.api.pod_group_apis import V1BETA1
+from scheduler.api.pod_group_apis import SCHEDULER_PLUGINS, V1BETA1
 from scheduler.api.pod_groups import V1ALPHA2, PodGroup
 from scheduler.daemon.client.direct import Response
-from scheduler.daemon.client.errors import NotFoundError
-from scheduler.daemon.informers.informer import ABSENT_SECONDS, Informer
+from scheduler.daemon.client.errors import ForbiddenError, NotFoundError
+from scheduler.daemon.informers.informer import ABSENT_SECONDS, BLIND_SECONDS, Informer
 from scheduler.daemon.informers.kinds import FOREIGN_POD_GROUPS, POD_GROUPS, Kind
 from scheduler.daemon.informers.listing import list_all
 from scheduler.observability.client_metrics import InformerMetrics
@@ -20,6 +21,8 @@ from scheduler.observability.instruments import Instruments
 from tests.support.clock import FakeClock
 from tests.support.virtual_time import run_in
 from tests.unit.informers.fake_api import FakeApi, Mirror
+
+FOREIGN = FOREIGN_POD_GROUPS["scheduling.x-k8s.io"]
 
 
 class Versions(FakeApi):
@@ -30,6 +33,7 @@ class Versions(FakeApi):
     def __init__(self, *served: str) -> None:
         super().__init__()
         self.served = set(served)
+        self.is_denied = False
         for name in ("a", "b"):
             meta = {"name": name, "namespace": "ml", "uid": name}
             spec = {"schedulingPolicy": {"gang": {"minCount": 2}}, "minMember": 3}
@@ -40,6 +44,8 @@ class Versions(FakeApi):
         if not any(version in path for version in self.served):
             self.requests.append(path)
             raise NotFoundError(path, status=404)
+        if self.is_denied:
+            raise ForbiddenError(path, status=403)
         return await super().request(method, path, timeout=timeout)
 
     @override
@@ -57,6 +63,7 @@ class Course:
 
     def __init__(self, clock: FakeClock, api: Versions, kind: Kind[PodGroup]) -> None:
         self.api = api
+        self.clock = clock
         self.informer = Informer(
             kind,
             api,
@@ -68,6 +75,11 @@ class Course:
         self.informer.add_handler(self.mirror)
 
     @property
+    def is_blind(self) -> bool:
+        """Whether a check of readiness fails."""
+        return self.informer.is_blind(self.clock.monotonic())
+
+    @property
     def versions(self) -> set[str]:
         """From which API the groups are that are known."""
         return {group.api_version for group in self.mirror.objects.values()}
@@ -75,8 +87,13 @@ class Course:
 
 def follow(api: Versions, *steps: Any, kind: Kind[PodGroup] = POD_GROUPS) -> Course:
     """Run an informer; each step is a number of seconds to wait, or something to do."""
-    clock = FakeClock()
-    course = Course(clock, api, kind)
+    course = Course(FakeClock(), api, kind)
+    take(course, *steps)
+    return course
+
+
+def take(course: Course, *steps: Any) -> None:
+    """See `follow`."""
 
     async def run() -> None:
         task = asyncio.create_task(course.informer.run())
@@ -88,8 +105,7 @@ def follow(api: Versions, *steps: Any, kind: Kind[PodGroup] = POD_GROUPS) -> Cou
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
-    run_in(clock, run())
-    return course
+    run_in(course.clock, run())
 
 
 def test_a_kind_is_read_where_it_is_served() -> None:
@@ -132,13 +148,91 @@ def test_a_kind_that_no_version_serves_is_asked_for_now_and_then() -> None:
 
 def test_a_foreign_api_is_read_at_its_own_place() -> None:
     """And at no other."""
-    kind = FOREIGN_POD_GROUPS["scheduling.x-k8s.io"]
+    course = follow(Versions(SCHEDULER_PLUGINS), 0.1, kind=FOREIGN)
 
-    course = follow(Versions("scheduling.x-k8s.io/v1alpha1"), 0.1, kind=kind)
-
-    assert course.versions == {"scheduling.x-k8s.io/v1alpha1"}
+    assert course.versions == {SCHEDULER_PLUGINS}
     [listed, *_] = course.api.requests
     assert listed.startswith("/apis/scheduling.x-k8s.io/v1alpha1/podgroups?")
+
+
+def without_objects(api: Versions) -> None:
+    for name in list(api.objects):
+        api.delete(name)
+
+
+def served_no_more(api: Versions) -> None:
+    api.served = set()
+    api.cut()
+    api.requests.clear()
+
+
+def test_a_kind_that_is_served_no_more_is_absent() -> None:
+    """As after its definition is deleted, or a downgrade: it is told, and no watch is missed."""
+    api = Versions(SCHEDULER_PLUGINS)
+
+    def remove() -> None:
+        without_objects(api)
+        served_no_more(api)
+
+    with capture_logs() as logs:
+        course = follow(api, 0.1, remove, BLIND_SECONDS + 10.0, kind=FOREIGN)
+
+    assert not course.is_blind
+    assert [len(api.requests), course.mirror.objects] == [2, {}]
+    [told] = [entry for entry in logs if entry["log_level"] == "warning"]
+    assert (told["event"], told["apis"]) == ("Not served", SCHEDULER_PLUGINS)
+
+
+def test_a_kind_that_was_served_no_more_comes_back() -> None:
+    """Within a minute, and a new absence is told again."""
+    api = Versions(SCHEDULER_PLUGINS)
+    objects = dict(api.objects)
+
+    def remove() -> None:
+        without_objects(api)
+        served_no_more(api)
+
+    def enable() -> None:
+        api.served = {SCHEDULER_PLUGINS}
+        api.put("a", objects["a"])
+
+    with capture_logs() as logs:
+        course = follow(api, 0.1, remove, 300.0, enable, ABSENT_SECONDS, remove, 10.0, kind=FOREIGN)
+
+    assert course.mirror.story == ["+ml/a", "+ml/b", "-ml/a", "-ml/b", "+ml/a", "-ml/a"]
+    told = [entry["event"] for entry in logs if entry["log_level"] == "warning"]
+    assert told == ["Not served", "Not served"]
+
+
+def test_objects_of_a_kind_that_is_served_no_more_stay() -> None:
+    """None was seen to go: decisions rest on what was known, and a check says so."""
+    api = Versions(SCHEDULER_PLUGINS)
+
+    course = follow(api, 0.1, lambda: served_no_more(api), BLIND_SECONDS + 10.0, kind=FOREIGN)
+
+    assert sorted(course.mirror.objects) == ["ml/a", "ml/b"]
+    assert course.is_blind
+
+
+def test_a_kind_that_comes_without_the_right_to_read_it_is_missed() -> None:
+    """It was absent, which is well; now there may be objects of it."""
+    api = Versions()
+    seen: list[bool] = []
+
+    def enable() -> None:
+        seen.append(course.is_blind)
+        api.served, api.is_denied = {SCHEDULER_PLUGINS}, True
+
+    def permit() -> None:
+        seen.append(course.is_blind)
+        api.is_denied = False
+
+    course = Course(FakeClock(), api, FOREIGN)
+    take(course, 100.0, enable, ABSENT_SECONDS + BLIND_SECONDS + 10.0, permit, 10.0)
+
+    assert seen == [False, True]
+    assert not course.is_blind
+    assert course.versions == {SCHEDULER_PLUGINS}
 
 
 def test_commands_list_a_kind_where_it_is_served() -> None:
