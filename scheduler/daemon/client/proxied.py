@@ -53,11 +53,12 @@ class ProxiedRequests:
 
     async def exchange(self, request: Request, timeout: float) -> Response:
         """See `DirectConnections.exchange`."""
+        has_body = request.body is not None or request.fence is not None
         try:
             response = await self._session.request(
                 request.method,
                 URL(self._server + request.path, encoded=True),
-                data=None if request.body is None else _FencedBytes(request.body, request),
+                data=_FencedBytes(request.body or b"", request) if has_body else None,
                 allow_redirects=False,
                 timeout=_total_timeout(timeout),
                 **self._routing,

@@ -117,6 +117,8 @@ class ApiSession:
                 socket_factory=_socket,
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
+            # A proxy is told these as well: the token is not among them.
+            headers=self._headers,
             auto_decompress=False,
             read_bufsize=_READ_BUFFER_BYTES,
         )
@@ -227,7 +229,7 @@ class ApiSession:
         try:
             response = await self._session.get(
                 url,
-                headers={"Accept-Encoding": encoding},
+                headers={"Accept-Encoding": encoding, **self._authorization},
                 allow_redirects=False,
                 timeout=timeout,
                 **self._routing,
@@ -298,11 +300,9 @@ class ApiSession:
         """Use changed credentials, with new connections."""
         self._access = access
         self._host = URL(access.server).authority
-        headers = dict(self._headers)
-        if access.authorization:
-            headers["Authorization"] = access.authorization
-        self._session.headers.clear()
-        self._session.headers.update(headers)
+        self._authorization = (
+            {"Authorization": access.authorization} if access.authorization else {}
+        )
         self._routing: dict[str, Any] = {"proxy": access.proxy}
         context = access.tls.context if access.tls else None
         if context is not None:
@@ -311,8 +311,10 @@ class ApiSession:
 
         def connections() -> DirectConnections | ProxiedRequests:
             if access.proxy is None:
+                headers = {**self._headers, **self._authorization}
                 return DirectConnections(access.server, context, access.server_hostname, headers)
-            return ProxiedRequests(self._session, access.server, self._routing)
+            routing = {**self._routing, "headers": self._authorization}
+            return ProxiedRequests(self._session, access.server, routing)
 
         self._requests, self._urgent = connections(), connections()
 

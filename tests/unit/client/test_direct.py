@@ -1,9 +1,13 @@
 """Connections of our own: whatever a server may send back, each request gets its own answer."""
 
 import asyncio
+import select
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from threading import Thread
+from typing import Self
 
 import pytest
 import uvloop
@@ -21,6 +25,7 @@ from scheduler.daemon.client.direct import (
 )
 from scheduler.daemon.client.errors import FencedError, UnavailableError
 from scheduler.daemon.client.session import ApiSession
+from scheduler.daemon.client.tls import TlsFiles, load_tls
 from scheduler.daemon.serving.certificates import as_files, self_signed_pair
 from tests.unit.client.scripted_server import ScriptedServer, json_answer, until
 
@@ -237,6 +242,75 @@ def test_a_fence_keeps_the_connection() -> None:
     play(story)
 
 
+class SilentPeer:
+    """A server of one connection that answers its first request, and then only listens."""
+
+    def __init__(self, tls: ssl.SSLContext | None) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http{'s' if tls else ''}://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._tls = tls
+        self._peer: socket.socket
+        self._thread = Thread(target=self._answer)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.join()
+        self._peer.close()
+        self._listener.close()
+
+    def _answer(self) -> None:
+        peer, _ = self._listener.accept()
+        self._peer = peer if self._tls is None else self._tls.wrap_socket(peer, server_side=True)
+        self._peer.recv(65536)
+        self._peer.sendall(OK)
+
+    def has_more(self) -> bool:
+        """Whether anything arrives while the loop of the client stands still."""
+        self._thread.join()
+        return bool(select.select([self._peer], [], [], 0.5)[0])
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_the_bytes_leave_in_the_step_in_which_the_fence_was_asked(scheme: str) -> None:
+    """Before the loop does anything else.
+
+    A process frozen between the two, or held up by the next callback, would write long after its
+    lease has ended.
+    """
+    theirs = ours = None
+    if scheme == "https":
+        theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        pair = self_signed_pair(SystemClock())
+        with as_files(pair) as files:
+            theirs.load_cert_chain(*files)
+            ours = ssl.create_default_context(cafile=str(files[0]))
+        ours.check_hostname = False
+
+    async def story() -> None:
+        with SilentPeer(theirs) as peer:
+            connections = DirectConnections(peer.url, ours, None, {})
+            await get(connections)
+            diary: list[object] = []
+
+            def fence() -> bool:
+                diary.append("asked")
+                return True
+
+            request = Request("POST", "/x", b"{}", fence=fence)
+            asked = asyncio.create_task(connections.exchange(request, 60.0))
+            # The same step of the loop runs both.
+            asyncio.get_running_loop().call_soon(lambda: diary.append(peer.has_more()))
+            await until(lambda: len(diary) == len(["asked", True]))
+            asked.cancel()
+            connections.close()
+            assert diary == ["asked", True]
+
+    play(story)
+
+
 def test_many_requests_at_once_each_get_their_own_answer() -> None:
     """Over a connection each, which are used again."""
 
@@ -320,8 +394,9 @@ class TestProxy:
                         seen.append(response.body.decode())
                     except UnavailableError as problem:
                         seen.append(problem.message)
-                    with pytest.raises(FencedError):
-                        await session.request("POST", "/y", b"{}", fence=lambda: False)
+                    for body in (b"{}", None):
+                        with pytest.raises(FencedError):
+                            await session.request("DELETE", "/y", body, fence=lambda: False)
                 seen.extend(request.headers["Host"] for request in proxy.seen)
 
         play(story)
@@ -342,6 +417,29 @@ class TestProxy:
             return web.Response(status=503, text="no way")
 
         assert self.exchange(answer) == ["no way", "cluster.example"]
+
+    def test_a_proxy_is_not_told_the_token(self) -> None:
+        """It passes an encrypted connection on; requests and watches ask for it in plain text."""
+        proxy = RawServer([[b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", b""]] * 2)
+
+        async def story() -> None:
+            listener = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
+            url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+            access = Access(
+                "https://cluster.example", "Bearer x", tls=load_tls(TlsFiles(), None), proxy=url
+            )
+            async with ApiSession(Connection(None, access), clock=SystemClock()) as session:
+                with pytest.raises(UnavailableError, match="403"):
+                    await session.request("POST", "/api/v1/x", b"{}")
+                with pytest.raises(UnavailableError, match="403"):
+                    async with session.stream("/api/v1/y", read_timeout=60.0):
+                        raise AssertionError("the proxy refused")
+            listener.close()
+            await proxy.stop()
+
+        play(story)
+        assert [seen.split(b" ")[0] for seen in proxy.requests] == [b"CONNECT"] * 2
+        assert not [seen for seen in proxy.requests if b"uthorization" in seen]
 
 
 # --- bytes nobody asked for -----------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """Requests: what goes over the wire, and what each answer, or the lack of one, becomes."""
 
 import asyncio
-import socket
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -287,39 +286,6 @@ class TestFence:
                 return len(server.seen)
 
         assert uvloop.run(scenario()) == 0
-
-    def test_the_bytes_leave_in_the_step_in_which_the_fence_was_asked(self) -> None:
-        """Or a process frozen between the two would write long after its lease has ended."""
-
-        async def scenario() -> bytes:
-            with socket.create_server(("127.0.0.1", 0)) as listener:
-                url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-                async with session_to(url) as session:
-                    asked = asyncio.Event()
-                    arrived = b""
-
-                    def fence() -> bool:
-                        asked.set()
-                        # First in the next step of the loop: what has left by then?
-                        asyncio.get_running_loop().call_soon(look)
-                        return True
-
-                    def look() -> None:
-                        nonlocal arrived
-                        peer, _ = listener.accept()
-                        with peer:
-                            peer.settimeout(60.0)
-                            arrived = peer.recv(65536)
-
-                    request = asyncio.create_task(
-                        session.request("POST", "/x", b'{"a":1}', fence=fence, timeout=60.0)
-                    )
-                    await asked.wait()
-                    with pytest.raises(UnavailableError):
-                        await request
-                    return arrived
-
-        assert uvloop.run(scenario()).endswith(b'\r\n\r\n{"a":1}')
 
 
 def test_an_open_fence_costs_nothing() -> None:
