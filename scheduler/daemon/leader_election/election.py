@@ -168,7 +168,7 @@ class Election:
         """Seconds one attempt may take: a leader must have time for another before its end."""
         settings = self.settings
         if not self.is_leading(now):
-            return settings.renew_deadline_seconds / 2
+            return settings.renew_deadline_seconds
         left = self._valid_until - now
         return min(left, max(settings.retry_period_seconds, left / 2))
 

@@ -162,7 +162,8 @@ class LeaderElector:
                     spec = released(lease.spec, self._clock.wall())
                     await self._lock.update(lease, spec, timeout)
         except (ApiError, TimeoutError) as problem:
-            log.warning("Lease not released; it will run out", reason=str(problem))
+            reason = str(problem) or type(problem).__name__
+            log.warning("Lease not released; it will run out", reason=reason)
 
     async def _campaign(self, lock: Lock, main: MainLoop) -> None:
         """See `Campaign`. Nothing else changes the election meanwhile.
@@ -223,11 +224,15 @@ class LeaderElector:
         self._is_held_back = is_stalled
 
     async def _attempt(self, step: Callable[[float], Awaitable[object]]) -> None:
-        """Try once to read, get or keep the lease. Any error is one failed attempt."""
+        """Try once to read, get or keep the lease. Any error is one failed attempt.
+
+        A candidate reads and then writes: each request has its own time, as in client-go. A slow
+        read would otherwise leave too little to the write, again and again.
+        """
         timeout = self._election.attempt_timeout(self._clock.boot())
         try:
             async with asyncio.timeout(timeout):
-                await step(timeout)
+                await step(min(timeout, self._settings.renew_deadline_seconds / 2))
         except ConflictError:
             if verbose(4):
                 log.info("Lease taken or changed by another", lease=self._lock.name)

@@ -2,7 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
 
@@ -80,33 +81,31 @@ class FakeLock:
         self.requests = 0
 
     async def get(self, timeout: float) -> Lease | None:
-        await self._before()
-        found = None if self.server.spec is None else self.server.lease()
-        await self.trouble_after()
-        return found
+        async with self._exchange(timeout):
+            return None if self.server.spec is None else self.server.lease()
 
     async def create(self, spec: LeaseSpec, timeout: float) -> Lease:
-        await self._before()
-        if self.server.spec is not None:
-            raise ConflictError("POST lease", status=409, reason="AlreadyExists")
-        written = self.server.store(spec)
-        await self.trouble_after()
-        return written
+        async with self._exchange(timeout):
+            if self.server.spec is not None:
+                raise ConflictError("POST lease", status=409, reason="AlreadyExists")
+            return self.server.store(spec)
 
     async def update(self, lease: Lease, spec: LeaseSpec, timeout: float) -> Lease:
-        await self._before()
-        if self.server.spec is None:
-            raise NotFoundError("PUT lease", status=404)
-        if bytes(lease.metadata) != bytes(self.server.lease().metadata):
-            raise ConflictError("PUT lease", status=409)
-        written = self.server.store(spec)
-        await self.trouble_after()
-        return written
+        async with self._exchange(timeout):
+            if self.server.spec is None:
+                raise NotFoundError("PUT lease", status=404)
+            if bytes(lease.metadata) != bytes(self.server.lease().metadata):
+                raise ConflictError("PUT lease", status=409)
+            return self.server.store(spec)
 
-    async def _before(self) -> None:
+    @asynccontextmanager
+    async def _exchange(self, timeout: float) -> AsyncIterator[None]:
         self.requests += 1
-        await asyncio.sleep(0)
-        await self.trouble()
+        async with asyncio.timeout(timeout):
+            await asyncio.sleep(0)
+            await self.trouble()
+            yield
+            await self.trouble_after()
 
 
 async def hang() -> None:

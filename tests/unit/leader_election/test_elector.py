@@ -5,7 +5,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
+from scheduler.daemon.client.errors import ApiError, ForbiddenError, NotFoundError
 from scheduler.daemon.client.leases import Lease
 from scheduler.daemon.leader_election.elector import (
     unique_identity,
@@ -184,6 +186,86 @@ class TestElector:
 
         play(scenario)
 
+    def test_a_leader_that_never_writes_the_newest_version_stops(self) -> None:
+        """Another client changes the Lease before each of its writes; the holder stays the same."""
+
+        async def scenario(server: FakeLeaseServer) -> None:
+            a, b = Candidate(server, "a"), Candidate(server, "b")
+            await a.start()
+            await leading(a)
+            await b.start()
+
+            async def annotate() -> None:
+                server.version += 1
+
+            a.lock.trouble = annotate
+            assert a.task is not None
+            watch = asyncio.create_task(never_two(a, b, 2.0))
+            await asyncio.wait_for(a.task, 0.7)
+            await leading(b)
+            await watch
+
+            assert a.story[-2:] == ["a stopped leading", "stopped"]
+            await b.stop()
+
+        play(scenario)
+
+    @pytest.mark.parametrize("was_held", [True, False])
+    def test_a_slow_api_server_has_a_leader(self, was_held: bool) -> None:
+        """To read and to write take longer together than one request may; the leader only writes.
+
+        As with kube-scheduler, which gives each request half the renew deadline.
+        """
+
+        async def scenario(server: FakeLeaseServer) -> None:
+            if was_held:
+                server.spec = held_by("gone", duration=1)
+            a = Candidate(server, "a")
+
+            async def slow() -> None:
+                await asyncio.sleep(0.15)
+
+            a.lock.trouble = slow
+            await a.start()
+            await leading(a)
+            await asyncio.sleep(3.0)
+
+            assert a.elector.is_leading()
+            await a.stop()
+
+        play(scenario)
+
+    @pytest.mark.parametrize(
+        "refused",
+        [
+            pytest.param(
+                ForbiddenError("GET lease", status=403), id="the right to the lease is missing"
+            ),
+            pytest.param(NotFoundError("POST lease", status=404), id="its namespace is missing"),
+        ],
+    )
+    def test_a_candidate_leads_as_soon_as_what_it_lacks_is_there(self, refused: ApiError) -> None:
+        """It asks for as long as it takes, and says once what is missing."""
+
+        async def scenario(server: FakeLeaseServer) -> None:
+            a = Candidate(server, "a")
+
+            async def refuse() -> None:
+                raise refused
+
+            with capture_logs() as logs:
+                a.lock.trouble = refuse
+                await a.start()
+                await asyncio.sleep(60.0)
+                a.lock.trouble = no_trouble
+                assert await leading(a) <= 0.1
+            await a.stop()
+
+            told = [entry for entry in logs if entry["event"] == "Lease not reachable"]
+            assert [entry["reason"] for entry in told] == [str(refused)]
+
+        play(scenario)
+
     def test_a_short_outage_costs_nothing(self) -> None:
         """The leader goes on when a renewal succeeds within the deadline."""
 
@@ -317,19 +399,20 @@ class TestElector:
 
         play(scenario)
 
-    def test_a_leader_whose_lease_was_taken_stops(self) -> None:
-        """Whoever wrote another holder into the Lease is believed."""
+    @pytest.mark.parametrize("holder", ["somebody", ""])
+    def test_a_leader_whose_lease_was_taken_stops(self, holder: str) -> None:
+        """Whoever wrote another holder into the Lease, or none, is believed."""
 
         async def scenario(server: FakeLeaseServer) -> None:
             a = Candidate(server, "a")
             await a.start()
             await leading(a)
 
-            server.store(held_by("somebody", duration=15))
+            server.store(held_by(holder, duration=15))
             assert a.task is not None
-            await asyncio.wait_for(a.task, 1.0)
+            await asyncio.wait_for(a.task, 0.2)
 
-            assert a.elector.leader == "somebody"
+            assert a.elector.leader == holder
             assert a.story[-2:] == ["a stopped leading", "stopped"]
 
         play(scenario)
