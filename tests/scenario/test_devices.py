@@ -6,8 +6,9 @@ from typing import Any, Final
 import pytest
 
 from apistub import Settings
+from scheduler.daemon.driver import daemon as driver_daemon
 from tests.scenario.test_pod_group_stories import GROUPS, Stage
-from tests.scenario.world import Object, World, play
+from tests.scenario.world import LEASES, LIMIT_SECONDS, Object, World, play
 
 API: Final = "resource.k8s.io/v1"
 CLAIMS: Final = "resourceclaims.resource.k8s.io"
@@ -171,6 +172,29 @@ def test_two_replicas_give_no_device_twice() -> None:
             [user] = found["status"]["reservedFor"]
             node = world.node_of(user["name"])
             assert all(name.startswith(f"{node}/") for name in devices_of(found))
+
+    play(story, CONTROLLED)
+
+
+def test_a_lease_runs_out_while_an_allocation_is_unanswered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Given back, another would give its devices to other claims: it may still be carried out."""
+    monkeypatch.setattr(driver_daemon, "DRAIN_SECONDS", 0.3)
+
+    async def story(world: World) -> None:
+        world.node("n")
+        world.sandbox.create(resource_slice("n", "gpu-0"), device_class(), claim())
+        slow = world.sandbox.faults.delay(2 * LIMIT_SECONDS, path="*/resourceclaims/shared/status")
+        election = {"leaderElect": True, "resourceNamespace": "default"}
+        await world.start_daemon({"leaderElection": election})
+        world.pod("p", resourceClaims=named())
+        await world.until(lambda: slow.hits, "the allocation to leave")
+
+        await world.stop_daemon()
+
+        [lease] = world.sandbox.list(LEASES)
+        assert lease["spec"]["holderIdentity"]
 
     play(story, CONTROLLED)
 

@@ -127,7 +127,7 @@ class Daemon:
         self._stopping = asyncio.Event()
         self._hurried = asyncio.Event()
         self._is_drained = True
-        """Whether no bind is under way, as none was sent or all were answered in time."""
+        """Whether no bind, and no request of a plugin, is under way: none was, or all ended."""
 
     def stop(self) -> None:
         """Begin to drain: no further pod is taken from the queue. The second time, end at once."""
@@ -183,7 +183,7 @@ class Daemon:
                 await _while(campaign, self._schedule_until_stopped())
         finally:
             await _end(campaign)
-            # Others may lead once it is given back: not while our binds are under way.
+            # Others may lead once it is given back: not while our decisions are under way.
             has_time = self._stopping.is_set() and not self._hurried.is_set()
             if has_time and self._is_drained:
                 await self._leadership.release()
@@ -212,7 +212,7 @@ class Daemon:
         self._is_drained = False
         await self._timed(DECISIONS, self._driver.decide(self._stopping.is_set))
         await self._driver.drain(DRAIN_SECONDS)
-        self._is_drained = not self._driver.outbox.binds_owed
+        self._is_drained = not self._driver.outbox.owes_decisions
 
     async def _watch_loop(self) -> None:
         """Measure the stalls of the event loop."""

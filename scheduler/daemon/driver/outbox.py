@@ -142,6 +142,11 @@ class Outbox:
         return self._binds.owed
 
     @property
+    def owes_decisions(self) -> bool:
+        """Whether bindings are owed, or a plugin's request (an allocation) is under way."""
+        return bool(self.binds_owed or self._writes.plugin_requests)
+
+    @property
     def has_room_again(self) -> bool:
         """Whether there is room for enough pods to begin deciding."""
         most = self._settings.concurrency * AHEAD

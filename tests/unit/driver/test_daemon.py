@@ -132,7 +132,7 @@ class World:
 
 
 class _Outbox:
-    binds_owed = 0
+    owes_decisions = False
 
     def __init__(self, diary: list[str], stuck_in: set[str]) -> None:
         self._diary = diary
@@ -284,7 +284,7 @@ def test_a_lease_runs_out_when_the_answer_to_a_bind_never_comes() -> None:
     async def story(world: World) -> None:
         running = world.start()
         await settle()
-        world.outbox.binds_owed = 1
+        world.outbox.owes_decisions = True
         world.daemon.stop()
         await running
 
