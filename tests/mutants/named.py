@@ -446,9 +446,9 @@ FAULTS: Final = (
         "a fenced patch kills its worker",
         "daemon/driver/outbox",
         "            pass  # the pod is gone, and its status with it\n"
-        "        except (ApiError, FencedError) as problem:\n",
+        "        except RequestError as problem:\n",
         "            pass  # the pod is gone, and its status with it\n"
-        "        except ApiError as problem:\n",
+        "        except NotFoundError as problem:\n",
         _OUTBOX + "test_fenced_writes_end_no_worker",
     ),
     NamedFault(

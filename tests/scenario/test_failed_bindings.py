@@ -166,6 +166,27 @@ def test_an_answer_that_is_lost() -> None:
     play(story)
 
 
+def test_an_answer_that_is_lost_while_the_watch_is_behind() -> None:
+    """The API server is asked at once: the place is taken, and is not given away."""
+
+    async def story(world: World) -> None:
+        world.node("n", cpu="1")
+        faults = world.sandbox.faults
+        world.pod("p", cpu="1")
+        world.pod("q", cpu="1")
+        lost = faults.drop(path=BINDINGS, after_commit=True)
+        lost.act = lambda: faults.silence_watches("pods")
+        await world.start_daemon()
+
+        await world.until(lambda: lost.hits, "the binding")
+        await world.settled()
+        await world.until(lambda: world.events(reason="Scheduled"), "the event", 10)
+        await world.rejected("p" if world.node_of("q") else "q")
+        assert world.bindings(None) == 1
+
+    play(story)
+
+
 def test_a_pod_deleted_before_it_is_bound() -> None:
     """Its place is free at once for the next."""
 
