@@ -418,6 +418,8 @@ class Pod(ApiStruct, frozen=True):
     """The node that the pod runs on or is assumed to run on; empty while it waits."""
     volumes: tuple[Volume, ...] = ()
     """Its claims and inline disks: a pod of a StatefulSet has claims of its own."""
+    start_time: str | None = None
+    """`status.startTime`, which pods of equal status do not share."""
 
 
 # --- nodes --------------------------------------------------------------------------------------

@@ -151,7 +151,7 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
     def on_node(self, node_name: str) -> "PodInfo":
         """Return the pod as assumed to run on a node."""
         pod = self.pod
-        assumed = Pod(pod.metadata, pod.spec, pod.status, node_name, pod.volumes)
+        assumed = Pod(pod.metadata, pod.spec, pod.status, node_name, pod.volumes, pod.start_time)
         return PodInfo(assumed, self.kind)
 
     def with_spec(self, spec: PodSpec) -> "PodInfo":
@@ -162,7 +162,7 @@ class PodInfo(msgspec.Struct, frozen=True, gc=False):
             SelectorError: a selector cannot be read.
         """
         pod, kind = self.pod, self.kind
-        other = Pod(pod.metadata, spec, pod.status, pod.node_name, pod.volumes)
+        other = Pod(pod.metadata, spec, pod.status, pod.node_name, pod.volumes, pod.start_time)
         shape = PodShape(other, is_reported=_has_resize_state(other))
         return PodInfo(other, PodKind(shape, kind.namespace, kind.labels, kind.owners))
 
@@ -183,9 +183,9 @@ _kinds: WeakValueDictionary[bytes, PodKind] = WeakValueDictionary()
 def pod_info(pod: Pod) -> PodInfo:
     """The pod with its derived parts, shared with all pods that are equal in them.
 
-    The pod must be freshly decoded: its node name and volumes move out of its specification, equal
-    specifications and labels are replaced by shared ones, and what scheduling never reads of its
-    volumes and status is dropped.
+    The pod must be freshly decoded: its node name and volumes move out of its specification and
+    its start time out of its status, equal specifications, labels and statuses are replaced by
+    shared ones, and what scheduling never reads of its volumes and status is dropped.
 
     Raises:
         InvalidPodError: a quantity or selector in the pod cannot be read.
@@ -197,6 +197,9 @@ def pod_info(pod: Pod) -> PodInfo:
     # Few different ones among very many pods.
     force_setattr(pod.metadata, "namespace", intern(pod.metadata.namespace))
     force_setattr(pod.status, "phase", intern(pod.status.phase))
+    if pod.status.start_time is not None:
+        force_setattr(pod, "start_time", pod.status.start_time)
+        force_setattr(pod.status, "start_time", None)
     if pod.spec.volumes:
         _move_volumes(pod)
     if pod.status.conditions:

@@ -217,12 +217,15 @@ class Writer:
             _encoder.encode_into(_Spec(number, pod.shape.spec), into, -1)
             into += b"\n"
         wire = pod.pod
+        status = wire.status
+        if wire.start_time is not None:
+            status = replace(status, start_time=wire.start_time)
         return _PodLine(
             now,
             answer,
             wire.metadata,
             number,
-            wire.status,
+            status,
             wire.node_name,
             wire.volumes,
             attempt,

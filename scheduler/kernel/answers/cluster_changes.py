@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
-from scheduler.api.objects import Node, Pod
+from scheduler.api.objects import Node
 from scheduler.api.pods import PodInfo
 from scheduler.api.taints import UNSCHEDULABLE_TAINT
 from scheduler.kernel.answers.checks import EveryCheck, shortage
@@ -151,8 +151,7 @@ def _numbered(pod: PodInfo, number: int) -> PodInfo:
     """A copy of a pod with a name and UID of its own."""
     metadata = pod.pod.metadata
     numbered = replace(metadata, name=f"{metadata.name}-{number}", uid=f"{metadata.uid}-{number}")
-    other = Pod(numbered, pod.pod.spec, pod.pod.status, pod.node_name, pod.pod.volumes)
-    return PodInfo(other, pod.kind)
+    return PodInfo(replace(pod.pod, metadata=numbered), pod.kind)
 
 
 def _different(snapshot: Snapshot, rows: Indices) -> Indices:

@@ -67,12 +67,12 @@ def expected_end(
         now: the time, in seconds since 1970.
         durations: the run times of ended pods.
     """
-    meta, status = pod.pod.metadata, pod.pod.status
+    meta = pod.pod.metadata
     if meta.deletion_timestamp is not None:
         return _kept(seconds_of(meta.deletion_timestamp), EndSource.DELETION, now)
     if never_ends(pod):
         return None
-    start = seconds_of(status.start_time)
+    start = seconds_of(pod.pod.start_time)
     found = _stated(pod, start, now) or _learned(pod, start, now, durations)
     seconds = pod.spec.active_deadline_seconds
     if start is None or seconds is None:

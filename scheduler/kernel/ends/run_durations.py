@@ -53,7 +53,7 @@ class RunDurations:
 
     def note_end(self, pod: PodInfo, now: float) -> None:
         """Note the end of a pod; `pod` is its last known version, `now` in seconds since 1970."""
-        start = seconds_of(pod.pod.status.start_time)
+        start = seconds_of(pod.pod.start_time)
         if start is None or start > now or pod.is_terminating or not pod.node_name:
             return
         controller = _controller(pod)

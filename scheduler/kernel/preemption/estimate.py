@@ -48,7 +48,7 @@ def end_of(pod: PodInfo, now: float, durations: RunDurations | None = None) -> f
     end = expected_end(pod, now, durations)
     if end is not None:
         return end.time
-    is_starting = pod.pod.status.start_time is None and not pod.is_terminating
+    is_starting = pod.pod.start_time is None and not pod.is_terminating
     return min(UNKNOWN, end_if_started(pod, now, durations)) if is_starting else UNKNOWN
 
 

@@ -28,7 +28,7 @@ _PRIORITY, _KIND, _START = range(3)
 
 def start_time(pod: PodInfo) -> str:
     """The start time of the pod, as a text that sorts by time."""
-    text = pod.pod.status.start_time
+    text = pod.pod.start_time
     if text is None:
         return _NOW
     return text if len(text) == _WRITTEN_BY_SERVERS else _in_utc(text)

@@ -304,6 +304,21 @@ def test_pods_that_say_otherwise_when_they_end_are_of_other_kinds() -> None:
     assert len({plain, five, six}) == 3
 
 
+def test_running_pods_of_one_kind_share_their_status() -> None:
+    """A cluster has very many of them, and each has started at a time of its own."""
+    texts = ("2026-01-01T00:00:01Z", "2026-01-01T00:00:02Z", None)
+
+    first, second, waiting = (
+        make_pod_info(str(number), node_name="n", start_time=text)
+        for number, text in enumerate(texts)
+    )
+
+    assert first.pod.status is second.pod.status is waiting.pod.status
+    for pod, text in zip((first, second, waiting), texts, strict=True):
+        assert pod.on_node("other").pod.start_time == pod.pod.start_time == text
+        assert pod.with_spec(pod.spec).pod.start_time == text
+
+
 def test_a_kind_goes_with_its_last_pod() -> None:
     """Nothing of it is left, so the next one that lies in the same place is not taken for it."""
     draw = Random(3)

@@ -119,7 +119,7 @@ class TimedCluster(GroupedCluster):
                 else:
                     self.answer(is_bound=True)
             for uid, pod in list(self.pods.items()):
-                if pod.node_name and pod.pod.status.start_time is None:
+                if pod.node_name and pod.pod.start_time is None:
                     self._show(uid, start_time=text_of(self.now))
 
     def pass_until_ready(self) -> None:
@@ -146,7 +146,7 @@ class TimedCluster(GroupedCluster):
         return {pod.uid for node in nominator for pod in nominator.nominated_pods_for_node(node)}
 
     def _is_over(self, pod: PodInfo) -> bool:
-        start = pod.pod.status.start_time
+        start = pod.pod.start_time
         seconds = self.seconds.get(pod.uid)
         return start is not None and seconds is not None and start <= text_of(self.now - seconds)
 
@@ -172,7 +172,7 @@ class TimedCluster(GroupedCluster):
             claims=[each.name for each in known.spec.resource_claims],
             **{
                 "nominated_node_name": known.pod.status.nominated_node_name,
-                "start_time": known.pod.status.start_time,
+                "start_time": known.pod.start_time,
                 **status,
             },
         )

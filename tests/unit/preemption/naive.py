@@ -90,7 +90,7 @@ def _select_victims(world: World, pod: PodInfo, node: str) -> Evicted | tuple[st
     lower = [p for p in world.pods if p.node_name == node and p.priority < pod.priority]
     if not lower:
         return ("No preemption victims found for incoming pod",)
-    lower.sort(key=lambda p: (-p.priority, p.pod.status.start_time or "now"))
+    lower.sort(key=lambda p: (-p.priority, p.pod.start_time or "now"))
     running = [p for p in world.pods if p not in lower]
     status = verdict_with_nominated(world, running, pod, node)
     if not status.is_success:

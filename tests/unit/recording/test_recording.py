@@ -135,6 +135,7 @@ EVENTS: list[Event] = [
     ObjectSet("services", Service(ObjectMeta("s", "ns"), ServiceSpec({"a": "b"}))),
     ObjectGone("pods", "ns", "p", "u"),
     PodRead(3, make_pod_info("p", node_name="n")),
+    PodRead(3, make_pod_info("p", node_name="n", start_time="2026-01-01T00:00:01Z")),
     PodRead(3, None),
     Decide(),
     Decide(64),
