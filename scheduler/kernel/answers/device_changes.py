@@ -145,9 +145,12 @@ def free_claims(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange |
 def _allocated_elsewhere(
     every: EveryCheck, trials: Trials, decision: DeviceDecision
 ) -> Iterator[SuggestedChange]:
-    """A claim of the pod itself, which other pods hold to their node."""
+    """A claim of the pod itself, which other pods hold to their node.
+
+    Without others the scheduler frees the claim (PostFilter).
+    """
     for claim, _, usable in decision.misplaced(every.rejected_by(_NAME)):
-        pods = pods_of(claim)
+        pods = tuple(key for key in pods_of(claim) if key != trials.pod.key)
         if pods and len(usable):
             row = int(usable[0])
             rows = _rows_without(trials, [claim], row)

@@ -68,10 +68,17 @@ def claim_edit_text(edit: AboutClaims) -> str:
             taint = taint_text(Taint(edit.key, edit.value, edit.effect))
             return f"tolerate {taint} in {_where(edit)}"
         case FreeClaim():
-            how = f"delete pod {', '.join(edit.pods)}" if edit.pods else "delete it, no pod uses it"
+            how = _deleted(edit.pods) if edit.pods else "delete it, no pod uses it"
             return f"free claim {edit.claim} on {edit.node} ({how})"
         case _ as unreachable:
             assert_never(unreachable)
+
+
+def _deleted(pods: Sequence[str]) -> str:
+    if len(pods) == 1:
+        return f"delete pod {pods[0]}"
+    more = f" and {len(pods) - _SHOWN} more" if len(pods) > _SHOWN else ""
+    return f"delete {len(pods)} pods: {', '.join(pods[:_SHOWN])}{more}"
 
 
 def _where(edit: ClaimEdit) -> str:

@@ -1,7 +1,6 @@
 """Reasons why a pod's claims exclude nodes, in numbers and names."""
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
 
 import numpy as np
 
@@ -33,7 +32,7 @@ def device_obstacles(
     """
     for claim, elsewhere, usable in decision.misplaced(rows):
         node = snapshot.table.names[int(usable[0])] if len(usable) else ""
-        yield AllocatedClaimObstacle(claim.key, len(elsewhere), node, pods_of(claim))
+        yield AllocatedClaimObstacle(claim.key, len(elsewhere), node, pods_of(claim)[:EXAMPLES])
     claims = decision.claims_to_allocate
     if not claims:
         return
@@ -58,13 +57,12 @@ def constraint_text(constraint: DeviceConstraint) -> str:
 
 
 def pods_of(claim: ResourceClaim) -> tuple[str, ...]:
-    """The pods that a claim is reserved for, by `namespace/name`; only the first few."""
-    users = (
+    """The pods that a claim is reserved for, by `namespace/name`."""
+    return tuple(
         f"{claim.metadata.namespace}/{user.name}"
         for user in claim.status.reserved_for
         if user.resource == "pods"
     )
-    return tuple(islice(users, EXAMPLES))
 
 
 def _request(
@@ -85,7 +83,7 @@ def _request(
         ),
         tuple(TaintedDevices(*each) for each in finding.taints.items()),
         tuple(
-            DeviceHolder(claims[uid].key, devices, pods_of(claims[uid]))
+            DeviceHolder(claims[uid].key, devices, pods_of(claims[uid])[:EXAMPLES])
             for uid, devices in examples
             if uid in claims
         ),

@@ -153,7 +153,7 @@ def explain(  # noqa: PLR0913 - one argument per option
     except InputError as problem:
         refuse("explain", problem)
     if output != "json":
-        print_notes(asked, wanted, notices)
+        print_notes(asked, wanted, outcome, notices)
     if outcome.failed:
         sys.exit(_FAILED)
     if outcome.pending and fail_on_pending:

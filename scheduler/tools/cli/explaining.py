@@ -21,6 +21,7 @@ from scheduler.kernel.answers.scheduling_state import group_standing
 from scheduler.kernel.answers.waiting_model import GroupStanding
 from scheduler.kernel.answers.why import Depth
 from scheduler.kernel.engine.instructions import POD_SCHEDULED
+from scheduler.kernel.extender import Verb
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.tools.cli.explain_text import PodReport, print_note, print_report
 from scheduler.tools.cli.options import print_page
@@ -31,6 +32,9 @@ from scheduler.tools.offline.reading import ClusterObjects, InputError
 from scheduler.tools.offline.resource_claims import what_claims_are
 from scheduler.tools.offline.simulate import Placement, simulate
 
+_NOT_ASKED: Final = (
+    "Extenders are not asked about changes that would help: one may still reject the nodes."
+)
 _MOST_TOGETHER: Final = 10_000
 """Waiting pods that are placed together for an explanation."""
 
@@ -170,15 +174,19 @@ class ExplainResult(msgspec.Struct):
     Attributes:
         failed: whether a plugin failed.
         pending: whether a waiting pod fits on no node.
+        advised: pods with changes that would help.
     """
 
     failed: bool = False
     pending: bool = False
+    advised: list[PodInfo] = msgspec.field(default_factory=list)
 
     def note(self, judgement: PodVerdict, pod: PodInfo) -> None:
         """Note one answer."""
         self.failed = self.failed or isinstance(judgement.summary.error, str)
         self.pending = self.pending or not (pod.node_name or judgement.feasible)
+        if judgement.summary.changes:
+            self.advised.append(pod)
 
 
 def print_json(asked: ExplainInputs, explainer: Explainer, wanted: ExplainOptions) -> ExplainResult:
@@ -344,9 +352,19 @@ def _judgement_key(asked: ExplainInputs, pod: PodInfo) -> Hashable:
     return pod.kind, pod.pod.status.nominated_node_name, claims
 
 
-def print_notes(asked: ExplainInputs, wanted: ExplainOptions, notices: tuple[str, ...]) -> None:
+def print_notes(
+    asked: ExplainInputs, wanted: ExplainOptions, outcome: ExplainResult, notices: tuple[str, ...]
+) -> None:
     """Print the notes that concern no pod in particular."""
-    for text in (*asked.objects.warnings, *_about_others(asked, wanted), *notices):
+    extenders = asked.cluster.engine.core.extenders
+    unasked = any(extenders.interested_in(pod, Verb.FILTER) for pod in outcome.advised)
+    about_advice = (_NOT_ASKED,) if unasked else ()
+    for text in (
+        *asked.objects.warnings,
+        *_about_others(asked, wanted),
+        *about_advice,
+        *notices,
+    ):
         print_note(text)
 
 

@@ -10,6 +10,7 @@ import pytest
 from scheduler.kernel.answers.edits import (
     DropDeviceRule,
     Edit,
+    FreeClaim,
     LoosenSelector,
     LowerCount,
     TolerateDevices,
@@ -183,6 +184,42 @@ def test_a_claim_of_its_own_that_other_pods_hold_elsewhere() -> None:
 
     assert "free claim default/mine on n (delete pod default/q): then it fits on m" in changes(
         *objects
+    )
+
+
+def test_no_pod_is_to_be_deleted_for_its_own_sake() -> None:
+    """A claim that is reserved for the pod alone is freed by the scheduler."""
+    waiting = pod("mine", nodeSelector={"kubernetes.io/hostname": "m"})
+    waiting["metadata"]["uid"] = waiting["metadata"]["name"]
+    own = waiting["metadata"]["name"]
+    slices = [slice_manifest("n", "a"), slice_manifest("m", "a")]
+    alone = [*slices, claim_manifest("mine", has=("n/a",), users=(own,)), waiting]
+    other = pod_manifest("q", resourceClaims=using("mine"), nodeName="n")
+    other["metadata"]["uid"] = "q"
+    both = [*slices, claim_manifest("mine", has=("n/a",), users=(own, "q")), waiting, other]
+
+    assert not [each for each in changes(*alone) if "free claim" in each]
+    assert "free claim default/mine on n (delete pod default/q): then it fits on m" in changes(
+        *both
+    )
+
+
+def test_all_pods_of_a_claim_that_is_to_be_freed_are_told() -> None:
+    users = [f"q{i}" for i in range(7)]
+    sharing = [pod_manifest(q, resourceClaims=using("shared"), nodeName="n") for q in users]
+    for q, each in zip(users, sharing, strict=True):
+        each["metadata"]["uid"] = q
+    shared = claim_manifest("shared", has=("n/a",), users=tuple(users))
+    objects = [slice_manifest("n", "a"), shared, *sharing, claim_manifest("mine"), pod("mine")]
+
+    [free] = [c for c in answered(*objects).changes or () if c.kind == "freeClaim"]
+
+    [edit] = free.edits
+    assert isinstance(edit, FreeClaim)
+    assert edit.pods == tuple(f"default/{q}" for q in users)
+    assert change_text(free) == (
+        "free claim default/shared on n (delete 7 pods: default/q0, default/q1, default/q2 and 4"
+        " more): then it fits on n"
     )
 
 

@@ -130,6 +130,31 @@ def test_what_if_and_capacity_ask_nobody(tmp_path: Path) -> None:
     assert [each["pod"] for each in found["placements"]] == ["default/p"]
 
 
+@pytest.mark.parametrize(
+    ("verb", "cpu", "is_told"),
+    [("filter", "5", True), ("filter", "1", False), ("prioritize", "5", False)],
+)
+def test_explain_says_that_advice_is_given_without_extenders(
+    tmp_path: Path, verb: str, cpu: str, *, is_told: bool
+) -> None:
+    """Where there is advice: an extender may reject the node that a filter would not."""
+    extender = FakeExtender(
+        filter=lambda body: {"NodeNames": names_of(body)}, prioritize=scores(b=10)
+    )
+    cluster = write_list(tmp_path / "c.json", *NODES, pod_manifest("p", requests={"cpu": cpu}))
+    with serving(extender):
+        document = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "extenders": [extender.config(verb)],
+        }
+        file = tmp_path / "config.json"
+        file.write_text(json.dumps(document))
+        said = CliRunner().invoke(main, ["explain", "-f", cluster, "--config", str(file)])
+
+    assert ("Extenders are not asked about changes" in said.output) is is_told
+
+
 def test_explain_with_all_reasons_names_extenders(tmp_path: Path) -> None:
     """Beside what filters say."""
     extender = FakeExtender(filter=only("a", FailedNodes={"c": "too warm"}))
