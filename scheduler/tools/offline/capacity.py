@@ -12,17 +12,17 @@ from typing_extensions import override
 
 from scheduler.api.pods import PodInfo, PodKind
 from scheduler.api.resources import PODS
+from scheduler.daemon.informers.kinds import watched_kind
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import Decide, ObjectSet
 from scheduler.kernel.engine.instructions import Bind, Evict
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.status import Status
 from scheduler.kernel.snapshot import Snapshot
-from scheduler.tools.offline.copied_claims import with_own_claims
+from scheduler.tools.offline.copied_claims import claims_known, with_own_claims
 from scheduler.tools.offline.driving import Driving
 from scheduler.tools.offline.hypothetical_changes import copy_of
 from scheduler.tools.offline.progress import Progress, no_progress
-from scheduler.tools.offline.resource_claims import RESOURCE_CLAIMS, catalog_of
 
 MAX_PODS: Final = 100_000
 """Pods that are tried one after the other; each node is tried alone as often as it takes."""
@@ -117,11 +117,9 @@ class _Copies:
 
     def of(self, pod: PodInfo, name: str) -> PodInfo:
         """A pod that the engine does not know yet; its claims are there."""
-        catalog = catalog_of(self._engine)
-        claims = {} if catalog is None else catalog.claims
-        own, made = with_own_claims(copy_of(pod, name), pod, claims)
-        for claim in made:
-            self._engine.handle(ObjectSet(RESOURCE_CLAIMS, claim), self._engine.core.now)
+        own, made = with_own_claims(copy_of(pod, name), pod, claims_known(self._engine))
+        for kind, claim in made:
+            self._engine.handle(ObjectSet(watched_kind(kind).name, claim), self._engine.core.now)
         return own
 
 

@@ -1,32 +1,57 @@
-"""The claims of hypothetical pods, as the controller would create and free them.
+"""The claims of hypothetical pods, as the controllers would create and free them.
 
 Source: kubernetes pkg/controller/resourceclaim v1.36.
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import Any, TypeAlias
 
+import msgspec
 from msgspec.structs import replace
 
 from scheduler.api.devices import FinalizedMeta, ResourceClaim, ResourceClaimStatus
 from scheduler.api.objects import OwnerReference, PodResourceClaimStatus, controller_of
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.devices.claim_catalog import CLAIM
+from scheduler.api.storage import PersistentVolumeClaim, StorageClass
+from scheduler.kernel.devices.claim_catalog import CLAIM, ClaimCatalog
+from scheduler.kernel.engine import Engine
+from scheduler.kernel.framework.events import ObjectKind
+from scheduler.kernel.volumes.catalog import CLAIM as VOLUME_CLAIM, STORAGE_CLASS, VolumeCatalog
 from scheduler.tools.offline.reading import ClusterObjects
+from scheduler.tools.offline.volume_claims import with_own_volumes
+
+Made: TypeAlias = tuple[ObjectKind, ResourceClaim | PersistentVolumeClaim]
+"""A claim and its kind."""
 
 
-def with_own_claims(
-    pod: PodInfo, like: PodInfo, claims: Mapping[str, ResourceClaim]
-) -> tuple[PodInfo, list[ResourceClaim]]:
+class Claims(msgspec.Struct, frozen=True):
+    """The claims of a cluster by `namespace/name`, and the storage classes by name."""
+
+    devices: Mapping[str, ResourceClaim]
+    volumes: Mapping[str, PersistentVolumeClaim]
+    classes: Mapping[str, StorageClass]
+
+
+def with_own_claims(pod: PodInfo, like: PodInfo, claims: Claims) -> tuple[PodInfo, list[Made]]:
     """A pod with claims of its own, made from the templates of the pod that it is like.
 
     Args:
         pod: the pod that might be there.
         like: a pod whose claims have been made.
-        claims: by `namespace/name`, those that are there.
+        claims: those that are there.
 
     Returns:
         The pod with the names of its claims, and the claims.
     """
+    pod, of_volumes = with_own_volumes(pod, like, claims.volumes, claims.classes)
+    pod, of_devices = _with_own_devices(pod, like, claims.devices)
+    made: list[Made] = [(VOLUME_CLAIM, claim) for claim in of_volumes]
+    return pod, [*made, *((CLAIM, claim) for claim in of_devices)]
+
+
+def _with_own_devices(
+    pod: PodInfo, like: PodInfo, claims: Mapping[str, ResourceClaim]
+) -> tuple[PodInfo, list[ResourceClaim]]:
     named = {
         each.name: each.resource_claim_name for each in like.pod.status.resource_claim_statuses
     }
@@ -52,30 +77,49 @@ def with_own_claims(
     return PodInfo(replace(pod.pod, status=status), pod.kind), made
 
 
-def claims_in(objects: ClusterObjects) -> dict[str, ResourceClaim]:
-    """Return the claims of a cluster by `namespace/name`."""
-    return {found.key: found for kind, found in objects.watched if kind == CLAIM}
+def claims_in(objects: ClusterObjects) -> Claims:
+    """Return the claims of a cluster."""
+    return Claims(
+        {found.key: found for kind, found in objects.watched if kind == CLAIM},
+        {found.key: found for kind, found in objects.watched if kind == VOLUME_CLAIM},
+        {found.metadata.name: found for kind, found in objects.watched if kind == STORAGE_CLASS},
+    )
 
 
-def add_claims(objects: ClusterObjects, claims: Iterable[ResourceClaim]) -> None:
+def claims_known(engine: Engine) -> Claims:
+    """Return the claims that an engine knows; none of a kind that no plugin reads."""
+    devices = engine.core.states.known(ClaimCatalog)
+    volumes = engine.core.states.known(VolumeCatalog)
+    return Claims(
+        {} if devices is None else devices.claims,
+        {} if volumes is None else volumes.claims,
+        {} if volumes is None else volumes.classes,
+    )
+
+
+def add_claims(objects: ClusterObjects, claims: Iterable[Made]) -> None:
     """Add claims, and replace those of the same name."""
-    made = {claim.key: claim for claim in claims}
+    made = {_place(*each): each for each in claims}
     if made:
-        kept = [each for each in objects.watched if each[0] != CLAIM or each[1].key not in made]
-        objects.watched = [*kept, *((CLAIM, claim) for claim in made.values())]
+        kept = [each for each in objects.watched if _place(*each) not in made]
+        objects.watched = [*kept, *made.values()]
 
 
 def free_claims(objects: ClusterObjects, uids: Collection[str]) -> None:
     """Remove the claims made for some pods, and deallocate those that no other pod uses."""
     watched = []
     for kind, found in objects.watched:
-        if kind != CLAIM:
+        if kind == CLAIM:
+            owner = controller_of(found.metadata)
+            if owner is None or owner.uid not in uids:
+                watched.append((kind, _without_users(found, uids)))
+        elif kind != VOLUME_CLAIM or found.controller_uid not in uids:
             watched.append((kind, found))
-            continue
-        owner = controller_of(found.metadata)
-        if owner is None or owner.uid not in uids:
-            watched.append((kind, _without_users(found, uids)))
     objects.watched = watched
+
+
+def _place(kind: ObjectKind, found: Any) -> tuple[ObjectKind, str, str]:
+    return kind, found.metadata.namespace, found.metadata.name
 
 
 def _without_users(claim: ResourceClaim, uids: Collection[str]) -> ResourceClaim:

@@ -5,12 +5,11 @@ that does not exist. A pod that its controller would create again waits for a no
 name. Each returns the pods that lose their node and that no controller creates again.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from msgspec.structs import replace
 
-from scheduler.api.devices import ResourceClaim
 from scheduler.api.objects import (
     Node,
     OwnerReference,
@@ -26,6 +25,8 @@ from scheduler.kernel.devices.claim_catalog import SLICE
 from scheduler.kernel.devices.table import slices_like
 from scheduler.kernel.framework.runtime.shared_states import place_of
 from scheduler.tools.offline.copied_claims import (
+    Claims,
+    Made,
     add_claims,
     claims_in,
     free_claims,
@@ -248,7 +249,7 @@ def _leave(objects: ClusterObjects, leaving: list[PodInfo]) -> list[PodInfo]:
 
 
 def _remove_pods(objects: ClusterObjects, pods: Iterable[PodInfo]) -> None:
-    """Remove pods, and free their devices."""
+    """Remove pods, with their own claims, and free their devices."""
     uids = {pod.uid for pod in pods}
     objects.pods = [pod for pod in objects.pods if pod.uid not in uids]
     free_claims(objects, uids)
@@ -257,11 +258,11 @@ def _remove_pods(objects: ClusterObjects, pods: Iterable[PodInfo]) -> None:
 def _add_pods(
     objects: ClusterObjects,
     pods: Iterable[tuple[PodInfo, PodInfo]],
-    claims: Mapping[str, ResourceClaim] | None = None,
+    claims: Claims | None = None,
 ) -> None:
     """Add pods, each with claims of its own like those of another pod."""
     known = claims_in(objects) if claims is None else claims
-    made: list[ResourceClaim] = []
+    made: list[Made] = []
     for pod, like in pods:
         own, of_pod = with_own_claims(pod, like, known)
         objects.pods.append(own)

@@ -37,6 +37,7 @@ from scheduler.tools.offline.strictness import (
     unknown_fields,
     unknown_kind,
 )
+from scheduler.tools.offline.volume_claims import claims_of_ephemeral_volumes
 from scheduler.tools.offline.workloads import (
     WORKLOAD_APIS,
     WorkloadError,
@@ -70,7 +71,8 @@ CLUSTER_WIDE: Final = frozenset(
     }
 )
 """Kinds without namespaces."""
-_ADMITTED: Final = frozenset({"Pod", "PersistentVolumeClaim"})
+_VOLUME_CLAIM: Final = "PersistentVolumeClaim"
+_ADMITTED: Final = frozenset({"Pod", _VOLUME_CLAIM})
 """Kinds that admission completes: from all other objects, so they are read last."""
 _CORE: Final = "v1"
 _INVALID: Final = (
@@ -236,6 +238,10 @@ class _Collector:
         if self._admission is not None and not is_complete(raw):
             named = {**raw, "kind": kind}
             raw = self._admission.completed(named, lambda problem: self._warn(place, problem))
+            for claim in claims_of_ephemeral_volumes(completed_pod(raw)) if kind == "Pod" else ():
+                key = (_VOLUME_CLAIM, claim["metadata"]["namespace"], claim["metadata"]["name"])
+                if key not in self._places:
+                    self._admit(claim, _VOLUME_CLAIM, place)
         if kind == "Pod" and self._templates:
             raw, made = claims_of_templates(completed_pod(raw), self._templates)
             for claim in made:

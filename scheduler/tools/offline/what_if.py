@@ -6,15 +6,15 @@ from typing import Final, TypeAlias
 import msgspec
 
 from scheduler.api.pods import PodInfo
+from scheduler.daemon.informers.kinds import watched_kind
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import ObjectSet
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.tools.offline.cluster import ClusterState, Profiles
-from scheduler.tools.offline.copied_claims import with_own_claims
+from scheduler.tools.offline.copied_claims import claims_known, with_own_claims
 from scheduler.tools.offline.hypothetical_changes import controller_of, waiting_again
 from scheduler.tools.offline.progress import Progress, no_progress, part
 from scheduler.tools.offline.reading import ClusterObjects
-from scheduler.tools.offline.resource_claims import RESOURCE_CLAIMS, catalog_of
 from scheduler.tools.offline.simulate import Placement, simulate
 from scheduler.tools.offline.utilisation import UtilisationChange, changed, utilisation_of
 
@@ -173,9 +173,9 @@ def _settle(
 
 def _come_again(engine: Engine, pod: PodInfo, like: PodInfo) -> PodInfo:
     """Add the replacement of a pod, with claims of its own."""
-    catalog = catalog_of(engine)
-    own, claims = with_own_claims(pod, like, {} if catalog is None else catalog.claims)
-    for event in (*(ObjectSet(RESOURCE_CLAIMS, claim) for claim in claims), ObjectSet("pods", own)):
+    own, made = with_own_claims(pod, like, claims_known(engine))
+    claims = (ObjectSet(watched_kind(kind).name, claim) for kind, claim in made)
+    for event in (*claims, ObjectSet("pods", own)):
         engine.handle(event, engine.core.now)
     return own
 
