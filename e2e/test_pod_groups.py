@@ -45,6 +45,7 @@ ARGUMENTS = (
     "--runtime-config=scheduling.k8s.io/v1alpha2=true",
 )
 GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/{}/podgroups"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 FOREIGN = {
     "scheduling.x-k8s.io": ("v1alpha1", {"labels": {"scheduling.x-k8s.io/pod-group": "train"}}),
     "scheduling.volcano.sh": (
@@ -237,7 +238,7 @@ def stating(name: str, cpu: str, **said: str) -> Json:
 def test_a_gang_of_another_api_is_a_gang(
     cluster_with_groups: Cluster, tmp_path: Path, api: str
 ) -> None:
-    """A flag enables the API, once its CRD exists; the daemon does not write its status."""
+    """A flag enables the API while its CRD exists; the daemon does not write its status."""
     cluster, (version, metadata) = cluster_with_groups, FOREIGN[api]
     namespace = api.replace(".", "-")
     cluster.create_namespace(namespace)
@@ -264,8 +265,12 @@ def test_a_gang_of_another_api_is_a_gang(
         wait_for(lambda: gated(daemon) == 1, "the gang to lack a pod")
         cluster.create_pods(pods[1:])
         cluster.wait_until_bound(namespace)
+        assert "status" not in cluster.run(cluster.api.get(f"{groups}/train"))
 
-    assert "status" not in cluster.run(cluster.api.get(f"{groups}/train"))
+        cluster.run(cluster.api.delete(f"{DEFINITIONS}/podgroups.{api}"))
+        # The first daemon's line is in the same file.
+        wait_for(lambda: daemon.log.read_text().count("Not served") == 2, "a second line", 60)
+
     cluster.delete_pods(namespace)
 
 
@@ -320,8 +325,7 @@ def define(cluster: Cluster, api: str, version: str) -> None:
             "versions": [served],
         },
     }
-    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    cluster.run(cluster.api.post(path, definition))
+    cluster.run(cluster.api.post(DEFINITIONS, definition))
 
     def is_served() -> bool:
         try:
