@@ -180,14 +180,14 @@ FAULTS: Final = (
     NamedFault(
         "a withdrawn nomination wakes no pod",
         "kernel/engine/event_handlers",
-        '            self._free_nomination(old, but="" if is_displaced else new.uid)\n',
+        '            self._core.queue.free_nomination(old, but="" if is_displaced else new.uid)\n',
         "            pass\n",
         _CHANGES + "test_the_end_of_a_nomination_wakes_who_is_not_more_important",
     ),
     NamedFault(
         "a deleted nominated pod wakes no pod",
         "kernel/engine/event_handlers",
-        "            self._free_nomination(nominated)\n",
+        "            self._core.queue.free_nomination(nominated)\n",
         "            pass\n",
         _CHANGES + "test_the_end_of_a_nomination_wakes_who_is_not_more_important",
     ),
@@ -231,7 +231,7 @@ FAULTS: Final = (
     NamedFault(
         "an assumed pod stays nominated",
         "kernel/engine/placing",
-        "        core.queue.found_place(pod.uid)\n",
+        "        core.queue.found_place(pod.uid, node_name)\n",
         "",
         _CHANGES + "test_an_assumed_pod_is_no_longer_nominated",
     ),

@@ -90,7 +90,11 @@ class PodEventHandlers:
             if attempt is not None:
                 self._update_in_flight(attempt, old, new)
             elif old is None:
+                # One that is being deleted may be nominated, and in no queue.
+                nominated = core.queue.nominator.nominated(uid)
                 self._timed(UNSCHEDULED_POD_ADD, core.queue.add, new)
+                if nominated is not None:
+                    self._nomination_changed(nominated, new)
             else:
                 self._update_unscheduled(old, new)
 
@@ -210,23 +214,13 @@ class PodEventHandlers:
         before = old.pod.status.nominated_node_name
         if before and before != new.pod.status.nominated_node_name:
             is_displaced = self._preemption_executor.no_longer_displaced(new.uid)
-            self._free_nomination(old, but="" if is_displaced else new.uid)
+            self._core.queue.free_nomination(old, but="" if is_displaced else new.uid)
 
     def _withdraw(self, nominated: PodInfo | None) -> None:
         """Withdraw the nomination of a pod that is gone or has a node, in a queue or not."""
         if nominated is not None:
             self._core.queue.nominator.delete_nominated_pod_if_exists(nominated.uid)
-            self._free_nomination(nominated)
-
-    def _free_nomination(self, pod: PodInfo, but: str = "") -> None:
-        """Wake pods of no higher priority for the place that a pod was nominated to.
-
-        Differs: upstream tries the pod itself again in any case, and so without end where Permit
-        rejects it each time. It is `but` here, unless a more important one has taken its place.
-        """
-        self._core.queue.move_all_to_active_or_backoff_queue(
-            ASSIGNED_POD_DELETE, pod, None, but=but, max_priority=pod.priority
-        )
+            self._core.queue.free_nomination(nominated)
 
     def _timed(self, event: ClusterEvent, method: Callable[[T], None], about: T) -> None:
         core = self._core

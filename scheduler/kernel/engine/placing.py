@@ -95,7 +95,7 @@ class Placing:
         core.cache.assume_pod(pod)
         for problem in core.states.reserved(pod):
             core.report("Plugin failed", pod.key, problem)
-        core.queue.found_place(pod.uid)
+        core.queue.found_place(pod.uid, node_name)
 
     def reserve(self, attempt: Attempt) -> tuple[Status, dict[str, float]]:
         """ASSUMED to RESERVED; return the failure of Reserve, or the result of Permit."""

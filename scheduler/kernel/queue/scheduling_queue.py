@@ -11,6 +11,7 @@ from typing import Final
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.events import (
+    ASSIGNED_POD_DELETE,
     CONFIGURATION_CHANGED,
     FORCE_ACTIVATE,
     SCHEDULE_ATTEMPT_FAILURE,
@@ -92,7 +93,7 @@ class SchedulingQueue(QueuedPods):
         place = self._moves.requeue(uid, queued, QueueingStrategy.IMMEDIATELY, label)
         if place == UNSCHEDULABLE:
             self._metrics.queue_incoming_pods[UNSCHEDULABLE, label].inc()
-        elif pod.pod.status.nominated_node_name:
+        else:
             self.nominator.nominate(pod)
 
     def update(self, old: PodInfo, new: PodInfo) -> None:
@@ -268,10 +269,13 @@ class SchedulingQueue(QueuedPods):
         """
         self._in_flight.stop_collecting(uid)
 
-    def found_place(self, uid: str) -> None:
+    def found_place(self, uid: str, node_name: str) -> None:
         """A pod in flight has a node: it is nominated to none, and those like it may fit, too."""
         if len(self.nominator):
+            nominated = self.nominator.nominated(uid)
             self.nominator.delete_nominated_pod_if_exists(uid)
+            if nominated is not None and nominated.pod.status.nominated_node_name != node_name:
+                self.free_nomination(nominated, but=uid)
         self._waking.end_probe(uid)
 
     def done(self, uid: str) -> None:
@@ -352,6 +356,17 @@ class SchedulingQueue(QueuedPods):
         self.nominator.nominate(known, node_name, needed_at)
         # Pods with a nomination are no longer like others.
         self._waking.refile(pod.uid)
+
+    def free_nomination(self, pod: PodInfo, but: str = "") -> None:
+        """Wake pods of no higher priority for the place that a pod was nominated to.
+
+        Differs: upstream tries the pod itself again in any case, and so without end where Permit
+        rejects it each time. It is `but` here, unless a more important one has taken its place.
+        Upstream wakes no pod if the nominated one finds another place.
+        """
+        self.move_all_to_active_or_backoff_queue(
+            ASSIGNED_POD_DELETE, pod, None, but=but, max_priority=pod.priority
+        )
 
     def took_long(self, uid: str) -> QueuedPodInfo | None:
         """Note a slow decision: after the second in a row all other pods go first, for a while.

@@ -85,19 +85,31 @@ class Waking:
             answer = self._hints.strategy(queued, observed)
             if answer > strategy:
                 strategy, label = answer, observed.interest.label
+        excess, requests = queued.excess, new.shape.requests
+        if excess is not None and requests.get(excess.resource, 0) < excess.amount:
+            # While no node could hold the pod, events that may help it now were left out.
+            strategy = max(strategy, QueueingStrategy.AFTER_BACKOFF)
         if strategy is QueueingStrategy.SKIP:
-            self.refile(uid)
+            group = self._unschedulable.equivalent_of(uid)
+            if self.refile(uid) and group is not None and group.probe:
+                # The probe that is on its way does not stand for this pod any more.
+                self._send(queued, group.wake)
             return
         is_due = self._is_due(uid)
         self._unschedulable.remove(uid)
         if self._moves.requeue(uid, queued, strategy, label) == UNSCHEDULABLE and is_due:
             self._make_due(uid)
 
-    def refile(self, uid: str) -> None:
-        """Move a pod that changed to its equivalents; the pass under way comes to it there."""
+    def refile(self, uid: str) -> bool:
+        """Move a pod that changed to its equivalents; the pass under way comes to it there.
+
+        Returns whether it moved.
+        """
         is_due = self._is_due(uid)
-        if self._unschedulable.refile(uid) and is_due:
+        is_moved = self._unschedulable.refile(uid)
+        if is_moved and is_due:
             self._make_due(uid)
+        return is_moved
 
     def _is_due(self, uid: str) -> bool:
         """Whether the pass under way has not reached a pod yet."""

@@ -26,7 +26,7 @@ from scheduler.kernel.engine.events import (
     ObjectGone,
     ObjectSet,
 )
-from scheduler.kernel.engine.instructions import LogError
+from scheduler.kernel.engine.instructions import Bind, LogError
 from scheduler.kernel.framework.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
@@ -316,6 +316,35 @@ def test_an_update_that_keeps_the_nomination_wakes_nobody() -> None:
     driven.add("v", nominated_node_name="n", resource_version="2")
 
     assert driven.is_asleep(waits)
+
+
+def test_a_nomination_withdrawn_from_a_pod_that_is_being_deleted_keeps_no_room() -> None:
+    """A finalizer keeps it, and it is in no queue any more."""
+    driven = DrivenEngine(Waits("w", ASSIGNED_POD_DELETE))
+    leaving = {"deletion_timestamp": ENDED}
+    driven.add("v", nominated_node_name="n", **leaving)
+    driven.run()
+    waits = driven.rejected("w")
+    nominator = driven.engine.core.queue.nominator
+    before = len(nominator)
+
+    driven.add("v", resource_version="2", **leaving)
+
+    assert (before, len(nominator)) == (1, 0)
+    assert not driven.is_asleep(waits)
+
+
+@pytest.mark.parametrize("nominated", ["n", "m"], ids=["the node it gets", "another node"])
+def test_a_pod_that_finds_another_place_than_its_nomination_frees_that(nominated: str) -> None:
+    """No watch shows that others may have the place now."""
+    driven = DrivenEngine(Waits("w", ASSIGNED_POD_DELETE), Room(1))
+    waits = driven.rejected("w")
+
+    driven.add("v", nominated_node_name=nominated)
+    driven.handle(Decide())
+
+    assert [bind.node for bind in driven.all(Bind)] == ["n"]
+    assert driven.is_asleep(waits) is (nominated == "n")
 
 
 # --- nodes ----------------------------------------------------------------------------------------

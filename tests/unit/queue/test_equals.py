@@ -138,7 +138,7 @@ def test_who_finds_a_place_brings_the_next_one() -> None:
 
     queue.wake()
     first = queue.pop()
-    queue.queue.found_place("a")
+    queue.queue.found_place("a", "n")
     second = queue.active()
     queue.queue.done("a")
     queue.reject()
@@ -433,6 +433,38 @@ def test_a_change_of_a_pod_does_not_hide_it_from_the_round(change: str) -> None:
 
     assert before == "unschedulable"
     assert len(queue.active()) == 300
+
+
+@pytest.mark.parametrize("change", ["labels", "nomination"])
+def test_a_pod_that_changes_while_a_probe_stands_for_it_is_tried_itself(change: str) -> None:
+    """The probe is rejected, and tells nothing about a pod that is not like it any more."""
+    queue = Equals()
+    a, b, _ = queue.add("a", "b", "c")
+    for _ in range(3):
+        queue.reject()
+    queue.wake()
+    before = queue.active()
+
+    other = {"labels": {"x": "y"}} if change == "labels" else {"nominated_node_name": "n"}
+    queue.queue.update(b, make_pod_info("b", uid="b", **other))
+    queue.queue.validate()
+
+    assert before == [a.name]
+    assert queue.active() == ["a", "b"]
+
+
+@pytest.mark.parametrize("cpu", [9, 8], ids=["as large", "smaller"])
+def test_a_pod_that_asks_for_less_than_no_node_had_is_tried(cpu: int) -> None:
+    """Whichever plugin rejected it: the events of nodes that were too small are over."""
+    queue = Equals()
+    (pod,) = queue.add("a", requests={"cpu": 9})
+    queue.reject("Taint", Excess("cpu", 9000))
+    queue.clock.advance(20.0)
+
+    queue.queue.update(pod, make_pod_info("a", uid="a", requests={"cpu": cpu, "memory": 1}))
+    queue.queue.validate()
+
+    assert queue.active() == (["a"] if cpu < 9 else [])
 
 
 def test_an_event_in_the_middle_of_a_round_is_for_all() -> None:
