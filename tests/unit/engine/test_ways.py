@@ -479,7 +479,7 @@ def test_no_status_for_a_pod_whose_binding_was_sent(state: AttemptState) -> None
     assert driven.stage(pod) == state.value
 
 
-@pytest.mark.parametrize("state", [S.HELD, *SENT], ids=lambda s: s.value)
+@in_sent_states
 def test_the_node_goes_away_under_an_attempt(state: AttemptState) -> None:
     """The attempt ends as it would; a node that comes back has its pods."""
     driven, pod = engine_at(state)
