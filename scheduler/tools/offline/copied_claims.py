@@ -105,6 +105,25 @@ def add_claims(objects: ClusterObjects, claims: Iterable[Made]) -> None:
         objects.watched = [*kept, *made.values()]
 
 
+def with_present_claims(
+    watched: Iterable[tuple[ObjectKind, Any]], claims: Claims
+) -> list[tuple[ObjectKind, Any]]:
+    """Objects to apply; a claim that is there already keeps its volume or its devices.
+
+    The claims that are made for a pod alone go with the pod.
+    """
+    applied = []
+    for kind, found in watched:
+        claim = found
+        if kind == VOLUME_CLAIM and not found.controller_uid:
+            claim = claims.volumes.get(found.key, found)
+        elif kind == CLAIM and controller_of(found.metadata) is None:
+            before = claims.devices.get(found.key)
+            claim = found if before is None else replace(found, status=before.status)
+        applied.append((kind, claim))
+    return applied
+
+
 def free_claims(objects: ClusterObjects, uids: Collection[str]) -> None:
     """Remove the claims made for some pods, and deallocate those that no other pod uses."""
     watched = []

@@ -31,6 +31,7 @@ from scheduler.tools.offline.copied_claims import (
     claims_in,
     free_claims,
     with_own_claims,
+    with_present_claims,
 )
 from scheduler.tools.offline.reading import ClusterObjects, InputError
 
@@ -197,7 +198,8 @@ def delete(objects: ClusterObjects, what: str) -> list[PodInfo]:
 def apply(objects: ClusterObjects, others: ClusterObjects) -> list[PodInfo]:
     """Add objects, and replace those of the same kind and name.
 
-    An existing pod keeps its node. The pods of a workload are created anew.
+    An existing pod keeps its node, an existing claim its volume or devices. The pods of a workload
+    are created anew.
     """
     made = {(pod.namespace, o.kind, o.name) for pod in others.pods if (o := controller_of(pod))}
     _remove_pods(
@@ -214,9 +216,10 @@ def apply(objects: ClusterObjects, others: ClusterObjects) -> list[PodInfo]:
     names = {namespace.metadata.name for namespace in others.namespaces}
     objects.namespaces = [n for n in objects.namespaces if n.metadata.name not in names]
     objects.namespaces += others.namespaces
-    new_ones = {(kind, place_of(found)) for kind, found in others.watched}
+    applied = with_present_claims(others.watched, claims_in(objects))
+    new_ones = {(kind, place_of(found)) for kind, found in applied}
     kept = [each for each in objects.watched if (each[0], place_of(each[1])) not in new_ones]
-    objects.watched = kept + others.watched
+    objects.watched = kept + applied
     objects.warnings += others.warnings
     return []
 

@@ -177,6 +177,17 @@ def test_a_victim_that_is_made_again_has_a_claim_of_its_own() -> None:
     assert [(p.pod, p.node) for p in found.placements] == [("default/big", "n"), ("default/x", "m")]
 
 
+def test_an_applied_claim_keeps_its_devices() -> None:
+    pod = pod_manifest("x", resourceClaims=using("shared"), nodeName="n")
+    objects = read(node_manifest("n"), pod, claim_manifest("shared", has=("n/a",), users=("x",)))
+
+    changes.apply(objects, read(claim_manifest("shared"), claim_manifest("other")))
+
+    claims = claims_in(objects).devices
+    assert claims["default/shared"].status.allocation is not None
+    assert claims["default/other"].status.allocation is None
+
+
 def test_a_copy_of_a_pod_without_claims_is_as_it_was() -> None:
     objects = read(node_manifest("n"), pod_manifest("p"))
     profiles = Profiles(None)

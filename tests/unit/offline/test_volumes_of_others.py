@@ -172,6 +172,25 @@ def test_each_further_pod_has_a_volume_of_its_own(volume: Manifest, claim: str, 
     assert found.limits == {"node(s) exceed max volume count": 2}
 
 
+def test_an_applied_stateful_set_keeps_the_volumes_that_are_there() -> None:
+    """Its controller makes only the claims that are missing."""
+    template = {"containers": [{"name": "c", "image": "i"}], "nodeSelector": {HOSTNAME: "m"}}
+    claim = {"metadata": {"name": "data"}, "spec": {"storageClassName": "late"}}
+    stateful_set: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "w"},
+        "spec": {"replicas": 2, "template": {"spec": template}, "volumeClaimTemplates": [claim]},
+    }
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data-w-0"}}
+    objects = read(*bound("data-w-0", "n"), running("w-0", volume, "StatefulSet"))
+
+    found = what_if(Profiles(None), objects, [lambda o: changes.apply(o, written(stateful_set))])
+
+    assert outcome(found) == ([("w-1", "m")], 1)
+    assert "node affinity" in found.homeless[0].message
+
+
 def test_a_victim_that_is_made_again_has_a_new_ephemeral_volume() -> None:
     found = outcome(
         what_if(
