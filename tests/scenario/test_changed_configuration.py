@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 from scheduler.kernel.framework.events import ObjectKind
 from scheduler.kernel.framework.interface import NodeFilterPlugin
 from scheduler.kernel.framework.status import SUCCESS
+from tests.scenario.test_plugins import Holds, held
 from tests.scenario.test_recording import replay
 from tests.scenario.world import World, play
 
@@ -260,6 +261,30 @@ def test_rejected_pods_are_tried_again(file: Path) -> None:
         daemon.reloader.look()
 
         await world.bound("picky")
+
+    play(story)
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_pods_that_a_plugin_holds(file: Path, is_gone: bool) -> None:
+    """If it is gone it would allow none of them; if it is there it goes on to hold them."""
+    holding = {**SPREADING, "plugins": {"multiPoint": {"enabled": [{"name": "Holds"}]}}}
+    write(file, holding)
+
+    async def story(world: World) -> None:
+        world.node("n", cpu="1")
+        daemon = await world.start_daemon(file=file, out_of_tree={"Holds": Holds})
+        world.pod("p", cpu="1", labels={"hold": "600"})
+        uid = await held(world, "p")
+
+        write(file, SPREADING if is_gone else {**holding, "percentageOfNodesToScore": 50})
+        daemon.reloader.look()
+
+        waiting = daemon.driver.engine.core.waiting
+        if not is_gone:
+            assert waiting.allow(uid, "Holds")
+        assert await world.bound("p") == ["n"]
+        daemon.driver.engine.validate()
 
     play(story)
 

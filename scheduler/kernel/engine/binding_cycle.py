@@ -72,6 +72,20 @@ class BindingCycle:
         """End the hold of a pod that a plugin rejects."""
         self._core.waiting.settle(rejection.uid, rejection)
 
+    def plugins_changed(self) -> None:
+        """Reject held pods that wait for a plugin which their profile no longer has.
+
+        It would allow none of them, and their room would be kept until their timeouts.
+        """
+        for waiting in self._core.waiting:
+            framework = self._core.frameworks.get(waiting.pod.spec.scheduler_name)
+            if framework is None:
+                continue
+            present = {plugin.name for plugin in framework.plugins.permit}
+            for name in waiting.pending_plugins:
+                if name not in present:
+                    self.rejected(Rejected(waiting.pod.uid, name, f"{name} is no longer enabled"))
+
     def go_on(self, settled: WaitingPod) -> None:
         """Bind a pod that Permit no longer holds, or fail its attempt."""
         attempt = self._attempts[settled.attempt]

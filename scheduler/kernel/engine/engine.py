@@ -337,8 +337,9 @@ class Engine:
     def _configure(self, configuration: dict[str, Any]) -> None:
         """Use another configuration from the next attempt on; an invalid one changes nothing.
 
-        Attempts under way end as they began; waiting pods keep their history. The pods of profiles
-        that are gone are forgotten; those of new profiles must be sent again.
+        Attempts under way end as they began, but for those that wait for a Permit plugin that is
+        gone. Waiting pods keep their history. The pods of profiles that are gone are forgotten;
+        those of new profiles must be sent again.
         """
         core = self.core
         try:
@@ -356,6 +357,7 @@ class Engine:
         self._show_profiles()
         first = next(iter(rules.frameworks.values()))
         core.queue.configure(first.sort_key, profiles, rules.backoff)
+        self._binding.plugins_changed()
         self.attempts.extender_calls.sort_anew()
         core.out.append(Configured())
 

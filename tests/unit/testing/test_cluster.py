@@ -19,9 +19,15 @@ from scheduler.daemon.recording.records import Header, Writer
 from scheduler.errors import SchedulerError
 from scheduler.kernel.engine.events import Decide
 from scheduler.kernel.framework.cycle_state import CycleState
-from scheduler.kernel.framework.events import ObjectKind
-from scheduler.kernel.framework.handle import Handle
+from scheduler.kernel.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    ObjectKind,
+)
+from scheduler.kernel.framework.handle import Handle, SharedState
 from scheduler.kernel.framework.interface import (
+    EnqueueExtensions,
     PermitPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
@@ -73,6 +79,79 @@ def told(cluster: Cluster) -> Cluster:
     cluster.enable(Story)
     cluster.add(node("a"), node("b", allocatable={"cpu": "1"}))
     return cluster
+
+
+APPROVAL = ObjectKind("Approval", "acme.com/v1", "approvals")
+
+
+class Approved(SharedState):
+    """The pods that are approved; tells of each new one."""
+
+    WATCHES: ClassVar[tuple[ObjectKind, ...]] = (APPROVAL,)
+
+    def __init__(self) -> None:
+        self.pods: set[str] = set()
+        self.on_approved: Callable[[str], None] = lambda _: None
+
+    @override
+    def on_event(self, kind: ObjectKind, old: Any, new: Any) -> None:
+        if new is not None:
+            self.pods.add(new["metadata"]["name"])
+            self.on_approved(new["metadata"]["name"])
+
+    @override
+    def fork(self) -> "Approved":
+        copy = Approved()
+        copy.pods = self.pods.copy()
+        return copy
+
+
+class Approvals(PermitPlugin, EnqueueExtensions):
+    """Holds a pod until an object of its name is there."""
+
+    NAME: ClassVar[str] = "Approvals"
+    WATCHES: ClassVar[tuple[ObjectKind, ...]] = Approved.WATCHES
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._handle = handle
+        handle.shared(Approved).on_approved = self._release
+
+    @override
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        is_approved = pod.name in self._handle.shared(Approved).pods
+        return (SUCCESS, 0.0) if is_approved else (Status(Code.WAIT), 30.0)
+
+    @override
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        return [ClusterEventWithHint(ClusterEvent(APPROVAL, ActionType.ADD))]
+
+    def _release(self, name: str) -> None:
+        for held in self._handle.waiting:
+            if held.pod.name == name:
+                self._handle.waiting.allow(held.pod.uid, self.NAME)
+
+
+def approval(pod: str) -> Manifest:
+    return {"apiVersion": "acme.com/v1", "kind": "Approval", "metadata": {"name": pod}}
+
+
+@pytest.mark.parametrize("moment", ["before", "while it is held", "late", "for another"])
+def test_an_approval_from_outside(cluster: Cluster, moment: str) -> None:
+    """As docs/plugins.md says: by an object, through a shared state."""
+    cluster.enable(Approvals)
+    cluster.add(node("a"))
+    if moment == "before":
+        cluster.add(approval("p"))
+    cluster.schedule(pod("p"))
+    assert bool(cluster.held) == (moment != "before")
+
+    cluster.advance(31 if moment == "late" else 1)
+    cluster.add(approval("q" if moment == "for another" else "p"))
+    assert bool(cluster.held) == (moment == "for another")
+
+    cluster.advance(20)
+    assert (cluster.node_of("p"), bool(cluster.held)) == ("a", moment == "for another")
 
 
 # --- what becomes of pods -------------------------------------------------------------------------
