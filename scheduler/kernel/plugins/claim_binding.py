@@ -14,6 +14,8 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
 
+import msgspec
+
 from scheduler.api.devices import AllocationResult, DeviceId, ResourceClaim
 from scheduler.api.pods import PodInfo
 from scheduler.errors import RequestError
@@ -208,12 +210,12 @@ class ClaimBinding:
         path, body = writes.claims_path(pod.namespace), body_of(pod, claim)
         purpose = "create claim for extended resources"
         try:
-            answer = await self._request("POST", path, body, purpose)
+            created = await self._claim("POST", path, body, purpose)
         except ClaimWriteError:
             self._metrics.claim_creates["failure"].inc()
             raise
         self._metrics.claim_creates["success"].inc()
-        return self._claim_in(answer)
+        return created
 
     async def _write(
         self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo
@@ -245,13 +247,13 @@ class ClaimBinding:
         while True:
             await self._handle.api.until(lambda: False, _never_listening, pause)
             try:
-                answer = await self._request("GET", writes.path_of(claim), None, purpose)
+                current = await self._claim("GET", writes.path_of(claim), None, purpose)
             except ClaimWriteError as problem:
                 if problem.is_certain and problem.status != _TOO_MANY_REQUESTS:
                     raise
                 pause = _ASK_AGAIN_SECONDS
             else:
-                return _same_claim(claim, self._claim_in(answer))
+                return _same_claim(claim, current)
 
     def _to_write(
         self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo
@@ -278,17 +280,29 @@ class ClaimBinding:
             purpose = f"add allocation and reservation to claim {claim.key}"
             if writes.FINALIZER not in claim.metadata.finalizers:
                 body = writes.protecting(claim)
-                answer = await self._request(
+                claim = await self._claim(
                     "PATCH", writes.path_of(claim), body, f"add finalizer to claim {claim.key}"
                 )
-                claim = self._claim_in(answer)
         body = writes.reserving(claim, pod, allocation, self._handle.wall())
-        answer = await self._request("PATCH", writes.path_of(claim, "/status"), body, purpose)
-        written = self._claim_in(answer)
+        written = await self._claim("PATCH", writes.path_of(claim, "/status"), body, purpose)
         if allocation is None:
             _check_as_decided(written, None)
             _check_still_allocated(claim, written)
         return written
+
+    async def _claim(self, method: str, path: str, body: object, purpose: str) -> ResourceClaim:
+        """Make a request that is answered with a claim.
+
+        Raises:
+            ClaimWriteError: as `_request`; or the answer is no claim.
+        """
+        answer = await self._request(method, path, body, purpose)
+        try:
+            return self._claim_in(answer)
+        except (KeyError, TypeError, msgspec.ValidationError) as problem:
+            failed = ClaimWriteError(f"{purpose}: expected a ResourceClaim in the answer")
+            failed.is_certain = False
+            raise failed from problem
 
     async def _request(self, method: str, path: str, body: object, purpose: str) -> Any:
         try:

@@ -919,6 +919,36 @@ def test_a_claim_is_read_until_there_is_an_answer() -> None:
     assert world.api.waited == [0.01, 5.0, 5.0]
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        [],
+        {"kind": "Status", "status": "Success"},
+        {"metadata": "c"},
+        {"metadata": {"name": "c", "namespace": "default", "finalizers": 5}},
+    ],
+    ids=["nothing", "a list", "a Status", "a text", "a number for a list"],
+)
+def test_an_answer_that_is_no_claim_is_no_answer(answer: object) -> None:
+    """The write was accepted, perhaps by something in between: the claim is read."""
+    world = World()
+    world.devices("a", "gpu-0")
+    world.claim("c")
+    state = world.reserved(pod_of("c"))
+    world.tell(CLAIM, make_claim("c", on="a", users=("p",)))
+    asked = world.api.request
+
+    async def request(method: str, path: str, body: object = None) -> object:
+        found = await asked(method, path, body)
+        return answer if len(world.api.sent) in (2, 3) else found
+
+    world.api.request = request  # type: ignore[method-assign]
+
+    assert world.pre_bind(state, pod_of("c")) == SUCCESS
+    assert [method for method, *_ in world.api.sent] == ["PATCH", "PATCH", "GET", "GET"]
+
+
 def test_a_claim_that_cannot_be_read_ends_the_binding() -> None:
     """The right is missing, or the claim is gone: no later answer would be another."""
     world = World()
