@@ -10,7 +10,12 @@ from scheduler.api.pods import PodInfo, pod_info
 from scheduler.api.taints import EFFECTS
 from scheduler.config.names import label_key_error, label_value_error
 from scheduler.config.walker import not_among
-from scheduler.tools.offline.hypothetical_changes import named_node, named_pod, put_node
+from scheduler.tools.offline.hypothetical_changes import (
+    cordoned,
+    named_node,
+    named_pod,
+    put_node,
+)
 from scheduler.tools.offline.reading import ClusterObjects, InputError
 
 
@@ -24,7 +29,7 @@ def uncordon(objects: ClusterObjects, name: str) -> list[PodInfo]:
     node = named_node(objects, name, about)
     if not node.spec.unschedulable:
         raise InputError(f"{about}: the node is not cordoned")
-    put_node(objects, replace(node, spec=replace(node.spec, unschedulable=False)))
+    put_node(objects, cordoned(node, is_cordoned=False))
     return []
 
 

@@ -19,7 +19,7 @@ from scheduler.api.objects import (
     controller_of as controller_of_object,
 )
 from scheduler.api.pods import PodInfo
-from scheduler.api.taints import taint_text
+from scheduler.api.taints import UNSCHEDULABLE_TAINT, taint_text
 from scheduler.config.walker import did_you_mean
 from scheduler.kernel.devices.claim_catalog import SLICE
 from scheduler.kernel.devices.table import slices_like
@@ -71,8 +71,17 @@ def drain(objects: ClusterObjects, name: str) -> list[PodInfo]:
         InputError: there is no such node.
     """
     node = named_node(objects, name, "--drain")
-    put_node(objects, replace(node, spec=replace(node.spec, unschedulable=True)))
+    put_node(objects, cordoned(node))
     return _leave(objects, [pod for pod in objects.pods if pod.node_name == name and _moves(pod)])
+
+
+def cordoned(node: Node, *, is_cordoned: bool = True) -> Node:
+    """The node, cordoned or not, with the taint that the control plane keeps in step."""
+    taints = [taint for taint in node.spec.taints if taint.key != UNSCHEDULABLE_TAINT.key]
+    if is_cordoned:
+        taints.append(UNSCHEDULABLE_TAINT)
+    spec = replace(node.spec, unschedulable=is_cordoned, taints=tuple(taints))
+    return replace(node, spec=spec)
 
 
 def waiting_again(pod: PodInfo) -> PodInfo:

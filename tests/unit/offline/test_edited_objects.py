@@ -7,6 +7,7 @@ import pytest
 
 from scheduler.api.objects import Taint, Toleration
 from scheduler.api.pods import PodInfo
+from scheduler.api.taints import UNSCHEDULABLE_TAINT
 from scheduler.tools.offline import edited_objects as edited
 from scheduler.tools.offline.reading import ClusterObjects, InputError
 from tests.support.builders import make_node, make_pod_info
@@ -33,6 +34,16 @@ def test_a_node_is_uncordoned() -> None:
 
     assert [node.spec.unschedulable for node in objects.nodes] == [False, False]
     assert objects.nodes[1].spec.taints == (GPU,)
+
+
+def test_an_uncordoned_node_loses_the_taint_of_the_control_plane() -> None:
+    """It keeps the others."""
+    objects = ClusterObjects()
+    objects.nodes.append(make_node("n", unschedulable=True, taints=[GPU, UNSCHEDULABLE_TAINT]))
+
+    edited.uncordon(objects, "n")
+
+    assert objects.nodes[0].spec.taints == (GPU,)
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,25 @@ def homeless(found: WhatIfResult) -> dict[str, str]:
 # --- drain ----------------------------------------------------------------------------------------
 
 
+def test_a_drained_node_is_no_domain_of_constraints_that_honor_taints() -> None:
+    """The control plane taints a cordoned node, so the other nodes alone are compared."""
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "nodeTaintsPolicy": "Honor",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    spread = {"topologySpreadConstraints": [constraint]}
+    pods = [web(0, "a", **spread), web(1, "b", **spread)]
+    objects = read(node_manifest("a"), node_manifest("b"), *pods)
+
+    found = asked(objects, lambda o: changed.drain(o, "a"))
+
+    assert moves(found) == {f"web-{HASH}-0": ("a", "b")}
+    assert not found.homeless
+
+
 def test_a_drained_nodes_pods_move_as_their_controllers_would_have_it() -> None:
     """Those of a ReplicaSet move; those of a DaemonSet and static ones stay; bare ones are lost."""
     found = asked(
