@@ -8,6 +8,8 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from email.message import Message
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -88,6 +90,32 @@ def test_a_plugin_of_ones_own_is_deployed_as_its_page_says(
     assert pod["containers"][0]["image"] == "registry.example/my-racks:0.1.0"
     assert configmap["data"]["config.yaml"] == (folder / "config.yaml").read_text()
     assert configmap["metadata"]["name"] in str(pod["volumes"])
+
+
+def test_requests_have_the_priority_of_kube_scheduler(cluster: Cluster, deployed: str) -> None:
+    """The API server names the flow schema of each request in its response."""
+    schemas = DEPLOY / "components" / "api-priority" / "flowschemas.yaml"
+    account = cluster.service_account_kubeconfig("stowage", "stowage")
+    lease = "/apis/coordination.k8s.io/v1/namespaces/stowage/leases/stowage"
+    kubectl(cluster, "apply", "-f", str(schemas))
+    try:
+        for path, name in (
+            ("/api/v1/pods?limit=1", "stowage"),
+            ("/version", "stowage"),
+            (lease, "stowage-leader-election"),
+        ):
+            shown = kubectl(cluster, "get", "flowschema", name, "-o", "json")
+            uid = json.loads(shown)["metadata"]["uid"]
+            wait_for(partial(_is_served_by, cluster, account, path, uid), f"{path} of {name}")
+    finally:
+        kubectl(cluster, "delete", "-f", str(schemas))
+
+
+def _is_served_by(cluster: Cluster, account: Path, path: str, uid: str) -> bool:
+    """Whether the API server takes a request of an account for one of a flow schema."""
+    token = yaml.safe_load(account.read_text())["users"][0]["user"]["token"]
+    _, headers = ask(f"{cluster.api.credentials.server}{path}", token)
+    return headers.get("X-Kubernetes-PF-FlowSchema-UID") == uid
 
 
 def test_selectors_select_the_pods(cluster: Cluster, deployed: str) -> None:
@@ -180,6 +208,14 @@ def use_every_right(cluster: Cluster, own: ControlPlane, namespace: str, daemon:
 
 
 def status_of(url: str, token: str = "", certificate: tuple[Path, Path] | None = None) -> int:
+    status, _ = ask(url, token, certificate)
+    return status
+
+
+def ask(
+    url: str, token: str = "", certificate: tuple[Path, Path] | None = None
+) -> tuple[int, Message]:
+    """The status and the headers of the answer to a request."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -189,6 +225,6 @@ def status_of(url: str, token: str = "", certificate: tuple[Path, Path] | None =
     request = urllib.request.Request(url, headers=headers)  # noqa: S310 - our own loopback
     try:
         with urllib.request.urlopen(request, context=context, timeout=60) as answer:  # noqa: S310
-            return int(answer.status)
+            return int(answer.status), answer.headers
     except urllib.error.HTTPError as refused:
-        return refused.code
+        return refused.code, refused.headers

@@ -115,12 +115,28 @@ def test_ports_that_are_reached(cluster: Cluster, helm_program: Path, tmp_path: 
     assert 16443 in [port["port"] for port in found[1]["ports"]]
 
 
-def test_a_feature_gate_comes_with_its_rights(
-    cluster: Cluster, helm_program: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("name", "value", "made"),
+    [
+        (
+            "coordinated-election",
+            "featureGates.CoordinatedLeaderElection",
+            ("Role", "stowage-candidates"),
+        ),
+        ("api-priority", "apiPriority.enabled", ("FlowSchema", "stowage-leader-election")),
+    ],
+)
+def test_a_value_makes_the_objects_of_its_component(
+    cluster: Cluster,
+    helm_program: Path,
+    tmp_path: Path,
+    name: str,
+    value: str,
+    made: tuple[str, str],
 ) -> None:
-    """With coordinated leader election, the chart grants the rules of the kustomize component."""
+    """Some features need objects beside the daemon's; both ways to install have the same."""
     shutil.copytree(CHECKOUT / "deploy" / "base", tmp_path / "base")
-    component = "components/coordinated-election"
+    component = f"components/{name}"
     shutil.copytree(CHECKOUT / "deploy" / component, tmp_path / component)
     overlay = {"resources": ["../base"], "components": [f"../{component}"]}
     (tmp_path / "mine").mkdir()
@@ -128,16 +144,15 @@ def test_a_feature_gate_comes_with_its_rights(
     ours = by_name(kubectl(cluster, "kustomize", str(tmp_path / "mine")))
     del ours["Namespace", "stowage"]
 
-    values = ("image.tag=dev", "featureGates.CoordinatedLeaderElection=true")
-    theirs = rendered(helm_program, *(f"--set={value}" for value in values))
-    off = rendered(helm_program, "--set=featureGates.CoordinatedLeaderElection=false")
+    theirs = rendered(helm_program, "--set=image.tag=dev", f"--set={value}=true")
+    off = rendered(helm_program, f"--set={value}=false")
 
     for found in (ours, theirs):
         for each in found.values():
             each["metadata"].pop("labels", None)
     assert without_hash(theirs) == without_hash(ours)
-    assert ("Role", "stowage-candidates") in theirs
-    assert ("Role", "stowage-candidates") not in off
+    assert made in theirs
+    assert made not in off
 
 
 def test_everything_that_can_be_switched_on(helm_program: Path) -> None:
