@@ -1,13 +1,18 @@
 """The event loop of all commands that talk to a server."""
 
+import asyncio
 import socket
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from contextlib import suppress
+from typing import Any, Final, TypeVar
 
 import uvloop
 from typing_extensions import override
 
 R = TypeVar("R")
+
+END_SECONDS: Final = 5.0
+"""Time for tasks that are left to clean up."""
 
 
 class EventLoop(uvloop.Loop):
@@ -33,5 +38,16 @@ class EventLoop(uvloop.Loop):
 
 
 def run(main: Coroutine[Any, Any, R]) -> R:
-    """Run a coroutine in a new loop, and close the loop at its end."""
-    return uvloop.run(main, loop_factory=EventLoop)
+    """Run a coroutine in a new loop, cancel the tasks that are left, and close the loop.
+
+    A task that ignores its cancellation, such as a plugin's, does not keep the process alive.
+    """
+    runner = asyncio.Runner(loop_factory=EventLoop)
+    try:
+        return runner.run(main)
+    finally:
+        loop = runner.get_loop()
+        loop.call_later(END_SECONDS, loop.stop)
+        # The loop was stopped while it waited for a task.
+        with suppress(RuntimeError):
+            runner.close()

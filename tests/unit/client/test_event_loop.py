@@ -4,10 +4,12 @@ import asyncio
 import socket
 import ssl
 import struct
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from scheduler.daemon.client import event_loop
 from scheduler.daemon.client.event_loop import run
 
 _RESET = struct.pack("ii", 1, 0)
@@ -93,3 +95,51 @@ def test_the_descriptors_are_closed() -> None:
 
 def _descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def _ignoring() -> None:
+    while True:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+
+
+async def _cleaning_up(done: list[str]) -> None:
+    try:
+        await asyncio.sleep(60)
+    finally:
+        await asyncio.sleep(0.01)
+        done.append("cleaned up")
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_task_that_ignores_its_cancellation_keeps_no_process_alive(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A plugin may do so, and no signal but SIGKILL would end the process."""
+    monkeypatch.setattr(event_loop, "END_SECONDS", 0.2)
+    done: list[str] = []
+    left = []
+
+    async def main() -> str:
+        left.append(asyncio.create_task(_ignoring()))
+        left.append(asyncio.create_task(_cleaning_up(done)))
+        await asyncio.sleep(0)
+        return "result"
+
+    assert run(main()) == "result"
+    assert done == ["cleaned up"]
+    assert [task.done() for task in left] == [False, True]
+
+
+def test_the_error_of_the_main_coroutine_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop is stopped by an error of its own."""
+    monkeypatch.setattr(event_loop, "END_SECONDS", 0.05)
+    left = []
+
+    async def main() -> None:
+        left.append(asyncio.create_task(_ignoring()))
+        await asyncio.sleep(0)
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        run(main())
