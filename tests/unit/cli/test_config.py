@@ -19,8 +19,16 @@ profiles:
 """
 
 
+class Mine(NodeFilter):
+    """A plugin that kube-scheduler does not know."""
+
+    NAME = "Mine"
+
+
 class Broken(NodeFilter):
     """A plugin whose constructor fails."""
+
+    NAME = "Broken"
 
     def __init__(self, *_: object) -> None:
         raise ValueError("no racks")
@@ -28,10 +36,10 @@ class Broken(NodeFilter):
 
 @pytest.fixture(autouse=True)
 def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One plugin that kube-scheduler does not know."""
+    """Plugins of other packages."""
     monkeypatch.setattr(
         "scheduler.tools.cli.config.out_of_tree_plugins",
-        lambda: {"Mine": NodeFilter, "Broken": Broken},
+        lambda: {"Mine": Mine, "Broken": Broken},
     )
 
 
