@@ -101,7 +101,6 @@ def test_requests_have_the_priority_of_kube_scheduler(cluster: Cluster, deployed
     try:
         for path, name in (
             ("/api/v1/pods?limit=1", "stowage"),
-            ("/version", "stowage"),
             (lease, "stowage-leader-election"),
         ):
             shown = kubectl(cluster, "get", "flowschema", name, "-o", "json")
