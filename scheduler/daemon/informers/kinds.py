@@ -355,10 +355,9 @@ def watched_kind(declared: ObjectKind) -> Kind[Any]:
         return known
     if not declared.plural:
         raise ValueError(f"{declared.kind} ({declared.api_version}): the plural must be declared")
-    group = declared.api_version.rpartition("/")[0]
     return Kind[dict[str, Any]](
         # With its group: others have Services and Nodes too.
-        f"{declared.plural}.{group}" if group else declared.plural,
+        f"{declared.plural}.{declared.group}" if declared.group else declared.plural,
         declared,
         dict[str, Any],
         meta_of=lambda found: msgspec.convert(found.get("metadata"), ObjectMeta),

@@ -85,9 +85,14 @@ class ObjectKind(msgspec.Struct, frozen=True):
     plural: str = ""
 
     @property
+    def group(self) -> str:
+        """The API group, such as `apps`; empty for the core group."""
+        return self.api_version.rpartition("/")[0]
+
+    @property
     def event_resource(self) -> "EventResource | ObjectKind":
         """The resource of events about objects of this kind."""
-        group = self.api_version.rpartition("/")[0]
+        group = self.group
         try:
             return EventResource(f"{group}/{self.kind}" if group else self.kind)
         except ValueError:

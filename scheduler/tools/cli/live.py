@@ -219,9 +219,9 @@ def _keeping(objects: ClusterObjects) -> tuple[Kind[PodInfo], Kind[Node]]:
 
 def _called(kind: Kind[Any]) -> str:
     """A kind as RBAC calls it: `replicasets.apps`."""
-    group = kind.declared.api_version.rpartition("/")[0]
-    plural = kind.declared.plural or kind.name
-    return f"{plural}.{group}" if group else plural
+    declared = kind.declared
+    # The name of a kind that only plugins know has the group already.
+    return kind.name if declared.plural or not declared.group else f"{kind.name}.{declared.group}"
 
 
 def _refusal(server: str, refused: dict[str, BaseException]) -> str:

@@ -16,7 +16,6 @@ from scheduler.daemon.driver.feeding import Feed
 from scheduler.daemon.informers.informers import Informers
 from scheduler.daemon.informers.kinds import NAMESPACES, NODES, PODS, Kind, watched_kind
 from scheduler.kernel.engine.events import Event
-from scheduler.kernel.framework.runtime.shared_states import kinds_to_watch
 from scheduler.observability.client_metrics import ClientMetrics, InformerMetrics
 from scheduler.observability.instruments import Instruments
 from scheduler.observability.logs import get_logger
@@ -61,7 +60,7 @@ async def watching(
         kubeconfig=place.kubeconfig, context=place.context, clock=clock
     )
     kinds: list[Kind[Any]] = [PODS, NODES, NAMESPACES]
-    kinds.extend(map(watched_kind, kinds_to_watch(profiles.frameworks.values())))
+    kinds.extend(map(watched_kind, profiles.watched))
     async with ApiSession(connection, clock=clock, metrics=ClientMetrics(instruments)) as session:
         informers = Informers(
             session,

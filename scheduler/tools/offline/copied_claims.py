@@ -13,11 +13,13 @@ from scheduler.api.devices import FinalizedMeta, ResourceClaim, ResourceClaimSta
 from scheduler.api.objects import OwnerReference, PodResourceClaimStatus, controller_of
 from scheduler.api.pods import PodInfo
 from scheduler.api.storage import PersistentVolumeClaim, StorageClass
-from scheduler.kernel.devices.claim_catalog import CLAIM, ClaimCatalog
+from scheduler.kernel.devices.claim_catalog import CLAIM
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.framework.events import ObjectKind
+from scheduler.kernel.framework.runtime.shared_states import place_of
 from scheduler.kernel.volumes.catalog import CLAIM as VOLUME_CLAIM, STORAGE_CLASS, VolumeCatalog
 from scheduler.tools.offline.reading import ClusterObjects
+from scheduler.tools.offline.resource_claims import catalog_of
 from scheduler.tools.offline.volume_claims import with_own_volumes
 
 Made: TypeAlias = tuple[ObjectKind, ResourceClaim | PersistentVolumeClaim]
@@ -88,7 +90,7 @@ def claims_in(objects: ClusterObjects) -> Claims:
 
 def claims_known(engine: Engine) -> Claims:
     """Return the claims that an engine knows; none of a kind that no plugin reads."""
-    devices = engine.core.states.known(ClaimCatalog)
+    devices = catalog_of(engine)
     volumes = engine.core.states.known(VolumeCatalog)
     return Claims(
         {} if devices is None else devices.claims,
@@ -97,12 +99,12 @@ def claims_known(engine: Engine) -> Claims:
     )
 
 
-def add_claims(objects: ClusterObjects, claims: Iterable[Made]) -> None:
-    """Add claims, and replace those of the same name."""
-    made = {_place(*each): each for each in claims}
-    if made:
-        kept = [each for each in objects.watched if _place(*each) not in made]
-        objects.watched = [*kept, *made.values()]
+def add_watched(objects: ClusterObjects, added: Iterable[tuple[ObjectKind, Any]]) -> None:
+    """Add objects, and replace those of the same kind and name."""
+    new = {(kind, place_of(found)): (kind, found) for kind, found in added}
+    if new:
+        kept = [each for each in objects.watched if (each[0], place_of(each[1])) not in new]
+        objects.watched = [*kept, *new.values()]
 
 
 def with_present_claims(
@@ -135,10 +137,6 @@ def free_claims(objects: ClusterObjects, uids: Collection[str]) -> None:
         elif kind != VOLUME_CLAIM or found.controller_uid not in uids:
             watched.append((kind, found))
     objects.watched = watched
-
-
-def _place(kind: ObjectKind, found: Any) -> tuple[ObjectKind, str, str]:
-    return kind, found.metadata.namespace, found.metadata.name
 
 
 def _without_users(claim: ResourceClaim, uids: Collection[str]) -> ResourceClaim:

@@ -23,11 +23,10 @@ from scheduler.api.taints import UNSCHEDULABLE_TAINT, taint_text
 from scheduler.config.walker import did_you_mean
 from scheduler.kernel.devices.claim_catalog import SLICE
 from scheduler.kernel.devices.table import slices_like
-from scheduler.kernel.framework.runtime.shared_states import place_of
 from scheduler.tools.offline.copied_claims import (
     Claims,
     Made,
-    add_claims,
+    add_watched,
     claims_in,
     free_claims,
     with_own_claims,
@@ -225,10 +224,7 @@ def apply(objects: ClusterObjects, others: ClusterObjects) -> list[PodInfo]:
     names = {namespace.metadata.name for namespace in others.namespaces}
     objects.namespaces = [n for n in objects.namespaces if n.metadata.name not in names]
     objects.namespaces += others.namespaces
-    applied = with_present_claims(others.watched, claims_in(objects))
-    new_ones = {(kind, place_of(found)) for kind, found in applied}
-    kept = [each for each in objects.watched if (each[0], place_of(each[1])) not in new_ones]
-    objects.watched = kept + applied
+    add_watched(objects, with_present_claims(others.watched, claims_in(objects)))
     objects.warnings += others.warnings
     return []
 
@@ -279,7 +275,7 @@ def _add_pods(
         own, of_pod = with_own_claims(pod, like, known)
         objects.pods.append(own)
         made += of_pod
-    add_claims(objects, made)
+    add_watched(objects, made)
 
 
 def _info(pod: PodInfo, metadata: PodMeta) -> PodInfo:

@@ -238,15 +238,20 @@ class _Collector:
         if self._admission is not None and not is_complete(raw):
             named = {**raw, "kind": kind}
             raw = self._admission.completed(named, lambda problem: self._warn(place, problem))
-            for claim in claims_of_ephemeral_volumes(completed_pod(raw)) if kind == "Pod" else ():
-                key = (_VOLUME_CLAIM, claim["metadata"]["namespace"], claim["metadata"]["name"])
-                if key not in self._places:
-                    self._admit(claim, _VOLUME_CLAIM, place)
+            if kind == "Pod":
+                self._admit_claims_of(raw, place)
         if kind == "Pod" and self._templates:
             raw, made = claims_of_templates(completed_pod(raw), self._templates)
             for claim in made:
                 self._decode(claim, _CLAIM, place)
         self._decode(raw, kind, place)
+
+    def _admit_claims_of(self, pod: Mapping[str, Any], place: str) -> None:
+        """Take the claims of a pod's ephemeral volumes, but for those that there are."""
+        for claim in claims_of_ephemeral_volumes(completed_pod(pod)):
+            key = (_VOLUME_CLAIM, claim["metadata"]["namespace"], claim["metadata"]["name"])
+            if key not in self._places:
+                self._admit(claim, _VOLUME_CLAIM, place)
 
     def _decode(self, raw: Mapping[str, Any], kind: str, place: str) -> None:
         try:
