@@ -18,7 +18,11 @@ from e2e.support.objects import Json
 from e2e.support.pod_groups import API
 from e2e.support.waiting import wait_for
 
-COMPONENTS = ("deploy/components/pod-groups", "deploy/components/coordinated-election")
+COMPONENTS = (
+    "deploy/components/pod-groups",
+    "deploy/components/coordinated-election",
+    "deploy/components/api-priority",
+)
 RULES = "resource.k8s.io/v1beta2"
 CANDIDATES = "coordination.k8s.io/v1beta1"
 GATES = "--feature-gates=GenericWorkload=true,DRADeviceTaintRules=true"

@@ -1,4 +1,4 @@
-"""Whoever does not hold the lease writes nothing about pods."""
+"""A daemon without the lease writes nothing about pods."""
 
 import asyncio
 from contextlib import suppress
@@ -40,7 +40,7 @@ SCHEDULED = Condition("PodGroupScheduled", "True", "Scheduled", "")
     ],
 )
 def test_the_daemon_writes_within_the_fence(elects: bool, sent: list[str]) -> None:
-    """Whatever it writes, and whoever carries it out, as the daemon is put together."""
+    """All of its writes, those that plugins and extenders carry out included."""
 
     async def answer(_: web.Request) -> web.Response:
         return status_answer(201)

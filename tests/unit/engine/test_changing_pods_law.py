@@ -1,7 +1,7 @@
 """The law of waiting while pods themselves change: resized, relabelled, nominated by others, ...
 
-Whatever happens to pods and nodes, when all has come to rest nobody waits who fits, and the room
-that is kept for nominated pods is the room that their statuses name.
+When all changes of pods and nodes have come to rest, no pod that fits is waiting, and the room that
+is kept for nominated pods is the room that their statuses name.
 """
 
 from collections.abc import Callable, Iterator
@@ -244,7 +244,7 @@ def _has_node(fields: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(16))
-def test_nobody_waits_who_fits_whatever_changes(seed: int) -> None:
+def test_no_pod_that_fits_waits_when_pods_change(seed: int) -> None:
     """The place of a nominated pod is the one of its status, unless a gate holds the pod."""
     cluster = Lives(seed)
     waited = 0

@@ -399,9 +399,9 @@ class TestElector:
 
         play(scenario)
 
-    @pytest.mark.parametrize("holder", ["somebody", ""])
+    @pytest.mark.parametrize("holder", ["another", ""])
     def test_a_leader_whose_lease_was_taken_stops(self, holder: str) -> None:
-        """Whoever wrote another holder into the Lease, or none, is believed."""
+        """Another holder in the Lease, or none, is believed, if another client wrote it."""
 
         async def scenario(server: FakeLeaseServer) -> None:
             a = Candidate(server, "a")
