@@ -244,7 +244,7 @@ class Checker:
             # The response is a Status, or the claim if finalizers keep it.
             if not claim.get("metadata", {}).get("finalizers"):
                 meta = claim.get("details") or claim["metadata"]
-                self._world.devices.take_back(meta.get("uid", ""))
+                self._world.devices.delete(meta.get("uid", ""))
             return
         for double in self._world.devices.give(claim, at):
             self._violated(at, "no device in two claims", double)

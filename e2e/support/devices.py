@@ -1,6 +1,7 @@
 """Creates ResourceSlices and ResourceClaims, and watches claims for double allocations."""
 
 import asyncio
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -124,10 +125,20 @@ class Holders:
     held: dict[str, "Held"] = field(default_factory=dict)
     """Allocated claims, by UID."""
     _holders: dict[Device, str] = field(default_factory=dict)
+    _versions: dict[str, float] = field(default_factory=dict)
+    """Latest resource version of each claim, by UID; infinite for a deleted claim."""
 
     def give(self, claim: Json, at: float = 0.0) -> list[str]:
-        """Record a claim's current state; return its devices that another claim also holds."""
+        """Record a claim's state; return its devices that another claim also holds.
+
+        A state older than a recorded one is ignored: a claim may be deallocated, and deleted,
+        before the API server completes the response to its allocation.
+        """
         uid, devices = claim["metadata"]["uid"], devices_of(claim)
+        version = int(claim["metadata"].get("resourceVersion", 0))
+        if version < self._versions.get(uid, 0):
+            return []
+        self._versions[uid] = version
         before = self.held.get(uid)
         if before is not None and before.devices == devices:
             return []
@@ -150,6 +161,11 @@ class Holders:
         for device in claim.devices if claim else ():
             if self._holders.get(device) == uid:
                 del self._holders[device]
+
+    def delete(self, uid: str) -> None:
+        """Record that a claim is deleted."""
+        self.take_back(uid)
+        self._versions[uid] = math.inf
 
 
 @dataclass(slots=True)
@@ -174,7 +190,7 @@ class Watch:
         """Record the next watch event."""
         uid, held = claim["metadata"]["uid"], self._holders.held
         if kind == "DELETED":
-            self._holders.take_back(uid)
+            self._holders.delete(uid)
             return
         before = uid in held
         self.doubles += self._holders.give(claim)

@@ -43,10 +43,13 @@ class Log(AuditLog):
         left = {"metadata": {"deletionGracePeriodSeconds": grace}}
         self.add(user, "delete", "pods", name, answered=left)
 
-    def claim(self, name: str, *devices: str, user: str = A, uid: str = "") -> None:
+    def claim(
+        self, name: str, *devices: str, user: str = A, uid: str = "", **metadata: str
+    ) -> None:
         results = [{"driver": "d", "pool": "n", "device": each} for each in devices]
         status = {"allocation": {"devices": {"results": results}}} if devices else {}
-        claim = {"metadata": {"name": name, "uid": uid or f"uid-{name}"}, "status": status}
+        metadata = {"name": name, "uid": uid or f"uid-{name}", **metadata}
+        claim = {"metadata": metadata, "status": status}
         self.add(user, "update", "resourceclaims/status", name, answered=claim)
 
     def broken(
@@ -198,6 +201,21 @@ def test_a_device_that_was_given_back(how: str) -> None:
         log.claim("one", "gpu-0", user=ADMIN)
         log.claim("one")
     log.claim("two", "gpu-0")
+
+    assert log.broken() == []
+
+
+@pytest.mark.parametrize("how", ["deallocated", "deleted"])
+def test_a_claim_that_ends_before_the_answer_to_its_allocation(how: str) -> None:
+    """A busy server completes the answer to the allocation after the request that ended it."""
+    log = Log()
+    if how == "deallocated":
+        log.claim("one", user=ADMIN, resourceVersion="8")
+    else:
+        left = {"details": {"uid": "uid-one"}}
+        log.add(ADMIN, "delete", "resourceclaims", "one", answered=left)
+    log.claim("one", "gpu-0", resourceVersion="7")
+    log.claim("two", "gpu-0", resourceVersion="9")
 
     assert log.broken() == []
 
