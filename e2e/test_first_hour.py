@@ -38,7 +38,7 @@ INSTALL = (
     "helm install stowage deploy/helm/stowage --namespace stowage --create-namespace "
     f"--set image.repository={IMAGE} --set image.tag={VERSIONS[0]}"
 )
-UPGRADE = "helm upgrade stowage deploy/helm/stowage --namespace stowage --reuse-values"
+UPGRADE = "helm upgrade stowage deploy/helm/stowage --namespace stowage --reset-then-reuse-values"
 TEAM: dict[str, dict[str, list[dict[str, object]]]] = {
     "configuration": {
         "profiles": [

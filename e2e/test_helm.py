@@ -1,5 +1,6 @@
 """Promise: the chart renders the objects of kustomize; helm installs, upgrades and removes it."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -95,6 +96,77 @@ def test_a_release_of_another_name_shares_nothing(helm_program: Path) -> None:
     config = load(other["ConfigMap", "second-config"]["data"]["config.yaml"])
     election = config.leader_election
     assert (election.resource_name, election.resource_namespace) == ("second", "second")
+
+
+def test_a_lease_of_another_name(helm_program: Path) -> None:
+    """The rights to the lease follow the configuration; the account stays in its namespace."""
+    values = ("leaderElection.resourceName=mine", "leaderElection.resourceNamespace=kube-system")
+
+    found = rendered(
+        helm_program,
+        *(f"--set=configuration.{value}" for value in values),
+        "--set=featureGates.CoordinatedLeaderElection=true",
+    )
+
+    role = found["Role", "stowage-leader-election"]
+    assert role["rules"][1]["resourceNames"] == ["mine"]
+    for each in ("stowage-leader-election", "stowage-candidates"):
+        binding = found["RoleBinding", each]
+        assert binding["metadata"]["namespace"] == "kube-system"
+        assert found["Role", each]["metadata"]["namespace"] == "kube-system"
+        assert binding["subjects"][0]["namespace"] == "stowage"
+    assert found["ServiceAccount", "stowage"]["metadata"]["namespace"] == "stowage"
+
+
+def test_a_dashboard_for_each_release(helm_program: Path) -> None:
+    """Each shows the metrics of its release; Grafana keeps one dashboard for each uid."""
+    on = "--set=monitoring.dashboard=true"
+    ours = rendered(helm_program, on)["ConfigMap", "stowage-dashboard"]["data"]["stowage.json"]
+    data = rendered(helm_program, on, name="second")["ConfigMap", "second-dashboard"]["data"]
+
+    written = json.loads((CHECKOUT / "deploy/monitoring/dashboard.json").read_text())
+    second = json.loads(data["second.json"])
+    assert json.loads(ours) == written
+    assert (second["uid"], second["title"]) == ("second", "Stowage second")
+    assert json.dumps(second["panels"]) == json.dumps(written["panels"], sort_keys=True).replace(
+        'job=\\"stowage\\"', 'job=\\"second\\"'
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kept"),
+    [
+        pytest.param({"emptyDir": {}}, None, [], id="off"),
+        pytest.param(
+            {"emptyDir": {}},
+            {"emptyDir": None, "persistentVolumeClaim": {"claimName": "mine"}},
+            [{"name": "recordings", "persistentVolumeClaim": {"claimName": "mine"}}],
+            id="another kind",
+        ),
+    ],
+)
+def test_a_file_takes_back_the_volume_of_another(
+    helm_program: Path, tmp_path: Path, first: Json, second: Json | None, kept: list[Json]
+) -> None:
+    """Helm merges values by key, so a file removes a value with a null."""
+    for name, volume in (("first", first), ("second", second)):
+        (tmp_path / name).write_text(yaml.safe_dump({"recordings": {"volume": volume}}))
+
+    found = rendered(helm_program, *(f"--values={tmp_path / each}" for each in ("first", "second")))
+
+    pod = pod_of(found.values())
+    assert [each for each in pod["volumes"] if each["name"] != "config"] == kept
+    assert ("--record=/var/lib/stowage" in pod["containers"][0]["args"]) == bool(kept)
+
+
+@pytest.mark.parametrize(
+    "value", ["featureGates", "monitoring.labels", "nodeSelector", "resources", "tolerations"]
+)
+def test_a_value_is_taken_back(helm_program: Path, value: str) -> None:
+    """A null in place of a map or a list is an empty one."""
+    with_null = rendered(helm_program, f"--set={value}=null", "--set=monitoring.rules=true")
+
+    assert ("PrometheusRule", "stowage") in with_null
 
 
 def test_ports_that_are_reached(cluster: Cluster, helm_program: Path, tmp_path: Path) -> None:
@@ -290,6 +362,18 @@ def in_order(pod: Json) -> Json:
         pytest.param("featureGates.GenericWorkload=yes", "GenericWorkload", id="no boolean"),
         pytest.param("replica=1", "replica", id="misspelt"),
         pytest.param("monitoring.serviceMonitor=true", "needs serving.secretName", id="no secret"),
+        pytest.param("serving=null", "missing property 'serving'", id="no section"),
+        pytest.param("networkPolicy.ports=null", "missing property 'ports'", id="every port"),
+        pytest.param("log.level=null", "missing property 'level'", id="no level"),
+        pytest.param("configuration.leaderElection=false", "leaderElection", id="no election"),
+        pytest.param(
+            "configuration.leaderElection.leaderElect=false", "needs replicas: 1", id="two leaders"
+        ),
+        pytest.param(
+            "recordings.volume.emptyDir.medium=,recordings.volume.hostPath.path=/x",
+            "got emptyDir and hostPath",
+            id="two volumes",
+        ),
     ],
 )
 def test_wrong_values_are_refused(helm_program: Path, value: str, said: str) -> None:
@@ -297,6 +381,19 @@ def test_wrong_values_are_refused(helm_program: Path, value: str, said: str) -> 
     told = helm(helm_program, "template", "stowage", CHART, f"--set={value}", fails=True)
 
     assert said in told
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        pytest.param("a.b", "beginning with a letter", id="no name of a Service"),
+        pytest.param("1st", "beginning with a letter", id="a digit"),
+        pytest.param("default", "expected another name", id="the account of every pod"),
+    ],
+)
+def test_releases_that_cannot_be(helm_program: Path, name: str, said: str) -> None:
+    """The chart rejects names that the operator rejects, before any object exists."""
+    assert said in helm(helm_program, "template", name, CHART, fails=True)
 
 
 @pytest.fixture

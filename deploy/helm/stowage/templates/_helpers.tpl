@@ -11,6 +11,18 @@ app.kubernetes.io/name: {{ .Release.Name }}
 {{- toYaml (mergeOverwrite $head (deepCopy .Values.configuration)) -}}
 {{- end }}
 
+{{/*
+The volume for recordings, empty without one. Values of several files are merged by key, so a file can
+change the kind of volume only with a null beside the new one.
+*/}}
+{{- define "stowage.recordings" -}}
+{{- $given := .Values.recordings.volume | default dict -}}
+{{- $kept := dict -}}
+{{- range $kind, $source := $given }}{{ if not (kindIs "invalid" $source) }}{{ $_ := set $kept $kind $source }}{{ end }}{{ end -}}
+{{- if gt (len $kept) 1 }}{{ fail (printf "recordings.volume: expected one kind of volume, got %s; set the others to null" (keys $kept | sortAlpha | join " and ")) }}{{ end -}}
+{{- with $kept | default $given }}{{ toYaml . }}{{ end -}}
+{{- end }}
+
 {{- define "stowage.image" -}}
 {{- with .Values.image -}}
 {{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}

@@ -1,0 +1,55 @@
+"""Values, schema and templates of the chart name the same values; this takes no helm."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+CHART = Path(__file__).parents[2] / "deploy" / "helm" / "stowage"
+SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+OWN = {name: each for name, each in SCHEMA["properties"].items() if name != "global"}
+"""The values of the chart; `global` is Helm's."""
+
+
+def fields(schema: dict[str, Any]) -> dict[str, Any]:
+    """The fields of an object that has no others; none of one whose content is the user's."""
+    if "$ref" in schema:
+        schema = SCHEMA["definitions"][schema["$ref"].rpartition("/")[2]]
+    known = schema.get("additionalProperties", True) is False
+    return dict(schema["properties"]) if known else {}
+
+
+def described() -> Iterator[str]:
+    """The paths of all values in the schema."""
+    for name, schema in OWN.items():
+        inner = fields(schema)
+        yield from (f"{name}.{each}" for each in inner) if inner else (name,)
+
+
+def test_each_value_has_a_default_and_a_type() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    found: set[str] = set()
+    for name, value in values.items():
+        is_section = bool(fields(OWN.get(name, {})))
+        found |= {f"{name}.{each}" for each in value} if is_section else {name}
+
+    assert found == set(described())
+
+
+def test_each_value_is_used() -> None:
+    """Fields of `image` are read inside a `with`."""
+    templates = "\n".join(path.read_text() for path in (CHART / "templates").iterdir())
+
+    for path in described():
+        read = path.removeprefix("image") if path.startswith("image.") else f".Values.{path}"
+        assert re.search(rf"{re.escape(read)}\b", templates), path
+
+
+def test_no_section_may_be_missing() -> None:
+    """Templates look into all of them; Helm's message about a null would name a template."""
+    sections = {name for name, schema in OWN.items() if fields(schema)}
+
+    assert sections | {"configuration", "replicas"} == set(SCHEMA["required"])
