@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 from typing_extensions import override
 
@@ -61,7 +62,8 @@ def capacity_of(
 ) -> Capacity:
     """Count the further pods like this one that fit beside all that run; uses up the engine.
 
-    Pending pods take no room. No pod is evicted.
+    Pending pods take no room. No pod is evicted. Scheduling gates do not count, and a member of a
+    pod group counts alone.
 
     `pods` are all pods of the cluster: the kinds that could use the free resources. A pending pod
     like this one does not count.
@@ -75,6 +77,7 @@ def capacity_of(
     core = engine.core
     core.catch_up()
     copies = _Copies(engine)
+    pod = _alone(framework, pod)
     unused = fragmentation(framework, [pod, *pods], core.snapshot, copies.of)
     kind = copies.of(pod, _NAME)
     found = framework.filtering.find_nodes_that_fit(kind, core.snapshot, core.queue.nominator)
@@ -87,6 +90,14 @@ def capacity_of(
         names = list(core.snapshot.table.row_of)
         last = framework.filtering.run_filters(kind, core.snapshot, names)
     return Capacity(taken.total(), dict(sorted(taken.items())), _limits(last), unused, is_at_least)
+
+
+def _alone(framework: Framework, pod: PodInfo) -> PodInfo:
+    """The pod as it is tried by itself: what keeps pods out of the queue says nothing of room."""
+    spec = replace(pod.spec, scheduling_gates=())
+    if framework.is_member(pod):
+        spec = replace(spec, scheduling_group=None)
+    return pod if spec == pod.spec else pod.with_spec(spec)
 
 
 def _each_node_alone(

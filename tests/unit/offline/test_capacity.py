@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from scheduler.api.pods import PodInfo
+from scheduler.config.load import default_configuration
+from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.tools.offline import capacity
 from scheduler.tools.offline.capacity import Capacity, capacity_of
 from scheduler.tools.offline.cluster import Profiles
@@ -36,9 +38,11 @@ def read(*objects: Manifest) -> ClusterObjects:
     return objects_from_documents(documents_from_text(text, "test"))
 
 
-def found_for(pod: Manifest, *others: Manifest) -> Capacity:
+def found_for(
+    pod: Manifest, *others: Manifest, config: KubeSchedulerConfiguration | None = None
+) -> Capacity:
     """For a pod that is not there yet."""
-    profiles = Profiles(None)
+    profiles = Profiles(config)
     [kind] = read(pod).pods
     objects = read(*others)
     engine = profiles.load(objects).engine
@@ -74,6 +78,35 @@ def test_pods_that_keep_apart_fit_once_on_each_node() -> None:
 
     assert (found.fits, found.nodes) == (3, {"a": 1, "b": 1, "c": 1})
     assert found.limits == {"node(s) didn't match pod anti-affinity rules": 3}
+
+
+@pytest.mark.parametrize("affinity", [{}, APART], ids=["each node alone", "one by one"])
+@pytest.mark.parametrize(
+    "held",
+    [{"schedulingGates": [{"name": "g"}]}, {"schedulingGroup": {"podGroupName": "g"}}],
+    ids=["gates", "gang"],
+)
+def test_pods_that_are_held_back_fit_where_there_is_room(
+    held: dict[str, Any], affinity: dict[str, Any]
+) -> None:
+    """Gates and gangs keep pods out of the queue, and say nothing of room."""
+    policy = {"gang": {"minCount": 9}}
+    gang = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "g"},
+        "spec": {"schedulingPolicy": policy},
+    }
+    spec = {**held, "affinity": affinity, "requests": {"cpu": "4"}}
+
+    found = found_for(
+        pod_manifest("p", labels={"app": "a"}, **spec),
+        *(gang, node_manifest("a"), node_manifest("b")),
+        config=default_configuration("stowage", ("GangScheduling", "GenericWorkload")),
+    )
+
+    assert found.nodes == {"a": 1, "b": 1}
+    assert found.limits
 
 
 @pytest.mark.parametrize("apart", [False, True], ids=["each node alone", "one by one"])
