@@ -1,6 +1,7 @@
 """What was recorded is replayed from a directory, and compared with what others would have done."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,23 @@ class FirstOnly(NodeFilterPlugin):
         return Status(Code.UNSCHEDULABLE, ("not the first",))
 """
 """Everybody has to go to n0."""
+TIMED = """
+from scheduler.kernel.framework.interface import NodeFilterPlugin
+from scheduler.kernel.framework.status import SUCCESS, Code, Status
+
+
+class ThatHour(NodeFilterPlugin):
+    NAME = "ThatHour"
+
+    def __init__(self, args, handle):
+        self.handle = handle
+
+    def filter(self, state, pod, node):
+        if 0 <= self.handle.wall() - {started} <= 3600:
+            return SUCCESS
+        return Status(Code.UNSCHEDULABLE, ("another time of day",))
+"""
+"""Nobody goes anywhere before the recording began, or an hour later."""
 
 
 async def contested(world: World) -> None:
@@ -156,6 +174,26 @@ def test_a_plugin_takes_part_on_trial(
     assert places <= {"n0", None}
     assert found["now"]["placed"] < found["recorded"]["placed"]
     assert found["now"]["nodes"]["most"] == 1
+
+
+def with_timed_plugin(
+    recording: Path, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> str:
+    """Write `TIMED` for a recording; returns the value of `--plugin`."""
+    started = recordings_in(recording)[0].header.started
+    directory.joinpath("timed_plugin.py").write_text(TIMED.format(started=started))
+    monkeypatch.chdir(directory)
+    monkeypatch.delitem(sys.modules, "timed_plugin", raising=False)
+    return "timed_plugin:ThatHour"
+
+
+def test_other_configurations_decide_at_the_recorded_time_of_day(
+    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What objects say of times is compared with it."""
+    found = told(recorded, "--plugin", with_timed_plugin(recorded, tmp_path, monkeypatch))
+
+    assert found["now"]["placed"] == found["recorded"]["placed"]
 
 
 @pytest.mark.parametrize(

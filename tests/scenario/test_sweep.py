@@ -18,7 +18,7 @@ from scheduler.tools.sweep.directory import SweepDirectory
 from scheduler.tools.sweep.executors import Workers, carry_out_all, processes
 from scheduler.tools.sweep.run import Task, TaskResult, carry_out, recordings_at
 from scheduler.tools.sweep.what_if import parse_what_if
-from tests.scenario.test_replaying import contested
+from tests.scenario.test_replaying import contested, with_timed_plugin
 from tests.scenario.world import World, play
 from tests.support.commands import stowage
 from tests.support.deadly import die, die_once
@@ -182,6 +182,17 @@ def test_a_wrong_option_has_one_message(
 
     assert told in said
     assert "Traceback" not in said
+
+
+def test_runs_decide_at_the_recorded_time_of_day(
+    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a run gives the same rows whenever it is carried out."""
+    plugin = with_timed_plugin(recorded, tmp_path, monkeypatch)
+
+    found = carry_out(task_of(recorded, plugins=(plugin,)))
+
+    assert (found.problem, found.rows[0].placed) == ("", 25)
 
 
 def test_a_what_if_has_other_nodes(recorded: Path) -> None:

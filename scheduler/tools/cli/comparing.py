@@ -9,13 +9,12 @@ import msgspec
 from scheduler.daemon.recording.comparison import ReplayComparison, Side, compare
 from scheduler.daemon.recording.records import Header, Record
 from scheduler.daemon.recording.summary import Summary, Victim
-from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.outcome import TakeOutcome
 from scheduler.tools.cli.inputs import NOT_ASKED, read_profiles
 from scheduler.tools.cli.tables import print_table
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.configured import plugin_called, profiles_from_text
-from scheduler.tools.offline.recorded import recorded_profiles, with_plugins
+from scheduler.tools.offline.recorded import recorded_engine, recorded_profiles, with_plugins
 
 _SHOWN: Final = 20
 
@@ -86,13 +85,9 @@ def compared_with(
     Raises:
         SchedulerError: the recording cannot be read.
     """
-    engine = _engine(asked.profiles, header, take_outcome)
-    return compare(records, engine, _engine(asked.reference, header), looked)
-
-
-def _engine(profiles: Profiles, header: Header, take_outcome: TakeOutcome | None = None) -> Engine:
-    maximum = header.max_in_unschedulable_seconds
-    return profiles.engine(header.seed, maximum, with_extenders=False, take_outcome=take_outcome)
+    engine = recorded_engine(asked.profiles, header, take_outcome, with_extenders=False)
+    reference = recorded_engine(asked.reference, header, with_extenders=False)
+    return compare(records, engine, reference, looked)
 
 
 # --- for people -----------------------------------------------------------------------------------

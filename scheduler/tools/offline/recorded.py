@@ -47,12 +47,20 @@ def recorded_profiles(header: Header, *, tries_all_nodes: bool = False) -> Profi
 
 
 def recorded_engine(
-    profiles: Profiles, header: Header, take_outcome: TakeOutcome | None = None
+    profiles: Profiles,
+    header: Header,
+    take_outcome: TakeOutcome | None = None,
+    *,
+    with_extenders: bool = True,
 ) -> Engine:
-    """Build a fresh engine that gives the answers of a recording."""
+    """Build a fresh engine with the seed and the times of a recording.
+
+    With the recorded profiles it gives the recorded answers.
+    """
     return profiles.engine(
         header.seed,
         header.max_in_unschedulable_seconds,
+        with_extenders=with_extenders,
         take_outcome=take_outcome,
         epoch=header.started - header.clock,
     )

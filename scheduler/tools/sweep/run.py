@@ -23,7 +23,7 @@ from scheduler.tools.offline.capacity import fragmentation
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.configured import plugin_called, profiles_from_text
 from scheduler.tools.offline.reading import InputError
-from scheduler.tools.offline.recorded import recorded_profiles, with_plugins
+from scheduler.tools.offline.recorded import recorded_engine, recorded_profiles, with_plugins
 from scheduler.tools.sweep.candidates import CandidateConfig
 from scheduler.tools.sweep.what_if import AS_IT_WAS, NodeChanges
 
@@ -131,11 +131,8 @@ def carry_out(task: Task) -> TaskResult:
     """Replay a task's recording; a task that cannot be carried out has its reason in the result."""
     try:
         recording = Recording([_local(path) for path in task.paths])
-        profiles = _profiles(task, recording.header)
         header = recording.header
-        engine = profiles.engine(
-            header.seed, header.max_in_unschedulable_seconds, with_extenders=False
-        )
+        engine = recorded_engine(_profiles(task, header), header, with_extenders=False)
         placements = place_anew(task.what_if.applied(recording), engine)
         return TaskResult(task.digest, tuple(_rows(task, placements, engine)))
     except SchedulerError as problem:
