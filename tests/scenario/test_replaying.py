@@ -176,9 +176,7 @@ def test_a_plugin_takes_part_on_trial(
     assert found["now"]["nodes"]["most"] == 1
 
 
-def with_timed_plugin(
-    recording: Path, directory: Path, monkeypatch: pytest.MonkeyPatch
-) -> str:
+def with_timed_plugin(recording: Path, directory: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Write `TIMED` for a recording; returns the value of `--plugin`."""
     started = recordings_in(recording)[0].header.started
     directory.joinpath("timed_plugin.py").write_text(TIMED.format(started=started))

@@ -27,10 +27,12 @@ from scheduler.daemon.recording.summary import (
 )
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import (
+    BindFailed,
     Bound,
     Decide,
     Event,
     Evicted,
+    EvictFailed,
     ObjectGone,
     ObjectSet,
     PreBound,
@@ -111,7 +113,7 @@ class ReplayPlacements(msgspec.Struct, frozen=True):
         pods: by UID, the pods that were seen waiting.
         victims: by UID.
         meter: the use of nodes.
-        recorded: by UID, the node that the recorded engine chose at last.
+        recorded: by UID, the node on which the watch showed the pod.
     """
 
     pods: dict[str, PodSummary]
@@ -129,9 +131,10 @@ def place_anew(records: Iterable[Record], engine: Engine) -> ReplayPlacements:
     now = _Other(engine)
     recorded: dict[str, str] = {}
     for record in records:
-        if b'"Bind"' in record.answer:
-            instructions = msgspec.json.decode(record.answer, type=list[Instruction])
-            recorded |= {bind.uid: bind.node for bind in instructions if isinstance(bind, Bind)}
+        if isinstance(record.event, ObjectSet):
+            pod = record.event.object
+            if isinstance(pod, PodInfo) and pod.node_name:
+                recorded[pod.uid] = pod.node_name
         now.take(record)
     now.end()
     return ReplayPlacements(now.pods, now.victims, now.meter, recorded)
@@ -190,6 +193,11 @@ class Side(ABC):
 class _Recorded(Side):
     """The recorded course of events."""
 
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self._unseen: dict[str, int] = {}
+        """By UID: the attempts whose bindings were sent, and which the watch has not shown."""
+
     @override
     def _take(self, record: Record) -> None:
         event = record.event
@@ -200,18 +208,35 @@ class _Recorded(Side):
         elif isinstance(event, Tick):
             self._engine.handle(event, self._now)
             self._look()
+        elif isinstance(event, BindFailed | EvictFailed):
+            self._take_back(event)
+        self._follow(record)
+
+    def _follow(self, record: Record) -> None:
+        """Note what was to be done."""
         if b'"Bind"' in record.answer or b'"Evict"' in record.answer:
             for instruction in msgspec.json.decode(record.answer, type=list[Instruction]):
                 if isinstance(instruction, Bind):
+                    self._unseen[instruction.uid] = instruction.attempt
                     self._placed(instruction.uid, instruction.node)
                 elif isinstance(instruction, Evict):
                     self._evicted(instruction)
 
+    def _take_back(self, failed: BindFailed | EvictFailed) -> None:
+        """Forget what was not done; a placement counts if the watch has shown it meanwhile."""
+        if isinstance(failed, EvictFailed):
+            self.victims.pop(failed.uid, None)
+            return
+        for uid, attempt in self._unseen.items():
+            if attempt == failed.attempt and uid in self.pods:
+                self.pods[uid].node = ""
+
     def _see(self, pod: PodInfo) -> None:
         if pod.node_name:
             self._engine.handle(ObjectSet("pods", pod), self._now)
+            self._unseen.pop(pod.uid, None)
             summary = self.pods.get(pod.uid)
-            if summary is not None and not summary.node:
+            if summary is not None and summary.node != pod.node_name:
                 # Another instance has bound it.
                 self._placed(pod.uid, pod.node_name)
         elif pod.uid not in self.pods:
@@ -230,6 +255,7 @@ class _Other(Side):
             ObjectGone: self._object_gone,
             Tick: self._tick,
             Decide: self._handle,
+            EvictFailed: lambda event: self._recorded_victims.discard(event.uid),
         }
 
     @override

@@ -10,11 +10,20 @@ from scheduler.daemon.recording.comparison import (
     Elsewhere,
     ReplayComparison,
     compare,
+    place_anew,
 )
 from scheduler.daemon.recording.records import Record, encode_answer
 from scheduler.daemon.recording.summary import Meter, PodSummary, Use, WaitTimes, summary_of
-from scheduler.kernel.engine.events import Decide, Event, ObjectGone, ObjectSet, Tick
-from scheduler.kernel.engine.instructions import Bind, Instruction
+from scheduler.kernel.engine.events import (
+    BindFailed,
+    Decide,
+    Event,
+    EvictFailed,
+    ObjectGone,
+    ObjectSet,
+    Tick,
+)
+from scheduler.kernel.engine.instructions import Bind, Evict, Instruction
 from scheduler.tools.offline.cluster import Profiles
 from tests.support.builders import make_node, make_pod_info
 
@@ -22,13 +31,16 @@ Moment = tuple[float, Event] | tuple[float, Event, Sequence[Instruction]]
 NODE = ObjectSet("nodes", make_node("n", allocatable={"cpu": "4", "pods": "1000"}))
 
 
-def compared(*moments: Moment) -> ReplayComparison:
-    records = [
+def records_of(*moments: Moment) -> list[Record]:
+    return [
         Record(time, event, encode_answer(rest[0] if rest else ()))
         for time, event, *rest in moments
     ]
+
+
+def compared(*moments: Moment) -> ReplayComparison:
     profiles = Profiles(default_configuration("stowage"))
-    return compare(records, profiles.engine(1), profiles.again().engine(1))
+    return compare(records_of(*moments), profiles.engine(1), profiles.again().engine(1))
 
 
 def pod(name: str, node: str = "", cpu: str = "") -> ObjectSet:
@@ -45,6 +57,64 @@ def test_what_another_instance_binds_is_placed_when_it_is_seen() -> None:
     assert found.elsewhere == ()
     assert found.recorded.waited == WaitTimes(3.0, 3.0, 3.0, 3.0)
     assert found.now.waited == WaitTimes(1.0, 1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("later", "node"),
+    [
+        pytest.param([BindFailed(1, "denied")], None, id="refused"),
+        pytest.param([pod("p", "m"), BindFailed(1, "lost", is_certain=False)], "m", id="seen"),
+        pytest.param([BindFailed(1, "lost", is_certain=False), pod("p", "m")], "m", id="late"),
+        pytest.param([pod("p", "o"), BindFailed(1, "taken")], "o", id="another was faster"),
+    ],
+)
+def test_a_binding_that_failed_is_no_placement(later: Sequence[Event], node: str | None) -> None:
+    """Unless the watch shows the pod on a node, before or after the answer."""
+    bind = Bind(1, "default", "p", "p", "m")
+    found = compared(
+        (1.0, NODE),
+        (1.0, pod("p")),
+        (2.0, Decide(), [bind]),
+        *((3.0, event) for event in later),
+        (4.0, Tick()),
+    )
+
+    assert found.elsewhere == (Elsewhere("default/p", node, "n"),)
+    assert (found.recorded.placed, found.recorded.pending) == ((1, 0) if node else (0, 1))
+
+
+def test_a_victim_that_could_not_be_evicted_is_none() -> None:
+    """Its end, if it comes later, is its own, and frees its room."""
+    found = compared(
+        (1.0, NODE),
+        (1.0, pod("v", "n", cpu="4")),
+        (1.0, pod("p", cpu="4")),
+        (2.0, Decide(), [Evict("p", "default", "v", "v")]),
+        (2.5, EvictFailed("v", "denied")),
+        (3.0, ObjectGone("pods", "default", "v", "v")),
+        (9.0, Tick()),
+    )
+
+    assert found.recorded.victims == ()
+    assert found.now.placed == 1
+
+
+def test_the_recorded_node_is_the_one_that_the_watch_shows() -> None:
+    """Whichever replica bound the pod; a binding that was refused counts for nothing."""
+    records = records_of(
+        (1.0, NODE),
+        (1.0, pod("p")),
+        (1.0, pod("q")),
+        (2.0, Decide(), [Bind(1, "default", "q", "q", "m")]),
+        (3.0, BindFailed(1, "denied")),
+        (3.0, pod("p", "m")),
+        (4.0, Tick()),
+    )
+
+    found = place_anew(records, Profiles(default_configuration("stowage")).engine(1))
+
+    assert found.recorded == {"p": "m"}
+    assert {uid: each.node for uid, each in found.pods.items()} == {"p": "n", "q": "n"}
 
 
 def test_decisions_are_made_when_they_were_made() -> None:
