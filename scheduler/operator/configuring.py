@@ -190,6 +190,9 @@ class _Draft:
         )
         for problem in _check(json.dumps(self._document), self._rules):
             self._note(_place(problem.path), problem.message)
+        if scheduler.spec.replicas > 1 and not self._is_elected(options):
+            message = "expected at most 1 without leader election: each would place the same pods"
+            self._note(("spec", "replicas"), message)
         for i, profile in enumerate(self._document["profiles"]):
             self._claim(profile.get("schedulerName"), ("spec", "profiles", i, "schedulerName"))
         if self._problems:
@@ -303,11 +306,18 @@ class _Draft:
                 self._note(("spec", "extraArgs", i), f'expected --FLAG=VALUE, got "{text}"')
         gates = feature_gates(self.scheduler)
         try:
-            return options_from_flags([*given, *((("feature-gates", gates),) if gates else ())])
+            return options_from_flags([*((("feature-gates", gates),) if gates else ()), *given])
         except FlagError as problem:
             place = "featureGates" if "feature-gates" in str(problem) else "extraArgs"
             self._note(("spec", place), str(problem))
             return RunOptions()
+
+    def _is_elected(self, options: RunOptions) -> bool:
+        """Whether only one replica schedules; the flag wins, and what is no boolean is told."""
+        if options.leader_elect is not None:
+            return options.leader_elect
+        election = self._document["leaderElection"]
+        return not isinstance(election, dict) or election["leaderElect"] is not False
 
     def _selector(self, name: str, written: LabelSelector | None) -> Selector:
         try:

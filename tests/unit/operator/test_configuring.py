@@ -93,6 +93,28 @@ def test_the_lease_is_the_instances_own() -> None:
     assert found.lease_duration_seconds == 30
 
 
+@pytest.mark.parametrize(
+    ("spec", "is_refused"),
+    [
+        ({"configuration": {"leaderElection": {"leaderElect": False}}}, True),
+        ({"extraArgs": ["--leader-elect=false"]}, True),
+        ({"configuration": {"leaderElection": {"leaderElect": False}}, "replicas": 1}, False),
+        (
+            {
+                "configuration": {"leaderElection": {"leaderElect": False}},
+                "extraArgs": ["--leader-elect"],
+            },
+            False,
+        ),
+    ],
+)
+def test_several_replicas_elect_a_leader(spec: dict[str, Any], *, is_refused: bool) -> None:
+    """Without an election all would place the same pods."""
+    [found] = planned(make_scheduler(**spec)).configurations.values()
+
+    assert [each.path for each in found.problems] == [("spec", "replicas")] * is_refused
+
+
 def test_every_problem_is_told_with_its_path() -> None:
     """Paths lead into the Scheduler."""
     scheduler = make_scheduler(
@@ -470,18 +492,22 @@ def test_a_feature_gate_that_is_not_there_is_refused() -> None:
 
 
 def test_pod_groups_take_their_gates() -> None:
-    """Both are set, or the message names the field; APIs of others are a flag."""
+    """Both are set, or the message names the field; APIs of others are a flag, and the last wins."""
 
-    def problems(*gates: str) -> list[str]:
+    def problems(*gates: str, last: str = "") -> list[str]:
+        more = [f"--feature-gates={last}"] if last else []
         scheduler = make_scheduler(
             featureGates=dict.fromkeys(gates, True),
-            extraArgs=["--pod-group-apis=scheduling.x-k8s.io"],
+            extraArgs=["--pod-group-apis=scheduling.x-k8s.io", *more],
         )
         [found] = planned(scheduler).configurations.values()
         return list(map(str, found.problems))
 
     assert problems("GenericWorkload", "GangScheduling") == []
     assert problems() == [
+        "spec.extraArgs: expected the feature gates GangScheduling and GenericWorkload with it"
+    ]
+    assert problems("GenericWorkload", "GangScheduling", last="GangScheduling=false") == [
         "spec.extraArgs: expected the feature gates GangScheduling and GenericWorkload with it"
     ]
     [lacking, _] = problems("GangScheduling")
