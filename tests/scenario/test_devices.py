@@ -317,6 +317,36 @@ def test_another_writer_of_the_claim_is_met_with_another_try() -> None:
     play(story)
 
 
+@pytest.mark.parametrize("is_lost", [False, True], ids=["answered late", "lost"])
+def test_a_deleted_pod_gives_no_device_twice(is_lost: bool) -> None:
+    """Its allocation is under way: the API server carries it out after the pod is gone."""
+
+    async def story(world: World) -> None:
+        world.node("a")
+        world.sandbox.create(resource_slice("a", "gpu-0"), device_class(), claim(), claim("other"))
+        await world.start_daemon()
+        requests, faults = world.sandbox.requests.count, world.sandbox.faults
+        await world.until(lambda: requests(verb="watch", resource="resourceclaims"), "the watch")
+        faults.silence_watches("resourceclaims")
+        path = "*/resourceclaims/shared/status"
+        slow = faults.delay(1.0, verb="patch", path=path)
+        if is_lost:
+            faults.drop(after_commit=True, verb="patch", path=path)
+        world.pod("p", resourceClaims=named())
+        await world.until(lambda: slow.hits, "the write to be under way")
+
+        world.sandbox.delete("pods", "p", grace_seconds=0)
+        world.pod("q", resourceClaims=named("other"))
+
+        await world.rejected("q")
+        await world.until(lambda: given(world), "the write")
+        await world.settled()
+        assert given(world) == ["a/gpu-0"]
+        assert not devices_of(world.sandbox.get(CLAIMS, "other"))
+
+    play(story)
+
+
 @pytest.mark.parametrize("unanswered", [0, 1], ids=["read", "not read at first"])
 def test_an_answer_that_is_lost_gives_no_device_twice(unanswered: int) -> None:
     """The API server is asked: the watch may be behind for long, and others want the device."""

@@ -175,6 +175,28 @@ def test_a_pod_that_is_deleted_takes_its_claim_along(*, is_behind: bool) -> None
 
 
 @pytest.mark.parametrize("is_behind", [False, True], ids=["shown", "behind"])
+def test_a_pod_that_is_deleted_gives_no_device_away_before_the_answer(*, is_behind: bool) -> None:
+    """Its allocation is under way, and carried out after the pod is gone."""
+
+    async def story(world: World) -> None:
+        await begin(world, is_behind=is_behind)
+        write = world.sandbox.faults.delay(1.0, verb="patch", path="*/resourceclaims/*/status")
+        extended(world)
+        await world.until(lambda: write.hits, "the allocation to be under way")
+        world.sandbox.delete("pods", "p", grace_seconds=0)
+        extended(world, "q")
+        await world.rejected("q")
+        assert given(world) == []
+        if is_behind:
+            await world.quiet(2.0)
+            catch_up(world)
+
+        await only_one_is_left(world, "q")
+
+    play(story)
+
+
+@pytest.mark.parametrize("is_behind", [False, True], ids=["shown", "behind"])
 def test_the_next_daemon_deletes_what_the_last_one_left(*, is_behind: bool) -> None:
     """One that leads no more may not write: nothing is cleaned up at its end."""
 

@@ -50,7 +50,7 @@ SLICE_SECONDS: Final = 0.002
 TICK_SECONDS: Final = 1.0
 EARLY_SECONDS: Final = 0.005
 END_SECONDS: Final = 5.0
-"""Time in which cancelled tasks must end; a plugin's may ignore that it is cancelled."""
+"""Time in which cancelled tasks must end; see `framework.handle.Api.run_to_end`."""
 LONG_SECONDS: Final = 1.0
 """A pod that needs more processor time for a decision twice in a row is tried last for a while."""
 
@@ -276,6 +276,9 @@ class Driver:
     def _ended(self, attempt: int, task: asyncio.Task[None]) -> None:
         if self._work.get(attempt) is task:
             del self._work[attempt]
+        # Not when the process ends: that cancels PreBind without the engine.
+        if task.cancelled() and self.engine.attempts.in_state(attempt, AttemptState.CANCELLED):
+            self.submit(PreBound(attempt, "cancelled"))
 
     async def _pre_bind(self, attempt_id: int) -> None:
         attempt = self.engine.attempts.get(attempt_id)
@@ -338,7 +341,10 @@ async def end_in_time(tasks: Iterable[asyncio.Task[Any]]) -> None:
         done, left = await asyncio.wait(cancelled, timeout=END_SECONDS)
         await asyncio.gather(*done, return_exceptions=True)
         if left:
-            log.error("Tasks do not end; a plugin ignores that it is cancelled", count=len(left))
+            log.error(
+                "Tasks do not end: a plugin ignores its cancellation, or a write has no answer",
+                count=len(left),
+            )
 
 
 def _report(report: LogError) -> None:

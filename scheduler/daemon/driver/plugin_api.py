@@ -4,12 +4,15 @@ A plugin decides by the objects of the watch. Between the answer to its own writ
 would decide by stale objects: a device would be free that it has just allocated.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, Protocol, TypeVar
 
 from scheduler.daemon.informers.kinds import Kind
 from scheduler.kernel.engine.events import Event, ObjectRead
 from scheduler.kernel.framework.handle import Wake
+
+T = TypeVar("T")
 
 
 class Requests(Protocol):
@@ -48,6 +51,23 @@ class PluginApi:
         self._requests = requests
         self._kinds = {(kind.declared.api_version, kind.declared.kind): kind for kind in kinds}
         self._submit = submit
+
+    @staticmethod
+    async def run_to_end(work: Coroutine[Any, Any, T]) -> T:
+        """See `framework.handle.Api`."""
+        task = asyncio.get_running_loop().create_task(work)
+        cancelled: asyncio.CancelledError | None = None
+        while not task.done():
+            try:
+                await asyncio.shield(task)
+            except asyncio.CancelledError as error:
+                cancelled = error
+            except Exception:  # noqa: BLE001 - `result` raises it, unless the caller was cancelled
+                break
+        if cancelled is None or task.cancelled():
+            return task.result()
+        task.exception()  # asyncio would report one that was never read
+        raise cancelled
 
     async def request(self, method: str, path: str, body: object = None) -> Any:
         """See `framework.handle.Api`."""

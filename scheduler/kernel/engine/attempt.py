@@ -11,11 +11,12 @@ import msgspec
 
 from scheduler.api.pods import PodInfo
 from scheduler.errors import SchedulerError
+from scheduler.kernel.engine.events import ObjectGone
 from scheduler.kernel.engine.story import Entry
 from scheduler.kernel.extender import Advice, ExtenderCalls
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.runtime import Framework
-from scheduler.kernel.framework.types import QueuedPodInfo
+from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 
 
 class AttemptError(SchedulerError):
@@ -37,6 +38,8 @@ class AttemptState(Enum):
     """A Permit plugin holds it."""
     PREBINDING = "prebinding"
     """PreBind plugins are at work."""
+    CANCELLED = "cancelled"
+    """PreBind was cancelled and has not ended: it may have a write under way."""
     BINDING = "binding"
     """The binding is on its way to the API server."""
     UNSURE = "unsure"
@@ -66,6 +69,7 @@ class AttemptEvent(Enum):
     RESERVE = "reserve"
     WAIT = "wait"
     PREPARE = "prepare"
+    CANCEL = "cancel"
     BIND = "bind"
     DOUBT = "doubt"
     ACCEPT = "accept"
@@ -87,7 +91,7 @@ class Acquired(Enum):
     HOLD = "hold"
     """Its entry among the pods that Permit holds."""
     WORK = "work"
-    """Questions to extenders, PreBind or Bind under way."""
+    """Questions to extenders, or a binding, under way."""
 
 
 _S, _E = AttemptState, AttemptEvent
@@ -98,7 +102,8 @@ ACQUIRED: Final[dict[AttemptState, tuple[Acquired, ...]]] = {
     _S.ASSUMED: (Acquired.ROOM,),
     _S.RESERVED: (Acquired.RESERVATIONS, Acquired.ROOM),
     _S.HELD: (Acquired.HOLD, Acquired.RESERVATIONS, Acquired.ROOM),
-    _S.PREBINDING: (Acquired.WORK, Acquired.RESERVATIONS, Acquired.ROOM),
+    _S.PREBINDING: (Acquired.RESERVATIONS, Acquired.ROOM),
+    _S.CANCELLED: (Acquired.RESERVATIONS, Acquired.ROOM),
     _S.BINDING: (Acquired.WORK, Acquired.RESERVATIONS, Acquired.ROOM),
     _S.UNSURE: (Acquired.RESERVATIONS, Acquired.ROOM),
     _S.BOUND: (Acquired.RESERVATIONS, Acquired.ROOM),
@@ -117,6 +122,7 @@ TRANSITIONS: Final[dict[tuple[AttemptState, AttemptEvent], AttemptState]] = {
     (_S.HELD, _E.PREPARE): _S.PREBINDING,
     (_S.HELD, _E.BIND): _S.BINDING,
     (_S.PREBINDING, _E.BIND): _S.BINDING,
+    (_S.PREBINDING, _E.CANCEL): _S.CANCELLED,
     (_S.BINDING, _E.ACCEPT): _S.BOUND,
     (_S.BINDING, _E.DOUBT): _S.UNSURE,
     (_S.UNSURE, _E.ACCEPT): _S.BOUND,
@@ -126,8 +132,13 @@ TRANSITIONS: Final[dict[tuple[AttemptState, AttemptEvent], AttemptState]] = {
     (_S.BOUND, _E.CONFIRM): _S.CONFIRMED,
     **{(state, _E.FAIL): _S.FAILED for state in ACQUIRED if state is not _S.BOUND},
     # The pod is gone, is being deleted, was bound by another client, or was never bound although
-    # the API server had accepted the binding. ASSUMED becomes RESERVED in the same step.
-    **{(state, _E.ABANDON): _S.GONE for state in ACQUIRED if state is not _S.ASSUMED},
+    # the API server had accepted the binding. ASSUMED becomes RESERVED in the same step, and
+    # PREBINDING is CANCELLED first.
+    **{
+        (state, _E.ABANDON): _S.GONE
+        for state in ACQUIRED
+        if state not in (_S.ASSUMED, _S.PREBINDING)
+    },
 }
 """Every pair that may happen. A missing pair is a programming error."""
 
@@ -139,7 +150,9 @@ large pod group leave them in the step in which they came there.
 PLACED: Final = frozenset({_S.HELD, _S.PREBINDING, _S.BINDING})
 """States in which a step leaves a pod that has found a place."""
 
-REVOCABLE: Final = frozenset({_S.POPPED, _S.ASKING, _S.RESERVED, _S.HELD, _S.PREBINDING})
+REVOCABLE: Final = frozenset(
+    {_S.POPPED, _S.ASKING, _S.RESERVED, _S.HELD, _S.PREBINDING, _S.CANCELLED}
+)
 """No binding was sent: the API server need not know that the attempt ends."""
 
 
@@ -180,6 +193,8 @@ class Attempt(msgspec.Struct):
         extender_calls: the calls to extenders with their answers; None before the first.
         binder: the number of the extender that is to bind it; None for the profile's plugins.
         is_nominated: whether the node it is expected on was written to the API server.
+        failure: the reason why PreBind was cancelled; None if it was not.
+        latest: the latest event about the pod since then, to be handled when PreBind has ended.
     """
 
     id: int
@@ -197,6 +212,8 @@ class Attempt(msgspec.Struct):
     extender_calls: ExtenderCalls | None = None
     binder: int | None = None
     is_nominated: bool = False
+    failure: Failure | None = None
+    latest: PodInfo | ObjectGone | None = None
 
     @property
     def pod(self) -> PodInfo:

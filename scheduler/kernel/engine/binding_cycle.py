@@ -224,7 +224,7 @@ class BindingCycle:
         for attempt in waiting:
             if attempt.pod.node_name == name:
                 failure = Failure(f'node "{name}" not found')
-                self._failures.handle_scheduling_failure(attempt, failure)
+                self._failures.stop(attempt, failure)
 
     def tick(self) -> None:
         """Reject pods at the end of their Permit timeouts, and check unconfirmed bindings.

@@ -211,7 +211,7 @@ class Engine:
                 e.attempt, e.message, is_certain=e.is_certain
             ),
             Answered: lambda e: self.scheduler.answered(e.question, e.answer),
-            PreBound: lambda e: binding.pre_bound(e.attempt, e.problem),
+            PreBound: lambda e: pods.pre_bound(e.attempt, e.problem),
             PodRead: lambda e: pods.read(e.attempt, e.pod),
             ReadFailed: lambda _: None,
             ObjectRead: lambda e: others[e.kind].read(e.object),

@@ -4,13 +4,13 @@ Source: kubernetes pkg/scheduler/eventhandlers.go v1.36.
 """
 
 from collections.abc import Callable, Collection
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from scheduler.api.objects import Namespace, Node, ObjectMeta
 from scheduler.api.pods import PodInfo
 from scheduler.api.resource_versions import is_older_version
 from scheduler.kernel.cache import PodState
-from scheduler.kernel.engine.attempt import REVOCABLE, Attempt
+from scheduler.kernel.engine.attempt import REVOCABLE, Attempt, AttemptState
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.binding_cycle import BindingCycle
 from scheduler.kernel.engine.engine_state import EngineState
@@ -39,6 +39,10 @@ from scheduler.kernel.framework.property_changes import (
     pod_scheduling_properties_change,
 )
 from scheduler.kernel.framework.runtime.shared_states import place_of
+from scheduler.kernel.framework.types import Failure
+
+NO_NODE_NEEDED: Final = "the pod was deleted or bound, and is back without a node"
+"""The failure of a pod that a restored backup brings back while its PreBind ends."""
 
 T = TypeVar("T")
 
@@ -63,8 +67,41 @@ class PodEventHandlers:
         """Pods from reads, until the watch is as far: older versions from the watch are ignored."""
         self._preemption_executor = executor
 
-    def set(self, new: PodInfo) -> None:  # noqa: C901, PLR0912 - one branch per change of a pod
+    def set(self, new: PodInfo) -> None:
         """Take over a new or changed pod."""
+        is_needed = not new.node_name and not new.is_terminating
+        if not self._waits_for_pre_bind(new.uid, new, is_needed=is_needed):
+            self._set(new)
+
+    def _waits_for_pre_bind(
+        self, uid: str, event: PodInfo | ObjectGone, *, is_needed: bool
+    ) -> bool:
+        """Cancel PreBind of a pod that needs no node any more; events wait until it has ended."""
+        attempt = self._attempts.of(uid)
+        if attempt is None:
+            return False
+        if attempt.state is AttemptState.PREBINDING and not is_needed:
+            self._failures.cancel_pre_bind(attempt, Failure(NO_NODE_NEEDED))
+        if attempt.state is not AttemptState.CANCELLED:
+            return False
+        attempt.latest = event
+        return True
+
+    def pre_bound(self, attempt_id: int, problem: str) -> None:
+        """Bind a pod after its PreBind plugins, or end its attempt."""
+        attempt = self._attempts.in_state(attempt_id, AttemptState.CANCELLED)
+        if attempt is None:
+            self._binding.pre_bound(attempt_id, problem)
+            return
+        latest = attempt.latest
+        if isinstance(latest, ObjectGone):
+            self._gone(latest)
+        elif latest is not None:
+            self._set(latest)
+        if attempt.state is AttemptState.CANCELLED and attempt.failure is not None:
+            self._failures.handle_scheduling_failure(attempt, attempt.failure)
+
+    def _set(self, new: PodInfo) -> None:  # noqa: C901, PLR0912 - one branch per change of a pod
         core, uid = self._core, new.uid
         read = self._read.pop(uid, None)
         if read is not None and _is_older_of_same(new.pod.metadata, read.pod.metadata):
@@ -100,6 +137,10 @@ class PodEventHandlers:
 
     def gone(self, event: ObjectGone) -> None:
         """Take over the deletion, or the end, of a pod."""
+        if not self._waits_for_pre_bind(event.uid, event, is_needed=False):
+            self._gone(event)
+
+    def _gone(self, event: ObjectGone) -> None:
         self._read.pop(event.uid, None)
         self._core.states.object_gone(POD_KIND, event.name, event.namespace, event.uid)
         self._end(event.uid)

@@ -16,7 +16,7 @@ import msgspec
 
 from scheduler.api.pods import PodInfo
 from scheduler.api.written import Condition, ObjectReference
-from scheduler.kernel.engine.attempt import REVOCABLE
+from scheduler.kernel.engine.attempt import REVOCABLE, AttemptState
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import GROUP, changed_condition, reference
@@ -312,8 +312,9 @@ class PreemptionExecutor:
         attempt = self._attempts.of(victim.uid)
         if attempt is None or attempt.state not in REVOCABLE:
             return False
-        self._core.out.append(_preempted(victim, preemptor, in_memory=True))
-        self._failures.handle_scheduling_failure(attempt, Failure("preempted"))
+        if attempt.state is not AttemptState.CANCELLED:
+            self._core.out.append(_preempted(victim, preemptor, in_memory=True))
+            self._failures.stop(attempt, Failure("preempted"))
         return True
 
     def _evictions(self) -> Evictions:

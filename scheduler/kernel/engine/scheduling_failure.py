@@ -100,6 +100,23 @@ class FailureHandler:
             self._free(attempt)
         self.ended(attempt, "unschedulable" if failure.is_rejection else "error", failure)
 
+    def stop(self, attempt: Attempt, failure: Failure) -> None:
+        """Fail an attempt that may be in PreBind: then once PreBind has ended."""
+        if attempt.state is AttemptState.PREBINDING:
+            self.cancel_pre_bind(attempt, failure)
+        else:
+            self.handle_scheduling_failure(attempt, failure)
+
+    def cancel_pre_bind(self, attempt: Attempt, failure: Failure) -> None:
+        """Cancel PreBind; when it has ended, the attempt fails, unless its pod is needed no more.
+
+        PreBind may have a write under way: devices given back before its answer would be given to
+        another pod, and the API server might still carry it out.
+        """
+        attempt.failure = failure
+        self._attempts.advance(attempt, AttemptEvent.CANCEL, failure.message)
+        self._core.out.append(Cancel(attempt.id))
+
     def abandon(self, attempt: Attempt, why: str) -> None:
         """End an attempt that the pod needs no more: its room is free for others."""
         if attempt.state is not AttemptState.BOUND:

@@ -8,7 +8,7 @@ Source: k8s.io/kube-scheduler framework/interface.go (Handle, WaitingPod, PodNom
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar, Never, Protocol, Self, TypeAlias, TypeVar, cast
@@ -19,6 +19,8 @@ from scheduler.kernel.framework.events import ObjectKind
 from scheduler.kernel.framework.status import Status
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.observability.instruments import Instruments
+
+T = TypeVar("T")
 
 Wake: TypeAlias = Callable[[], None]
 """A function without arguments or result."""
@@ -95,6 +97,17 @@ class Api(Protocol):
 
         Raises:
             RequestError: the server refused, or cannot be reached; see its `is_certain`.
+        """
+        ...
+
+    async def run_to_end(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to its end, even if the caller is cancelled meanwhile.
+
+        PreBind of a pod that is deleted or preempted is cancelled, and its reservations are given
+        back when it has ended. A write whose answer decides about them must be answered first.
+
+        Raises:
+            CancelledError: the caller was cancelled; the coroutine has ended.
         """
         ...
 

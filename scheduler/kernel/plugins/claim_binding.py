@@ -6,7 +6,7 @@ Differs: pods that share a claim write one after the other, and reservations do 
 change of a claim ends the wait, instead of polling every five seconds. Further claims for a pod's
 extended resources, which earlier attempts have left, are deleted before it is bound. The API server
 is asked about a write without a clear answer, and the write is repeated; upstream gives the devices
-to others if the watch is behind.
+to others if the watch is behind. The deletion of a pod ends no write that is under way.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -139,7 +139,9 @@ class ClaimBinding:
             for place, claim in enumerate(taken.claims):
                 if not is_reserved_for(claim, pod):
                     async with self._turns.turn(claim.metadata.uid):
-                        taken.claims[place] = await self._bind(taken, place, pod)
+                        # Unreserve gives the devices back: no write of them may be unanswered.
+                        writing = self._bind(taken, place, pod)
+                        taken.claims[place] = await self._handle.api.run_to_end(writing)
             if any(map(has_binding_conditions, taken.claims)):
                 await self._wait(taken, pod, node_name)
         except (DeviceBindingError, ClaimWriteError) as problem:

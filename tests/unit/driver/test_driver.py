@@ -16,6 +16,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.daemon.driver.driver import END_SECONDS, LONG_SECONDS, SLICE_SECONDS, Driver
 from scheduler.daemon.driver.lanes import CONCURRENCY, MAX_OWED, OutboxSettings
 from scheduler.daemon.driver.outbox import AHEAD, Outbox
+from scheduler.daemon.driver.plugin_api import PluginApi
 from scheduler.kernel.engine import AttemptState, Engine
 from scheduler.kernel.engine.batch import MAX_BATCH
 from scheduler.kernel.engine.engine import EngineSettings
@@ -84,6 +85,18 @@ class Preparing(Everything, Shortcuts):
             self.cancelled += 1
             raise
         return self._answer("pre_bind")
+
+
+class Writing(Preparing):
+    """PreBind ends only when its write is answered."""
+
+    @override
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        return await PluginApi.run_to_end(self._write())
+
+    async def _write(self) -> Status:
+        await self.go_on.wait()
+        return Status()
 
 
 class Deaf(Preparing):
@@ -446,7 +459,7 @@ def test_pre_bind_runs_beside_other_decisions() -> None:
 
 
 def test_pre_bind_of_a_pod_that_is_gone_is_cancelled() -> None:
-    """Nobody waits for its answer."""
+    """The engine hears when it has ended."""
 
     async def story(world: World) -> None:
         world.add_node()
@@ -456,6 +469,41 @@ def test_pre_bind_of_a_pod_that_is_gone_is_cancelled() -> None:
         await settle()
         assert isinstance(world.plugin, Preparing)
         assert world.plugin.cancelled == 1
+
+    world = play(story, lambda _: Preparing())
+    assert world.heard(PreBound) == [PreBound(1, "cancelled")]
+    assert not len(world.engine.attempts)
+
+
+def test_pre_bind_of_a_pod_that_is_gone_may_write_to_its_end() -> None:
+    """Others get its room only then, and nothing is bound."""
+
+    async def story(world: World) -> None:
+        world.add_node()
+        [pod] = world.add_pods(1)
+        await settle()
+        world.delete(pod)
+        await settle()
+        assert isinstance(world.plugin, Writing)
+        assert world.engine.core.cache.pods
+        world.plugin.go_on.set()
+        await settle()
+        assert not world.engine.core.cache.pods
+
+    world = play(story, lambda _: Writing())
+    assert world.heard(PreBound) == [PreBound(1, "cancelled")]
+    assert world.writes.names("bind") == []
+
+
+def test_pre_bind_that_ends_with_the_process_gives_nothing_back() -> None:
+    """Its pod stays as it was decided: the next leader reads what was written."""
+
+    async def story(world: World) -> None:
+        world.add_node()
+        world.add_pods(1)
+        await settle()
+        await world.driver.stop()
+        await settle()
 
     world = play(story, lambda _: Preparing())
     assert world.heard(PreBound) == []

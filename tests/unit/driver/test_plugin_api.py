@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from scheduler.daemon.driver.plugin_api import PluginApi
 from scheduler.daemon.informers.kinds import RESOURCE_CLAIMS
 from scheduler.kernel.engine.events import Event, ObjectRead
@@ -36,6 +38,37 @@ def ask(answer: Any) -> list[Event]:
     api = PluginApi(FakeRequests(answer), (RESOURCE_CLAIMS,), heard.append)
     assert asyncio.run(api.request("PATCH", "/x", {})) == answer
     return heard
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["answered", "fails"])
+@pytest.mark.parametrize("cancellations", [0, 1, 2])
+def test_a_coroutine_runs_to_its_end_whatever_becomes_of_its_caller(
+    cancellations: int, fails: bool
+) -> None:
+    """A cancellation takes effect afterwards; without one the caller has the result."""
+    ended: list[str] = []
+
+    async def write() -> str:
+        await asyncio.sleep(0.01)
+        ended.append("written")
+        if fails:
+            raise ValueError("refused")
+        return "answer"
+
+    async def story() -> Any:
+        task = asyncio.create_task(PluginApi.run_to_end(write()))
+        for _ in range(cancellations):
+            await asyncio.sleep(0)
+            task.cancel()
+        await asyncio.wait([task])
+        assert ended == ["written"]
+        if task.cancelled():
+            return "cancelled"
+        return str(task.exception() or task.result())
+
+    came = asyncio.run(story())
+
+    assert came == ("cancelled" if cancellations else "refused" if fails else "answer")
 
 
 def test_the_engine_hears_of_claims_with_the_answer() -> None:

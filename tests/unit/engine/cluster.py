@@ -16,7 +16,7 @@ from scheduler.api.objects import Node, ObjectMeta, PodCondition, Service, Servi
 from scheduler.api.pods import PodInfo
 from scheduler.errors import SchedulerError
 from scheduler.kernel.cache import PodState
-from scheduler.kernel.engine import Engine
+from scheduler.kernel.engine import AttemptState, Engine
 from scheduler.kernel.engine.batch import MAX_BATCH
 from scheduler.kernel.engine.events import (
     Activate,
@@ -164,10 +164,11 @@ class Cluster:
             elif isinstance(instruction, LogError):
                 assert instruction.message in HARMLESS, instruction
             elif isinstance(instruction, Cancel) and self.draw.random() < 0.5:
+                # A cancelled PreBind ends all the same.
                 self._todo = [
                     do
                     for do in self._todo
-                    if isinstance(do, Evict) or do.attempt != instruction.attempt
+                    if isinstance(do, Evict | RunPreBind) or do.attempt != instruction.attempt
                 ]
 
     def _new_pod(self) -> None:
@@ -418,7 +419,12 @@ class Cluster:
         """The engine knows exactly what it was told, and no pod is lost or in two places."""
         core, attempts = self.engine.core, self.engine.attempts
         cached = core.cache.pods
+        ending = {each.pod.uid for each in attempts if each.state is AttemptState.CANCELLED}
+        for uid in ending:
+            assert core.cache.state_of(uid) is PodState.ASSUMED, f"{uid} may write without room"
         for uid, pod in self.known.items():
+            if uid in ending:
+                continue
             waits = core.queue.get(uid) is not None
             if pod.node_name:
                 assert not waits, f"{uid} runs and waits"
@@ -429,15 +435,17 @@ class Cluster:
             elif pod.spec.scheduler_name == self.profile and not pod.is_terminating:
                 assert waits or attempts.of(uid) is not None, f"{uid} is lost"
         placed = {pod.uid for pod in attempts.assumed()}
-        running = {uid for uid, pod in self.known.items() if pod.node_name}
+        running = {uid for uid, pod in self.known.items() if pod.node_name and uid not in ending}
         assert set(cached) == placed | running, "room is leaked"
         queued = {pod.uid for pod in core.queue.pending_pods()}
-        assert queued <= set(self.known), "pods wait that are gone"
+        assert queued <= self.known.keys() | ending, "pods wait that are gone"
         nominator = core.queue.nominator
         nominated = {
             pod.uid for node in nominator for pod in nominator.nominated_pods_for_node(node)
         }
-        assert nominated <= self.known.keys() - running, "room is kept for pods that need none"
+        assert nominated <= (self.known.keys() | ending) - running, (
+            "room is kept for pods that need none"
+        )
 
     def check_columns(self) -> None:
         """The snapshot counts what the cache has."""

@@ -14,9 +14,10 @@ from scheduler.kernel.engine.events import (
     Event,
     ObjectGone,
     ObjectSet,
+    PreBound,
     Tick,
 )
-from scheduler.kernel.engine.instructions import Instruction
+from scheduler.kernel.engine.instructions import Cancel, Instruction
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.events import (
     ActionType,
@@ -156,11 +157,17 @@ class DrivenEngine(EngineUnderTest):
 
     def set(self, pod: PodInfo) -> list[Instruction]:
         """The watch has a version of a pod."""
-        return self.handle(ObjectSet("pods", pod))
+        return self.and_end_pre_bind(ObjectSet("pods", pod))
 
     def gone(self, pod: PodInfo) -> list[Instruction]:
         """The watch says that a pod is gone."""
-        return self.handle(ObjectGone("pods", pod.namespace, pod.name, pod.uid))
+        return self.and_end_pre_bind(ObjectGone("pods", pod.namespace, pod.name, pod.uid))
+
+    def and_end_pre_bind(self, event: Event) -> list[Instruction]:
+        """An event comes, and each PreBind that it cancels ends."""
+        told = self.handle(event)
+        cancelled = [each for each in told if isinstance(each, Cancel)]
+        return told + [told for each in cancelled for told in self.handle(PreBound(each.attempt))]
 
     def all(self, kind: type[InstructionT]) -> list[InstructionT]:
         """All instructions of a kind, in order."""

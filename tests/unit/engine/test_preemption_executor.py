@@ -483,7 +483,7 @@ def test_a_pod_whose_binding_has_not_left_is_taken_back(plugin: Plugin) -> None:
     stage = driven.stage(low)
 
     high = driven.add("high", priority=100, requests={"cpu": "3"})
-    driven.handle(Decide())
+    driven.and_end_pre_bind(Decide())
 
     assert driven.evicts == []
     assert driven.places()[low.key] == "backoff"

@@ -498,7 +498,7 @@ def test_the_node_goes_away_while_plugins_prepare_it() -> None:
     driven, pod = engine_at(S.PREBINDING)
     attempt = driven.attempt(pod).id
 
-    told = driven.handle(ObjectGone("nodes", "", "n", "uid-of-n"))
+    told = driven.and_end_pre_bind(ObjectGone("nodes", "", "n", "uid-of-n"))
 
     assert Cancel(attempt) in told
     assert driven.stage(pod) == "backoff"

@@ -492,7 +492,7 @@ def test_a_feature_gate_that_is_not_there_is_refused() -> None:
 
 
 def test_pod_groups_take_their_gates() -> None:
-    """Both are set, or the message names the field; APIs of others are a flag, and the last wins."""
+    """Both are set, or the message names the field; other APIs are a flag, and the last wins."""
 
     def problems(*gates: str, last: str = "") -> list[str]:
         more = [f"--feature-gates={last}"] if last else []

@@ -15,6 +15,7 @@ from scheduler.api.devices import DeviceClass, ResourceClaim, ResourceSlice
 from scheduler.api.objects import Pod
 from scheduler.api.pods import PodInfo, pod_info
 from scheduler.config.args import DynamicResourcesArgs
+from scheduler.daemon.driver.plugin_api import PluginApi
 from scheduler.errors import RequestError
 from scheduler.kernel.devices.claim_catalog import CLAIM, CLASS, SLICE, ClaimCatalog
 from scheduler.kernel.framework.cycle_state import CycleState
@@ -69,6 +70,8 @@ class FakeApi:
         self.meanwhile: Callable[[], None] = lambda: None
         self.last_answer: Any = None
         self._catalog = catalog
+
+    run_to_end = staticmethod(PluginApi.run_to_end)
 
     async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
         raise AssertionError("not its job")
