@@ -71,6 +71,38 @@ def test_every_folder_is_accepted(cluster: Cluster, deployed: str, folder: Path)
     assert "Deployment" in answer or "deployment.apps" in answer
 
 
+@pytest.mark.parametrize(
+    ("name", "component"),
+    [
+        pytest.param("base", "coordinated-election", id="base"),
+        pytest.param("operator", None, id="operator"),
+        pytest.param("shadow", None, id="shadow"),
+    ],
+)
+def test_an_overlay_with_a_namespace_of_its_own(
+    cluster: Cluster, tmp_path: Path, name: str, component: str | None
+) -> None:
+    """The rights go to the accounts in this namespace, and to no account of the usual one."""
+    shutil.copytree(DEPLOY, tmp_path / "deploy")
+    mine = tmp_path / "deploy" / "mine"
+    mine.mkdir()
+    components = [f"../components/{component}"] if component else []
+    overlay = {"namespace": "other", "resources": [f"../{name}"], "components": components}
+    (mine / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
+
+    made = list(yaml.safe_load_all(kubectl(cluster, "kustomize", str(mine))))
+
+    accounts = {_account(each["metadata"]) for each in made if each["kind"] == "ServiceAccount"}
+    bound = [_account(subject) for each in made for subject in each.get("subjects", ())]
+    assert {namespace for namespace, _ in accounts} == {"other"}
+    assert len(bound) == sum(each["kind"].endswith("Binding") for each in made)
+    assert set(bound) == accounts
+
+
+def _account(written: dict[str, str]) -> tuple[str, str]:
+    return written["namespace"], written["name"]
+
+
 def test_a_plugin_of_ones_own_is_deployed_as_its_page_says(
     cluster: Cluster, deployed: str, tmp_path: Path
 ) -> None:

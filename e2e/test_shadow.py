@@ -95,6 +95,9 @@ def _account(cluster: Cluster) -> Path:
             "ClusterRole": f"{api}/clusterroles",
             "ClusterRoleBinding": f"{api}/clusterrolebindings",
         }[document["kind"]]
+        for subject in document.get("subjects", ()):
+            # Kustomize fills it in.
+            subject["namespace"] = "kube-system"
         try:
             cluster.run(cluster.api.post(path, document))
         except ApiRefusedError as error:
