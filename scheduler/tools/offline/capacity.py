@@ -19,7 +19,7 @@ from scheduler.kernel.engine.events import Decide, ObjectSet
 from scheduler.kernel.engine.instructions import Bind, Evict
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.framework.status import Status
-from scheduler.kernel.snapshot import Snapshot
+from scheduler.kernel.snapshot import PodAdded, Snapshot
 from scheduler.tools.offline.copied_claims import claims_known, with_own_claims
 from scheduler.tools.offline.driving import Driving
 from scheduler.tools.offline.hypothetical_changes import copy_of
@@ -81,9 +81,8 @@ def capacity_of(
     unused = fragmentation(framework, [pod, *pods], core.snapshot, copies.of)
     kind = copies.of(pod, _NAME)
     found = framework.filtering.find_nodes_that_fit(kind, core.snapshot, core.queue.nominator)
-    is_at_least = False
     if found.is_row_local:
-        taken, last = _each_node_alone(framework, kind, core.snapshot, progress)
+        taken, last, is_at_least = _each_node_alone(framework, kind, core.snapshot, progress)
     else:
         taken, is_at_least = _one_by_one(engine, kind, copies, progress)
         core.catch_up()
@@ -102,21 +101,28 @@ def _alone(framework: Framework, pod: PodInfo) -> PodInfo:
 
 def _each_node_alone(
     framework: Framework, kind: PodInfo, snapshot: Snapshot, progress: Progress
-) -> tuple[Counter[str], Mapping[str, Status]]:
-    """Add a pod to every fitting node, again and again: each node depends on nothing else."""
+) -> tuple[Counter[str], Mapping[str, Status], bool]:
+    """Add a pod to every fitting node, again and again: each node depends on nothing else.
+
+    Returns:
+        The number of pods by node, the reasons of the others, and whether it stopped early.
+    """
     taken: Counter[str] = Counter()
     last: dict[str, Status] = {}
     names = list(snapshot.table.row_of)
     every = max(1, len(names))
+    cluster = snapshot.copy()
     for number in count():
         progress(1 - len(names) / every)
-        said = framework.filtering.run_filters(kind, snapshot, names)
+        said = framework.filtering.run_filters(kind, cluster, names)
         last.update((name, status) for name, status in said.items() if not status.is_success)
         names = [name for name, status in said.items() if status.is_success]
         if not names or taken.total() > MAX_PODS * len(snapshot.table.row_of):
-            return taken, last
+            return taken, last, bool(names)
         taken.update(names)
-        snapshot = snapshot.fork([copy_of(kind, f"{_NAME}-{number}").on_node(n) for n in names])
+        cluster.update(
+            [PodAdded(copy_of(kind, f"{_NAME}-{number}").on_node(name)) for name in names]
+        )
     raise AssertionError("counting does not end by itself")
 
 

@@ -70,6 +70,13 @@ def test_nodes_are_filled_one_by_one_and_say_what_is_short() -> None:
     assert not found.is_at_least
 
 
+def test_a_node_may_take_thousands() -> None:
+    """As those of virtual kubelets do."""
+    found = found_for(pod_manifest("p"), node_manifest("a", allocatable={"pods": "2000"}))
+
+    assert found.nodes == {"a": 2000}
+
+
 def test_pods_that_keep_apart_fit_once_on_each_node() -> None:
     """Where one goes decides where the next one fits."""
     pod = pod_manifest("p", labels={"app": "a"}, affinity=APART)
@@ -149,14 +156,20 @@ def test_room_that_no_pod_fits_into_is_told() -> None:
     assert shared.fragmentation["cpu"] == 0.0
 
 
-def test_a_count_that_would_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("affinity", "fits"),
+    [pytest.param({}, 9, id="each node alone"), pytest.param(APART, 2, id="one by one")],
+)
+def test_a_count_that_would_not_end_is_given_up(
+    affinity: dict[str, Any], fits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And says that it was."""
     monkeypatch.setattr(capacity, "MAX_PODS", 2)
-    pod = pod_manifest("p", labels={"app": "a"}, affinity=APART)
+    pod = pod_manifest("p", labels={"app": "a"}, affinity=affinity)
 
     found = found_for(pod, *(node_manifest(name) for name in "abc"))
 
-    assert (found.fits, found.is_at_least) == (2, True)
+    assert (found.fits, found.is_at_least) == (fits, True)
 
 
 # --- law ------------------------------------------------------------------------------------------
