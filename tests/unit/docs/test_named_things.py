@@ -21,6 +21,7 @@ OPERATORS_PAGES = [CHECKOUT / "docs" / name for name in ("configuration.md", "op
 CONFIGURATION = (CHECKOUT / "docs" / "configuration.md").read_text()
 RULES = yaml.safe_load((CHECKOUT / "deploy" / "monitoring" / "prometheusrule.yaml").read_text())
 
+OF_HELM = {"--reset-then-reuse-values", "--reuse-values"}
 OF_OTHER_COMMANDS = {"--at", "--explain", "--seed", "--keep", "--config", "--kubeconfig", "--help"}
 """Flags that are not those of `stowage run`, and are shown with the command they belong to."""
 
@@ -70,7 +71,7 @@ def test_files_exist(path: Path) -> None:
 def test_flags_exist(path: Path) -> None:
     """Under the name they are given here."""
     for flag in re.findall(r"`(--[a-z][a-z0-9-]*)", path.read_text()):
-        assert flag in OF_OTHER_COMMANDS or flag.removeprefix("--") in BY_NAME, flag
+        assert flag in OF_OTHER_COMMANDS | OF_HELM or flag.removeprefix("--") in BY_NAME, flag
 
 
 def test_every_flag_with_an_effect_is_described() -> None:
