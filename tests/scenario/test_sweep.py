@@ -158,6 +158,20 @@ def test_a_configuration_that_is_wrong_fails_alone(recorded: Path, tmp_path: Pat
     assert "stowage sweep: wrong: configuration wrong" in said
 
 
+def test_a_recording_that_is_damaged_is_told_though_others_are_whole(
+    recorded: Path, tmp_path: Path
+) -> None:
+    """As one whose process was killed; the ranking is about the others."""
+    damaged = tmp_path / "damaged.recording"
+    [whole] = recorded.iterdir()
+    damaged.write_bytes(whole.read_bytes()[:-3])
+
+    said = sweep(damaged, recorded, "--jobs", 1, "-d", tmp_path / "out", status=1)
+
+    told = f"stowage sweep: recorded: {damaged}: it is damaged: it ends in the middle of a block"
+    assert told in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -205,6 +219,20 @@ def test_a_what_if_has_other_nodes(recorded: Path) -> None:
     assert less.rows[0].placed < 25
     assert less.rows[0].nodes is not None
     assert less.rows[0].nodes <= 3
+
+
+@pytest.mark.parametrize(
+    ("change", "missing"),
+    [("add=n9:2", "n9"), ("remove=m*", "m*"), ("add=n0:1,remove=n9,remove=n[12]", "n9")],
+)
+def test_a_what_if_about_nodes_that_are_not_there_fails(
+    recorded: Path, change: str, missing: str
+) -> None:
+    """The recorded cluster is no answer to it."""
+    found = carry_out(task_of(recorded, what_if=parse_what_if(change)))
+
+    assert found.rows == ()
+    assert found.problem == f"--what-if {change}: the recording has no node {missing}"
 
 
 def _collect(tasks: list[Task], workers: Workers) -> list[TaskResult]:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -134,9 +134,7 @@ def sweep(  # noqa: PLR0913 - one argument per option
         pictures = write_pictures(standings, out, RECORDED.name) if standings else []
     except SchedulerError as problem:
         refuse("sweep", problem)
-    # A configuration that is wrong fails for each recording, with the same words.
-    failed = {task.candidate.name: results[task.digest].problem for task in tasks}
-    failed = {name: problem for name, problem in failed.items() if problem}
+    failed = _failed(tasks, results)
     if output == "json":
         print_line({"ranking": standings, "failed": failed, "table": str(table)})
     else:
@@ -145,6 +143,15 @@ def sweep(  # noqa: PLR0913 - one argument per option
         click.echo(f"stowage sweep: {name}: {why}", err=True)
     if failed:
         raise SystemExit(_FAILED)
+
+
+def _failed(tasks: Sequence[Task], results: Mapping[str, TaskResult]) -> dict[str, str]:
+    """The problems by configuration; one that is wrong has the same with each recording."""
+    problems: dict[str, dict[str, None]] = {}
+    for task in tasks:
+        if problem := results[task.digest].problem:
+            problems.setdefault(task.candidate.name, {})[problem] = None
+    return {name: "; ".join(found) for name, found in problems.items()}
 
 
 def _dask(address: str) -> Workers:

@@ -1,6 +1,6 @@
 """A what-if of a recording: more or fewer nodes, from the first event on."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -30,10 +30,16 @@ class NodeChanges(msgspec.Struct, frozen=True):
     removed: tuple[str, ...] = ()
 
     def applied(self, records: Iterable[Record]) -> Iterator[Record]:
-        """The records of the changed cluster, in order."""
+        """The records of the changed cluster, in order.
+
+        Raises:
+            InputError: at the end, if the recording has none of the nodes of a change.
+        """
+        seen: set[str] = set()
         for record in records:
             match record.event:
                 case ObjectSet(kind="nodes" | "csinodes" as kind, object=found):
+                    seen.add(found.metadata.name)
                     if self._is_removed(found.metadata.name):
                         continue
                     yield record
@@ -50,6 +56,19 @@ class NodeChanges(msgspec.Struct, frozen=True):
                     continue
                 case _:
                     yield record
+        self._check(seen)
+
+    def _check(self, names: Collection[str]) -> None:
+        missing = [name for name in self.added if name not in names]
+        missing += (
+            pattern
+            for pattern in self.removed
+            if not any(fnmatchcase(name, pattern) for name in names)
+        )
+        if missing:
+            raise InputError(
+                f"--what-if {self.name}: the recording has no node {', '.join(missing)}"
+            )
 
     def _is_removed(self, name: str) -> bool:
         return any(fnmatchcase(name, pattern) for pattern in self.removed)
