@@ -118,12 +118,16 @@ def test_a_lease_of_another_name(helm_program: Path) -> None:
     assert found["ServiceAccount", "stowage"]["metadata"]["namespace"] == "stowage"
 
 
-def test_a_dashboard_for_each_release(helm_program: Path) -> None:
+def test_dashboard_and_alerts_for_each_release(helm_program: Path) -> None:
     """Each shows the metrics of its release; Grafana keeps one dashboard for each uid."""
-    on = "--set=monitoring.dashboard=true"
-    ours = rendered(helm_program, on)["ConfigMap", "stowage-dashboard"]["data"]["stowage.json"]
-    data = rendered(helm_program, on, name="second")["ConfigMap", "second-dashboard"]["data"]
+    on = ("--set=monitoring.dashboard=true", "--set=monitoring.rules=true")
+    ours = rendered(helm_program, *on)["ConfigMap", "stowage-dashboard"]["data"]["stowage.json"]
+    other = rendered(helm_program, *on, name="second")
+    data = other["ConfigMap", "second-dashboard"]["data"]
 
+    runbooks = str(other["PrometheusRule", "second"])
+    assert "kubectl -n second get pods,lease" in runbooks
+    assert "-n stowage" not in runbooks
     written = json.loads((CHECKOUT / "deploy/monitoring/dashboard.json").read_text())
     second = json.loads(data["second.json"])
     assert json.loads(ours) == written

@@ -311,7 +311,9 @@ def _configure_monitor(written: Json, scheduler: Scheduler) -> None:
 
 def _configure_rules(written: Json, scheduler: Scheduler) -> None:
     written["metadata"]["labels"].update(scheduler.spec.monitoring.labels)
-    job = f'job="{scheduler.metadata.name}"'
+    namespace, name = scheduler.key
     for group in written["spec"]["groups"]:
         for rule in group["rules"]:
-            rule["expr"] = rule["expr"].replace(f'job="{_NAME}"', job)
+            rule["expr"] = rule["expr"].replace(f'job="{_NAME}"', f'job="{name}"')
+            told = rule["annotations"]
+            told["runbook"] = told["runbook"].replace(f"-n {_NAME} ", f"-n {namespace} ")
