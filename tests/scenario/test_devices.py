@@ -73,6 +73,14 @@ def named(name: str = "shared") -> list[Object]:
     return [{"name": "gpu", "resourceClaimName": name}]
 
 
+def allocated(node: str) -> Object:
+    """The status of a claim that has a device of a node, and no user."""
+    device = {"request": "gpu", "driver": DRIVER, "pool": node, "device": "gpu-0"}
+    here = {"key": "metadata.name", "operator": "In", "values": [node]}
+    selector = {"nodeSelectorTerms": [{"matchFields": [here]}]}
+    return {"allocation": {"devices": {"results": [device]}, "nodeSelector": selector}}
+
+
 def devices_of(found: Object) -> list[str]:
     """What a claim was allocated, as node/device."""
     allocation = found.get("status", {}).get("allocation") or {}
@@ -313,6 +321,30 @@ def test_another_writer_of_the_claim_is_met_with_another_try() -> None:
         count = world.sandbox.requests.count
         assert count(verb="get", resource="resourceclaims") == 2
         assert devices_of(world.sandbox.get(CLAIMS, "shared")) == ["a/gpu-0"]
+
+    play(story)
+
+
+@pytest.mark.parametrize("code", [409, 500, 403])
+def test_a_claim_is_freed_again_after_a_refusal(code: int) -> None:
+    """The claim keeps its pod from the node with room; no event follows a refused write."""
+
+    async def story(world: World) -> None:
+        for node in ("a", "b"):
+            world.node(node, cpu="1")
+            world.sandbox.create(resource_slice(node, "gpu-0"))
+        world.pod("full", cpu="1", nodeName="a")
+        world.sandbox.create(device_class())
+        world.sandbox.create({**claim(), "status": allocated("a")}, keep_status=True)
+        await world.start_daemon()
+        path = "*/resourceclaims/shared/status"
+        refused = world.sandbox.faults.answer(code, verb="patch", path=path)
+
+        world.pod("q", cpu="1", resourceClaims=named())
+
+        assert await world.bound("q", seconds=30) == ["b"]
+        assert refused.hits == 1
+        assert given(world) == ["b/gpu-0"]
 
     play(story)
 

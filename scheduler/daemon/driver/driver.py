@@ -23,6 +23,7 @@ from scheduler.kernel.engine.events import (
     PreBound,
     SlowDecision,
     Tick,
+    WriteFailed,
 )
 from scheduler.kernel.engine.instructions import (
     Ask,
@@ -295,11 +296,13 @@ class Driver:
             self.submit(PreBound(attempt_id, "" if status.is_success else status.message or "?"))
 
     async def _send(self, write: Write) -> None:
-        """Carry out a plugin's write; nothing depends on the answer."""
+        """Carry out a plugin's write; the engine hears of a failure if a pod waits for it."""
         try:
             await self.plugin_api.request(write.method, write.path, write.body)
         except SchedulerError as problem:
             log.warning("Write of a plugin failed", path=write.path, err=in_words(problem))
+            if write.uid:
+                self.submit(WriteFailed(write.uid, in_words(problem)))
 
     async def bind_by_others(self, bind: Bind) -> Event:
         """Have an extender, or Bind plugins, bind a pod; the outbox calls this."""

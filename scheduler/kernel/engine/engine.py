@@ -44,6 +44,7 @@ from scheduler.kernel.engine.events import (
     Rejected,
     SlowDecision,
     Tick,
+    WriteFailed,
 )
 from scheduler.kernel.engine.failure import reference
 from scheduler.kernel.engine.held import WaitingPod, WaitingPods
@@ -219,6 +220,7 @@ class Engine:
             Rejected: binding.rejected,
             Evicted: lambda e: self._preemption_executor.evicted(e.uid, was_there=e.was_there),
             EvictFailed: lambda e: self._preemption_executor.failed(e.uid, e.message),
+            WriteFailed: lambda e: failures.write_failed(e.uid, e.message),
             Activate: lambda e: self.core.queue.activate(e.uids),
             PluginEvent: lambda e: self.core.out.append(e.tell),
             SlowDecision: lambda e: failures.put_last(e.uid, e.seconds),

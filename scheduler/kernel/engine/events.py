@@ -128,6 +128,13 @@ class EvictFailed(_Event, frozen=True):
     message: str
 
 
+class WriteFailed(_Event, frozen=True):
+    """A `Write` failed, or had no answer, for which the pod with this UID waits."""
+
+    uid: str
+    message: str
+
+
 class Activate(_Event, frozen=True):
     """A plugin wants waiting pods to be tried at once."""
 
@@ -173,6 +180,7 @@ Event: TypeAlias = (
     | Rejected
     | Evicted
     | EvictFailed
+    | WriteFailed
     | Activate
     | PluginEvent
     | SlowDecision

@@ -3,6 +3,8 @@
 Source: kubernetes pkg/scheduler/schedule_one.go (assume, skipPodSchedule, schedulingCycle) v1.36.
 """
 
+from msgspec.structs import replace
+
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.cache import PodState
 from scheduler.kernel.engine.algorithm import ScheduleResult
@@ -63,7 +65,7 @@ class Placing:
             diagnosis.state, attempt.pod, core.snapshot, diagnosis
         )
         if result is not None:
-            core.out.extend(result.writes)
+            core.out.extend(replace(each, uid=attempt.pod.uid) for each in result.writes)
         diagnosis.post_filter_message = status.message
         return result, status
 

@@ -33,6 +33,7 @@ from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.failure import failed_scheduling, status_patch
 from scheduler.kernel.engine.instructions import Cancel, LogError
 from scheduler.kernel.engine.outcome import outcome_of
+from scheduler.kernel.engine.story import Entry
 from scheduler.kernel.framework.events import (
     ASSIGNED_POD_DELETE,
     ActionType,
@@ -191,6 +192,12 @@ class FailureHandler:
         patch = status_patch(pod, failure, is_nominated=is_nominated)
         if patch is not None:
             self._core.out.append(patch)
+
+    def write_failed(self, uid: str, message: str) -> None:
+        """Try a pod again as after an error: no watch event about the object will wake it."""
+        core = self._core
+        core.story.tell(Entry(core.now, uid, 0, "not written", message))
+        core.queue.try_again(uid)
 
     def put_last(self, uid: str, seconds: float) -> None:
         """Put a pod last after its second slow decision in a row, and report that in its status."""

@@ -346,11 +346,13 @@ class Write(msgspec.Struct, frozen=True, gc=False, tag=True, omit_defaults=True)
         method: the HTTP method; PATCH is a strategic merge patch.
         path: the path of the object.
         body: the body as JSON values; None for no body.
+        uid: the pod that waits for the result, set by the engine for PostFilter.
     """
 
     method: str
     path: str
     body: dict[str, Any] | None = None
+    uid: str = ""
 
 
 class Candidate(msgspec.Struct, frozen=True):
