@@ -106,6 +106,7 @@ class InputSource(msgspec.Struct, frozen=True):
             documents,
             admission=admission,
             nodes=cluster.nodes,
+            pods=cluster.pods,
             watched=profiles.watched,
             is_whole=False,
         )

@@ -270,6 +270,7 @@ class Console:
             documents,
             admission=admission,
             nodes=cluster.nodes,
+            pods=cluster.pods,
             watched=profiles.watched,
             is_whole=False,
         )

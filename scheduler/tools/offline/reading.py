@@ -148,15 +148,21 @@ class _Collector:
         admission: completes submitted objects, and collects further defaults; None if objects
             come from an API server. With it workloads are read as the pods that they would create.
         known: nodes beside those that are read.
+        pods: pods beside those that are read.
         watched: the kinds that plugins watch; those that only plugins know are read as they are.
     """
 
     def __init__(
-        self, admission: Admission | None, known: Iterable[Node], watched: Iterable[ObjectKind]
+        self,
+        admission: Admission | None,
+        known: Iterable[Node],
+        pods: Iterable[PodInfo],
+        watched: Iterable[ObjectKind],
     ) -> None:
         self._admission = admission
         self._of_plugins = {(kind.kind, kind.api_version): kind for kind in watched if kind.plural}
         self._read_for_plugins: dict[tuple[ObjectKind, str, str], Any] = {}
+        self._uids = {pod.uid: pod.key for pod in pods}
         self._known_nodes = {node.metadata.name: node for node in known}
         self._admitted: list[tuple[Mapping[str, Any], str, str]] = []
         self._workloads: list[tuple[Mapping[str, Any], str]] = []
@@ -235,6 +241,8 @@ class _Collector:
 
     def _admit(self, raw: Mapping[str, Any], kind: str, place: str) -> None:
         """Take a pod or a claim, completed by all other objects."""
+        if kind == "Pod":
+            raw = self._without_uid_of_others(raw, place)
         if self._admission is not None and not is_complete(raw):
             named = {**raw, "kind": kind}
             raw = self._admission.completed(named, lambda problem: self._warn(place, problem))
@@ -245,6 +253,17 @@ class _Collector:
             for claim in made:
                 self._decode(claim, _CLAIM, place)
         self._decode(raw, kind, place)
+
+    def _without_uid_of_others(self, pod: Mapping[str, Any], place: str) -> Mapping[str, Any]:
+        """The pod, without its UID if another pod has it: then it is a renamed copy of that one."""
+        metadata = pod["metadata"]
+        uid, key = str(metadata.get("uid") or ""), f"{metadata['namespace']}/{metadata['name']}"
+        other = self._uids.setdefault(uid, key) if uid else key
+        if other == key:
+            return pod
+        self._warn(place, f"metadata.uid: is that of {other} as well; it counts for {other} only")
+        left = {name: value for name, value in metadata.items() if name != "uid"}
+        return {**pod, "metadata": left}
 
     def _admit_claims_of(self, pod: Mapping[str, Any], place: str) -> None:
         """Take the claims of a pod's ephemeral volumes, but for those that there are."""
@@ -390,6 +409,7 @@ def objects_from_documents(
     *,
     admission: Admission | None = None,
     nodes: Iterable[Node] = (),
+    pods: Iterable[PodInfo] = (),
     watched: Iterable[ObjectKind] = (),
     is_whole: bool = True,
 ) -> ClusterObjects:
@@ -401,13 +421,14 @@ def objects_from_documents(
             workloads are taken as the pods that they would make. None where the objects are as an
             API server holds them.
         nodes: that there are beside the documents; DaemonSets have pods on them.
+        pods: that there are beside the documents.
         watched: the kinds that plugins watch, see `Profiles.watched`.
         is_whole: whether it is to be a whole cluster, so that a lack of nodes is worth a word.
 
     Raises:
         InputError: a document cannot be read.
     """
-    collector = _Collector(None if admission is None else admission.copy(), nodes, watched)
+    collector = _Collector(None if admission is None else admission.copy(), nodes, pods, watched)
     for place, document in documents:
         for item_place, raw in items_of(document, place):
             collector.take(raw, item_place)

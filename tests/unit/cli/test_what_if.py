@@ -130,6 +130,20 @@ def test_an_applied_file_needs_no_nodes(cluster: str, tmp_path: Path) -> None:
     assert "nodeSelectr" in warning
 
 
+def test_a_renamed_copy_of_a_running_pod_takes_no_room_from_it(tmp_path: Path) -> None:
+    """Its UID is that of the original, which stays where it is."""
+    original = pod_manifest("a", requests={"cpu": "3"}, nodeName="n")
+    original["metadata"]["uid"] = "u"
+    copy = pod_manifest("b", requests={"cpu": "3"})
+    copy["metadata"]["uid"] = "u"
+    cluster = write_list(tmp_path / "cluster.json", node_manifest("n"), original)
+    file = write_list(tmp_path / "new.json", copy)
+
+    found = json.loads(run("-f", cluster, "--apply", file, "-o", "json").stdout)
+
+    assert [each["pod"] for each in found["homeless"]] == ["default/b"]
+
+
 def test_capacity_of_a_pod_of_the_cluster(cluster: str) -> None:
     """One on each node has room for one more core."""
     file = write_list(Path(cluster).parent / "p.json", pod_manifest("p", requests={"cpu": "1"}))

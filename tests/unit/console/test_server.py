@@ -240,6 +240,17 @@ def test_what_if_is_answered_as_the_command_prints_it(tmp_path: Path) -> None:
     assert heat["after"]["closed"] == [True, True, False]
 
 
+def test_a_copy_of_a_pod_may_be_applied() -> None:
+    """It is another pod, though it has the UID of the first."""
+    copy = {**PLACED, "metadata": {**PLACED["metadata"], "name": "copy", "uid": "default/placed"}}
+    question = {"apply": [json.dumps(copy)]}
+
+    _, [*_, last] = post("/api/what-if", question, *NODES, PLACED)
+
+    [warning] = last["result"]["warnings"]
+    assert "is that of default/placed as well" in warning
+
+
 @pytest.mark.parametrize(
     ("question", "told"),
     [

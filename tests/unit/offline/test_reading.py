@@ -51,6 +51,20 @@ def test_what_is_given_last_counts() -> None:
     assert read(json.dumps(running), json.dumps(ended)).pods == []
 
 
+def test_a_renamed_copy_of_a_pod_is_a_pod_of_its_own() -> None:
+    """As `kubectl get -o yaml` and an editor make it; also where the original is elsewhere."""
+    original, copy = ({**pod(), "metadata": {"name": name, "uid": "u"}} for name in "ab")
+    told = "Pod b: metadata.uid: is that of default/a as well; it counts for default/a only"
+
+    both = read(json.dumps(original), json.dumps(original), json.dumps(copy))
+    beside = objects_from_documents([("f", copy)], pods=both.pods[:1], is_whole=False)
+
+    assert [(p.key, p.uid) for p in both.pods] == [("default/a", "u"), ("default/b", "default/b")]
+    assert f"f2: {told}" in both.warnings
+    assert [p.uid for p in beside.pods] == ["default/b"]
+    assert beside.warnings == [f"f: {told}"]
+
+
 def test_objects_of_other_groups_are_not_mistaken() -> None:
     """A Service of somebody else's API has the same kind and another meaning."""
     foreign = {
