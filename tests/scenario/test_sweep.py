@@ -6,13 +6,17 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
+from scheduler.daemon.recording.directory import DirectoryRecorder
+from scheduler.kernel.engine.events import ObjectSet
+from scheduler.kernel.engine.instructions import Instruction
 from scheduler.tools.offline.reading import InputError
 from scheduler.tools.sweep import dask as with_dask, executors
-from scheduler.tools.sweep.candidates import RECORDED
+from scheduler.tools.sweep.candidates import RECORDED, CandidateConfig
 from scheduler.tools.sweep.dask import dask
 from scheduler.tools.sweep.directory import SweepDirectory
 from scheduler.tools.sweep.executors import Workers, carry_out_all, processes
@@ -20,9 +24,11 @@ from scheduler.tools.sweep.run import Task, TaskResult, carry_out, recordings_at
 from scheduler.tools.sweep.what_if import parse_what_if
 from tests.scenario.test_replaying import contested, with_timed_plugin
 from tests.scenario.world import World, play
+from tests.support.builders import make_pod_info
 from tests.support.commands import stowage
 from tests.support.deadly import die, die_once
 
+ANSWER = list[Instruction]
 GRID = """
 weights: {NodeResourcesFit: [0, 1, 5]}
 args: {NodeResourcesFit: {scoringStrategy.type: [LeastAllocated, MostAllocated]}}
@@ -196,6 +202,24 @@ def test_a_wrong_option_has_one_message(
 
     assert told in said
     assert "Traceback" not in said
+
+
+def test_a_configuration_without_names_takes_no_pods_of_others(
+    recorded: Path, tmp_path: Path
+) -> None:
+    """The same pods are placed as in the other runs."""
+    [recording] = recordings_at(recorded)
+    recorder = DirectoryRecorder(tmp_path, recording.header, lambda *_: None)
+    theirs = make_pod_info("theirs", uid="theirs", scheduler_name="default-scheduler")
+    recorder.note(ObjectSet("pods", theirs), recording.header.clock, ())
+    for record in recording:
+        recorder.note(record.event, record.time, msgspec.json.decode(record.answer, type=ANSWER))
+    recorder.close()
+    head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+    found = carry_out(task_of(tmp_path, candidate=CandidateConfig("bare", head)))
+
+    assert (found.problem, found.rows[0].pods) == ("", 25)
 
 
 def test_runs_decide_at_the_recorded_time_of_day(

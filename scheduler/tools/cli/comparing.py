@@ -14,7 +14,12 @@ from scheduler.tools.cli.inputs import NOT_ASKED, read_profiles
 from scheduler.tools.cli.tables import print_table
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.configured import plugin_called, profiles_from_text
-from scheduler.tools.offline.recorded import recorded_engine, recorded_profiles, with_plugins
+from scheduler.tools.offline.recorded import (
+    for_recorded_pods,
+    recorded_engine,
+    recorded_profiles,
+    with_plugins,
+)
 
 _SHOWN: Final = 20
 
@@ -70,7 +75,7 @@ def _compared(
         profiles = with_plugins(profiles, added, header.feature_gates)
     if profiles.config.extenders:
         notices = (*notices, NOT_ASKED)
-    return Compared(profiles, reference, notices)
+    return Compared(for_recorded_pods(profiles, header), reference, notices)
 
 
 def compared_with(

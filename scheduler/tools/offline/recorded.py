@@ -93,6 +93,15 @@ def with_plugins(
     return Profiles(config, plugins, is_named=profiles.is_named)
 
 
+def for_recorded_pods(profiles: Profiles, header: Header) -> Profiles:
+    """The same; a profile without a name serves only the pods that the recorded ones served."""
+    served = {profile["schedulerName"] for profile in header.configuration["profiles"]}
+    shared = {name: found for name, found in profiles.frameworks.items() if name in served}
+    if shared and not profiles.is_named:
+        profiles.frameworks = shared
+    return profiles
+
+
 class RecordedCluster(msgspec.Struct, frozen=True):
     """A cluster in the state of a recorded engine.
 

@@ -23,7 +23,12 @@ from scheduler.tools.offline.capacity import fragmentation
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.configured import plugin_called, profiles_from_text
 from scheduler.tools.offline.reading import InputError
-from scheduler.tools.offline.recorded import recorded_engine, recorded_profiles, with_plugins
+from scheduler.tools.offline.recorded import (
+    for_recorded_pods,
+    recorded_engine,
+    recorded_profiles,
+    with_plugins,
+)
 from scheduler.tools.sweep.candidates import CandidateConfig
 from scheduler.tools.sweep.what_if import AS_IT_WAS, NodeChanges
 
@@ -162,9 +167,10 @@ def _profiles(task: Task, header: Header) -> Profiles:
         profiles, _ = profiles_from_text(task.candidate.text, source, feature_gates=settings)
     else:
         profiles = recorded_profiles(header)
-    if not task.plugins:
-        return profiles
-    return with_plugins(profiles, dict(map(plugin_called, task.plugins)), header.feature_gates)
+    if task.plugins:
+        added = dict(map(plugin_called, task.plugins))
+        profiles = with_plugins(profiles, added, header.feature_gates)
+    return for_recorded_pods(profiles, header)
 
 
 def _rows(task: Task, found: ReplayPlacements, engine: Engine) -> Iterable[Row]:

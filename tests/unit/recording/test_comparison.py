@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from scheduler.config.load import default_configuration
+from scheduler.config.write import to_object
 from scheduler.daemon.recording.comparison import (
     SPARE_DECISIONS,
     Elsewhere,
@@ -24,8 +25,10 @@ from scheduler.kernel.engine.events import (
     Tick,
 )
 from scheduler.kernel.engine.instructions import Bind, Evict, Instruction
+from scheduler.tools.cli.comparing import compared_with, configured_by
 from scheduler.tools.offline.cluster import Profiles
 from tests.support.builders import make_node, make_pod_info
+from tests.support.recordings import make_header
 
 Moment = tuple[float, Event] | tuple[float, Event, Sequence[Instruction]]
 NODE = ObjectSet("nodes", make_node("n", allocatable={"cpu": "4", "pods": "1000"}))
@@ -115,6 +118,25 @@ def test_the_recorded_node_is_the_one_that_the_watch_shows() -> None:
 
     assert found.recorded == {"p": "m"}
     assert {uid: each.node for uid, each in found.pods.items()} == {"p": "n", "q": "n"}
+
+
+@pytest.mark.parametrize(
+    ("name", "placed"),
+    [("stowage", "ours"), ("default-scheduler", "theirs")],
+)
+def test_a_profile_without_a_name_takes_no_pods_of_others(name: str, placed: str) -> None:
+    """It serves the pods that the recorded profiles served."""
+    header = make_header(configuration=to_object(default_configuration(name)))
+    text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    ours = make_pod_info("ours", uid="ours", scheduler_name="stowage")
+    theirs = make_pod_info("theirs", uid="theirs", scheduler_name="default-scheduler")
+    pods = [(1.0, ObjectSet("pods", each)) for each in (ours, theirs)]
+
+    found = compared_with(
+        header, records_of((1.0, NODE), *pods, (2.0, Tick())), configured_by(header, text)
+    )
+
+    assert found.elsewhere == (Elsewhere(f"default/{placed}", None, "n"),)
 
 
 def test_decisions_are_made_when_they_were_made() -> None:
