@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -120,9 +120,14 @@ def replay(  # noqa: PLR0913 - one argument per option
         with (
             _outcomes(table, header) as take_outcome,
             shown_progress("replaying") as progress,
+            # A replay that differs leaves records unread, in a file that is open.
+            closing(
+                with_progress(
+                    ((recording.share, record) for record in until(recording, moment)),
+                    no_progress if dump else progress,
+                )
+            ) as records,
         ):
-            shares = ((recording.share, record) for record in until(recording, moment))
-            records = with_progress(shares, no_progress if dump else progress)
             if config_file is not None or plugins:
                 asked = configured(header, config_file, plugins)
                 _compare(header, records, asked, output, take_outcome)

@@ -1,6 +1,6 @@
 """The progress of a long computation; its receiver may end the computation."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from typing import TypeAlias, TypeVar
 
 _T = TypeVar("_T")
@@ -13,7 +13,9 @@ def no_progress(_share: float) -> None:
     """Ignore the progress."""
 
 
-def with_progress(shares: Iterable[tuple[float, _T]], progress: Progress) -> Iterator[_T]:
+def with_progress(
+    shares: Iterable[tuple[float, _T]], progress: Progress
+) -> Generator[_T, None, None]:
     """Yield the items, and report the share of each before it is processed."""
     for share, item in shares:
         progress(share)
