@@ -39,11 +39,13 @@ class NamedFault(msgspec.Struct, frozen=True):
 
 
 _BUDGETS: Final = "tests/unit/preemption/test_budgets.py::"
+_CANCELLED: Final = "tests/unit/engine/test_cancelled_pre_bind.py::"
 _CHANGES: Final = "tests/unit/engine/test_event_handlers.py::"
 _CLAIMS: Final = "tests/unit/engine/test_claims.py::"
 _CYCLES: Final = "tests/unit/engine/test_cycles.py::"
 _HOLDING: Final = "tests/unit/engine/test_holding.py::"
 _WAYS: Final = "tests/unit/engine/test_ways.py::"
+_DEVICES: Final = "tests/scenario/test_devices.py::"
 _DIRECTED: Final = "tests/unit/engine/test_directed_waiting.py::"
 _DRIVER: Final = "tests/unit/driver/test_driver.py::"
 _OUTBOX: Final = "tests/unit/driver/test_outbox.py::"
@@ -209,9 +211,31 @@ FAULTS: Final = (
     NamedFault(
         "an unexpected error in a cycle loses the pod",
         "kernel/engine/scheduling_failure",
+        "            failure = self._core.failure(attempt.pod.key, problem)\n"
         "            self.handle_scheduling_failure(attempt, failure)\n",
-        "",
+        "            self._core.failure(attempt.pod.key, problem)\n",
         _WAYS + "test_an_unexpected_error_does_not_lose_the_pod",
+    ),
+    NamedFault(
+        "a cancelled PreBind gives back its reservations before it has ended",
+        "kernel/engine/scheduling_failure",
+        "        if attempt.state is AttemptState.PREBINDING:\n",
+        "        if attempt.state is AttemptState.BOUND:\n",
+        _CANCELLED + "test_the_latest_version_counts_when_it_has_ended",
+    ),
+    NamedFault(
+        "a deleted pod cancels the write of its devices",
+        "kernel/plugins/claim_binding",
+        "await self._handle.api.run_to_end(writing)",
+        "await writing",
+        _DEVICES + "test_a_deleted_pod_gives_no_device_twice",
+    ),
+    NamedFault(
+        "a pod waits for a write that was refused",
+        "kernel/engine/scheduling_failure",
+        "        core.queue.try_again(uid)\n",
+        "",
+        _DEVICES + "test_a_claim_is_freed_again_after_a_refusal",
     ),
     NamedFault(
         "a plugin's error in a cycle loses the pod",
