@@ -162,6 +162,11 @@ class Side(ABC):
         if summary is not None:
             summary.node, summary.placed = node, self._now
 
+    def _gone(self, uid: str) -> None:
+        summary = self.pods.get(uid)
+        if summary is not None:
+            summary.is_gone = True
+
     def _evicted(self, evict: Evict) -> None:
         preemptor = self.pods.get(evict.preemptor)
         for_whom = evict.preemptor if preemptor is None else preemptor.pod
@@ -203,8 +208,11 @@ class _Recorded(Side):
         event = record.event
         if isinstance(event, ObjectSet) and isinstance(event.object, PodInfo):
             self._see(event.object)
-        elif isinstance(event, ObjectSet | ObjectGone):
+        elif isinstance(event, ObjectSet):
             self._engine.handle(event, self._now)
+        elif isinstance(event, ObjectGone):
+            self._engine.handle(event, self._now)
+            self._gone(event.uid)
         elif isinstance(event, Tick):
             self._engine.handle(event, self._now)
             self._look()
@@ -287,6 +295,7 @@ class _Other(Side):
     def _object_gone(self, event: ObjectGone) -> None:
         if event.uid not in self.victims and event.uid not in self._recorded_victims:
             self._handle(event)
+            self._gone(event.uid)
 
     def _tick(self, event: Tick) -> None:
         self._handle(event)

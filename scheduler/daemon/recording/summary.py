@@ -20,12 +20,14 @@ class PodSummary(msgspec.Struct):
         came: time at which it was first seen waiting, in seconds of the events' clock.
         node: its last placement, or empty.
         placed: time of that placement.
+        is_gone: whether it was deleted, or has ended.
     """
 
     pod: str
     came: float
     node: str = ""
     placed: float = 0.0
+    is_gone: bool = False
     workload: str = ""
 
     @property

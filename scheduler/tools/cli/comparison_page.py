@@ -1,6 +1,6 @@
 """A replay with another configuration as data of the page "Replay"."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 import msgspec
@@ -30,9 +30,10 @@ class Curves(msgspec.Struct):
     victims: list[int] = []
     use: dict[str, list[float]] = {}
 
-    def add(self, time: float, side: Side) -> None:
-        """Add a moment."""
-        came = [pod.came for pod in side.pods.values() if not pod.node]
+    def add(self, time: float, side: Side, about: Collection[str]) -> None:
+        """Add a moment; only the pods with the UIDs of `about` may wait."""
+        pods = (side.pods[uid] for uid in about if uid in side.pods)
+        came = [pod.came for pod in pods if not (pod.node or pod.is_gone)]
         before = len(self.waiting)
         self.waiting.append(len(came))
         self.oldest.append(round(time - min(came), 3) if came else 0.0)
@@ -67,8 +68,8 @@ class BothCurves(msgspec.Struct):
         if self.times and seconds - self.times[-1] < self.step:
             return
         self.times.append(round(seconds, 3))
-        self.recorded.add(time, recorded)
-        self.now.add(time, now)
+        self.recorded.add(time, recorded, now.pods)
+        self.now.add(time, now, now.pods)
         if len(self.times) > 2 * _POINTS:
             del self.times[1::2]
             self.recorded.thin()

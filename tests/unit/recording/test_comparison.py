@@ -25,7 +25,8 @@ from scheduler.kernel.engine.events import (
     Tick,
 )
 from scheduler.kernel.engine.instructions import Bind, Evict, Instruction
-from scheduler.tools.cli.comparing import compared_with, configured_by
+from scheduler.tools.cli.comparing import compared_with, configured, configured_by
+from scheduler.tools.cli.comparison_page import comparison_page
 from scheduler.tools.offline.cluster import Profiles
 from tests.support.builders import make_node, make_pod_info
 from tests.support.recordings import make_header
@@ -156,6 +157,26 @@ def test_decisions_are_made_when_they_were_made() -> None:
     assert found.now.waited.median == 2.0
     assert found.elsewhere[0] == Elsewhere("default/p0", "m", "n")
     assert found.elsewhere[1] == Elsewhere("default/p1", None, "n")
+
+
+def test_curves_show_the_pods_that_wait() -> None:
+    """Neither those that are gone, nor those of other schedulers."""
+    header = make_header(configuration=to_object(default_configuration("stowage")), clock=1.0)
+    theirs = make_pod_info("theirs", uid="theirs", scheduler_name="default-scheduler")
+    records = records_of(
+        (1.0, NODE),
+        (1.0, ObjectSet("pods", theirs)),
+        (1.0, pod("large", cpu="9")),
+        (2.0, Tick()),
+        (3.0, ObjectGone("pods", "default", "large", "large")),
+        (4.0, Tick()),
+    )
+
+    curves = comparison_page(header, records, configured(header, None, ()))["curves"]
+
+    assert curves.times == [1.0, 3.0]
+    for side in (curves.recorded, curves.now):
+        assert (side.waiting, side.oldest) == ([1, 0], [1.0, 0.0])
 
 
 def test_use_is_measured_over_time() -> None:
