@@ -22,6 +22,8 @@ from e2e.support.devices import Holders, devices_of
 from e2e.support.objects import Json
 from scheduler.api.quantity import ceil, milli_value, parse
 
+_RESTORE_SECONDS: Final = 10.0
+"""Time after a restore in which the API server starts, and schedulers list the restored claims."""
 _NEWS_SECONDS: Final = 3.0
 """Time after which a scheduler must know of another scheduler's bindings."""
 
@@ -136,6 +138,7 @@ class Checker:
         self.repeated = 0
         self._users = frozenset(users)
         self._windows = windows
+        self._rewinds = rewinds
         moments: list[tuple[float, Callable[[], None]]] = []
         for index, rewind in enumerate(rewinds):
             moments.append((rewind.saved, partial(self._save, index)))
@@ -240,13 +243,16 @@ class Checker:
 
     def _take_claim(self, at: float, event: AuditEvent) -> None:
         claim = _decoded(event.response_object)
-        if event.verb == "delete":
-            # The response is a Status, or the claim if finalizers keep it.
-            if not claim.get("metadata", {}).get("finalizers"):
-                meta = claim.get("details") or claim["metadata"]
-                self._world.devices.delete(meta.get("uid", ""))
+        if _is_gone(event, claim):
+            meta = claim.get("details") or claim["metadata"]
+            self._world.devices.delete(meta.get("uid", ""))
             return
-        for double in self._world.devices.give(claim, at):
+        if event.verb == "delete":
+            return
+        # A scheduler does not know at once that a claim has its devices again.
+        restored = (each for each in self._rewinds if each.restored < at)
+        saved = (each.saved for each in restored if at < each.restored + _RESTORE_SECONDS)
+        for double in self._world.devices.give(claim, at, since=max(saved, default=0.0)):
             self._violated(at, "no device in two claims", double)
 
     # --- pods -------------------------------------------------------------------------------------
@@ -378,13 +384,22 @@ def _ask(spec: Json) -> dict[str, int]:
     }
 
 
+def _is_gone(event: AuditEvent, answer: Json) -> bool:
+    """Report whether a request removed a claim: a deletion, or that of its last finalizer.
+
+    The response to a deletion is a Status, or the claim if finalizers keep it.
+    """
+    metadata = answer.get("metadata", {})
+    is_deleted = event.verb == "delete" or bool(metadata.get("deletionTimestamp"))
+    return is_deleted and not metadata.get("finalizers")
+
+
 def _effective(event: AuditEvent) -> float:
-    is_leaving = event.verb == "delete" or (
-        event.object_ref.resource == "resourceclaims"
-        and event.verb in _WRITES
-        and event.code < 300
-        and not devices_of(_decoded(event.response_object))
-    )
+    is_leaving = event.verb == "delete"
+    if event.object_ref.resource == "resourceclaims" and event.code < 300:
+        answer = _decoded(event.response_object)
+        is_leaving |= event.verb in _WRITES and not devices_of(answer)
+        is_leaving |= _is_gone(event, answer)
     return _seconds(event.request_received_timestamp if is_leaving else event.stage_timestamp)
 
 

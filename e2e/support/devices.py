@@ -128,8 +128,8 @@ class Holders:
     _versions: dict[str, float] = field(default_factory=dict)
     """Latest resource version of each claim, by UID; infinite for a deleted claim."""
 
-    def give(self, claim: Json, at: float = 0.0) -> list[str]:
-        """Record a claim's state; return its devices that another claim also holds.
+    def give(self, claim: Json, at: float = 0.0, *, since: float = 0.0) -> list[str]:
+        """Record a claim's state; return its devices that another claim holds, allocated ``since``.
 
         A state older than a recorded one is ignored: a claim may be deallocated, and deleted,
         before the API server completes the response to its allocation.
@@ -149,7 +149,7 @@ class Holders:
         doubles = [
             f"{'/'.join(device)}: {self.held[self._holders[device]].name}, then {name}"
             for device in devices
-            if device in self._holders
+            if device in self._holders and self.held[self._holders[device]].since >= since
         ]
         self.held[uid] = Held(name, devices, at)
         self._holders.update(dict.fromkeys(devices, uid))

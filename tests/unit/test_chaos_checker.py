@@ -220,6 +220,44 @@ def test_a_claim_that_ends_before_the_answer_to_its_allocation(how: str) -> None
     assert log.broken() == []
 
 
+def test_a_deleted_claim_that_loses_its_last_finalizer() -> None:
+    """That removes it, although the answer shows its devices."""
+    log = Log()
+    log.claim("one", "gpu-0")
+    metadata = {"uid": "uid-one", "finalizers": ["resource.kubernetes.io/delete-protection"]}
+    log.add(ADMIN, "delete", "resourceclaims", "one", answered={"metadata": metadata})
+    log.claim("one", "gpu-0", deletionTimestamp="2026-01-01T00:00:00Z")
+    log.claim("two", "gpu-0")
+
+    assert log.broken() == []
+
+
+@pytest.mark.parametrize(("seconds", "count"), [(0, 0), (20, 1)], ids=["at once", "later"])
+def test_a_claim_that_a_restored_backup_allocates_again(seconds: float, count: int) -> None:
+    """Its device may be given away once more, but not after schedulers had time to know of it."""
+    log = Log()
+    log.claim("one", "gpu-0")
+    saved = log.now + 0.5
+    log.claim("one")
+    restored = log.now + 0.5
+    log.now += seconds
+    log.claim("two", "gpu-0")
+
+    broken = log.broken(rewinds=[Rewind(saved, restored)])
+    assert broken == ["no device in two claims"] * count
+
+
+def test_two_claims_get_one_device_after_a_restored_backup() -> None:
+    """Both allocations were decided in the restored cluster."""
+    log = Log()
+    saved, restored = log.now + 0.2, log.now + 0.5
+    log.now += 1
+    log.claim("one", "gpu-0")
+    log.claim("two", "gpu-0")
+
+    assert log.broken(rewinds=[Rewind(saved, restored)]) == ["no device in two claims"]
+
+
 def test_a_deleted_claim_that_a_finalizer_keeps() -> None:
     """It has its device until it is emptied."""
     log = Log()
