@@ -62,7 +62,7 @@ class RunPreBind(_Instruction, frozen=True):
 
 
 class Cancel(_Instruction, frozen=True):
-    """Cancel all calls that still run for this attempt."""
+    """Cancel all calls that still run for this attempt; PreBind is answered by `PreBound` still."""
 
     attempt: int
 

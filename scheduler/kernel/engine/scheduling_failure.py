@@ -102,10 +102,13 @@ class FailureHandler:
         self.ended(attempt, "unschedulable" if failure.is_rejection else "error", failure)
 
     def stop(self, attempt: Attempt, failure: Failure) -> None:
-        """Fail an attempt that may be in PreBind: then once PreBind has ended."""
+        """Fail an attempt that may be in PreBind: then once PreBind has ended.
+
+        A cancelled PreBind keeps its first failure.
+        """
         if attempt.state is AttemptState.PREBINDING:
             self.cancel_pre_bind(attempt, failure)
-        else:
+        elif attempt.state is not AttemptState.CANCELLED:
             self.handle_scheduling_failure(attempt, failure)
 
     def cancel_pre_bind(self, attempt: Attempt, failure: Failure) -> None:
