@@ -25,7 +25,7 @@ from apistub.storage.event_forms import shown
 from apistub.storage.kinds import BY_TYPE, NAMESPACES, PRIORITY_CLASSES, Kind, Object, kind_of
 from apistub.storage.reading import current, selection
 from apistub.storage.status import bad_request
-from apistub.storage.store import DEFAULT_HISTORY, Key, Store
+from apistub.storage.store import DEFAULT_HISTORY, Backup, Key, Store
 from scheduler.clock import Clock, SystemClock
 
 _FIRST_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -224,6 +224,11 @@ class Sandbox:
         for collection in self.store.collections():
             if resource in {"", collection.kind.key}:
                 collection.forget_changes()
+
+    def restore(self, backup: Backup) -> None:
+        """Restores a backup of the store, as of etcd: all watches are cut."""
+        self.faults.close_watches(abort=True)
+        self.store.restore(backup)
 
 
 def _key(kind: Kind, namespace: str, name: str) -> Key:

@@ -158,11 +158,27 @@ class Collection:
         for listener in tuple(self._listeners.values()):
             listener()
 
+    def set_back(self, entries: Mapping[Key, Entry], version: int) -> None:
+        """Replaces all objects by those of an earlier version; watches are not told."""
+        self._entries, self._sorted = dict(entries), None
+        self._namespaces = {}
+        for key, entry in entries.items():
+            self._namespaces.setdefault(key.namespace, {})[key.name] = entry
+        self.changes = [change for change in self.changes if change.version <= version]
+
     def _drop(self, count: int) -> None:
         if count:
             self.floor = self.changes[count - 1].version
             self.first_cursor += count
             del self.changes[:count]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Backup:
+    """All objects at one version."""
+
+    version: int
+    entries: Mapping[str, Mapping[Key, Entry]]
 
 
 class Store:
@@ -181,6 +197,18 @@ class Store:
     def collections(self) -> Iterator[Collection]:
         """All collections."""
         return iter(self._collections.values())
+
+    def back_up(self) -> Backup:
+        """All objects as they are."""
+        collections = self._collections.items()
+        entries = {name: {e.key: e for e in each.entries()} for name, each in collections}
+        return Backup(self.version, entries)
+
+    def restore(self, backup: Backup) -> None:
+        """Goes back to a backup: versions count up again from there."""
+        self.version = backup.version
+        for name, entries in backup.entries.items():
+            self._collections[name].set_back(entries, backup.version)
 
     def find(self, kind: Kind, name: str) -> Object | None:
         """The content of one object of the cluster, if it is there."""

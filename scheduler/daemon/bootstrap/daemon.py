@@ -9,6 +9,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from time import thread_time
 from typing import Any, Final
 
@@ -44,6 +45,7 @@ from scheduler.daemon.driver.feeding import Feed, listen_in_order
 from scheduler.daemon.driver.lanes import OutboxSettings
 from scheduler.daemon.driver.outbox import Outbox
 from scheduler.daemon.driver.plugin_api import PluginApi
+from scheduler.daemon.informers.doubts import Doubts
 from scheduler.daemon.informers.informer import InformerOptions
 from scheduler.daemon.informers.informers import Informers
 from scheduler.daemon.informers.kinds import (
@@ -94,6 +96,7 @@ class RunningDaemon:
         driver: passes events to the engine, and carries out its instructions.
         daemon: runs the driver.
         metrics: all metrics.
+        doubts: the kinds whose objects a restore of the API server may have undone.
         comparer: compares cache and queue with the informers.
         reloader: reloads the configuration when its file changes.
     """
@@ -162,6 +165,7 @@ class RunningDaemon:
             )
         for reason in DROPPED:
             self.metrics.events_dropped[reason].inc(0)
+        self.doubts = Doubts()
         self.driver.outbox = Outbox(
             writes,
             clock,
@@ -172,7 +176,12 @@ class RunningDaemon:
             queues=self.metrics.work_queues,
             on_sent=self.driver.sent,
             on_dropped=lambda reason: self.metrics.events_dropped[reason].inc(),
+            is_held=self.doubts.are_open,
             pods=self._pods,
+        )
+        self.doubts.on_cleared = self.driver.outbox.resume
+        self.doubts.on_set_back = partial(
+            self.driver.outbox.refuse_binds, "the API server was set back to an older state"
         )
         self._informers = self._listen(informer_options)
         self.daemon = Daemon(
@@ -376,6 +385,7 @@ class RunningDaemon:
             metrics=self.metrics.informers,
             shares=self._shares,
             options=options,
+            doubts=self.doubts,
         )
         for kind in kinds:
             if kind not in groups:

@@ -77,6 +77,7 @@ class Outbox:
         queues: the metrics of waiting writes.
         on_sent: called after each request: there may be room again.
         on_dropped: called with the reason, one of `event_broadcaster.DROPPED`, for a lost event.
+        is_held: whether bindings wait, since the known objects may be obsolete.
         pods: the kind that decodes pods.
 
     Attributes:
@@ -95,6 +96,7 @@ class Outbox:
         queues: WorkQueueMetrics,
         on_sent: Callable[[], None] = lambda: None,
         on_dropped: Callable[[str], None] = lambda _: None,
+        is_held: Callable[[], bool] = lambda: False,
         pods: Kind[PodInfo] = PODS,
     ) -> None:
         self._writes = writes
@@ -104,6 +106,7 @@ class Outbox:
         self._ask_others = ask_others
         self._timed = shares.timed
         self._on_sent = on_sent
+        self._is_held = is_held
         self._pods = pods
         self._lanes: list[Lane[Any]] = [
             Lane(kind, queues, clock.monotonic, self._wake) for kind in LANES
@@ -155,6 +158,8 @@ class Outbox:
     @property
     def room(self) -> int:
         """Number of further pods that may be scheduled; none if it is not positive."""
+        if self._is_held():
+            return 0
         # Evictions that wait are no reason to decide less: their preemptors are held back.
         room = min(self._settings.concurrency * AHEAD, self._room_for_events())
         return room - len(self._binds.waiting)
@@ -177,6 +182,17 @@ class Outbox:
         """Forget the bindings of an attempt that have not left yet."""
         if self._binds.remove(lambda bind: bind.attempt == attempt):
             self._changed.set()
+
+    def refuse_binds(self, reason: str) -> None:
+        """Refuse the bindings that have not left yet; their pods are tried again."""
+        for bind in [write for _, write in self._binds.waiting.values()]:
+            self.cancel(bind.attempt)
+            self._answer(BindFailed(bind.attempt, reason))
+
+    def resume(self) -> None:
+        """Send bindings that were held."""
+        self._wake_all()
+        self._on_sent()
 
     def tell(self, tell: RecordEvent) -> None:
         """Record an event."""
@@ -285,6 +301,8 @@ class Outbox:
 
     def _may_send(self, kind: LaneKind) -> bool:
         """Whether the table allows a lane one more request."""
+        if kind is BIND and self._is_held():
+            return False
         if kind.brings_event and self._room_for_events() <= 0:
             return False
         if kind.share is ConcurrencyShare.ALL:

@@ -11,6 +11,7 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -27,6 +28,7 @@ from scheduler.daemon.client.errors import (
 from scheduler.daemon.client.lines import Lines
 from scheduler.daemon.client.session import ApiSession
 from scheduler.daemon.informers.backoff import BASE_SECONDS, CAP_SECONDS, Backoff
+from scheduler.daemon.informers.doubts import Doubts
 from scheduler.daemon.informers.intake import Intake
 from scheduler.daemon.informers.kinds import Kind
 from scheduler.daemon.informers.metadata_peek import MetadataPeek
@@ -38,6 +40,7 @@ from scheduler.daemon.informers.store import Handler, Store
 from scheduler.daemon.informers.wire import (
     watch_query,
 )
+from scheduler.kernel.framework.events import POD_KIND
 from scheduler.observability.client_metrics import InformerMetrics
 from scheduler.observability.logs import get_logger
 
@@ -107,10 +110,12 @@ class Informer(Generic[T]):
         options: InformerOptions | None = None,
         on_set_back: Callable[[], None] = lambda: None,
         outage: Outage | None = None,
+        doubts: Doubts | None = None,
     ) -> None:
         """Create an informer with an empty store.
 
-        `on_set_back` (the server was set back to an older state) and `outage` concern all kinds.
+        `on_set_back` (the server was set back to an older state), `outage` and `doubts` concern all
+        kinds.
         """
         self.kind = kind
         self.store: Store[T] = Store(kind.meta_of)
@@ -128,9 +133,12 @@ class Informer(Generic[T]):
         self._anew = Backoff(rng, *times)
         """The pauses between lists begun anew: the server's absence does not lengthen them."""
         self._on_set_back = on_set_back
+        self._doubts = doubts or Doubts()
         self._is_in_doubt = False
         """Whether the server was away, so that it may come back with an older state."""
         self._is_set_back = False
+        """Whether another kind has found that the server was set back."""
+        self._found_by_another = asyncio.Event()
         self._limit: asyncio.Timeout | None = None
         """The deadline of the watch that is open, or being opened."""
         self._synced = asyncio.Event()
@@ -164,6 +172,10 @@ class Informer(Generic[T]):
     def list_again(self) -> None:
         """List again: the server was set back, so known objects and versions are obsolete."""
         self._is_set_back = True
+        self._found_by_another.set()
+        if self.state is not State.EMPTY or self.blind_since is not None:
+            # A kind that is not served has nothing to list.
+            self._doubts.begin(self.kind.name)
         # A watch that is being left already, at its deadline or by an earlier call, is left once.
         if self._limit is not None and not self._limit.expired():
             self._limit.reschedule(asyncio.get_running_loop().time())
@@ -173,7 +185,17 @@ class Informer(Generic[T]):
         while True:
             pause = await self._step()
             if pause > 0:
-                await asyncio.sleep(pause)
+                await self._sleep(pause)
+
+    async def _sleep(self, seconds: float) -> None:
+        if not self._is_in_doubt:
+            await asyncio.sleep(seconds)
+            return
+        # Another kind may find earlier that the server is back, and was set back.
+        self._found_by_another.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._found_by_another.wait()
 
     async def _step(self) -> float:
         """Do the work of the state; return the seconds to wait before the next step."""
@@ -203,9 +225,12 @@ class Informer(Generic[T]):
 
     def _found_set_back(self, message: str) -> GoneError:
         """Make all kinds list again; return the error to raise for this one."""
+        is_known = self._is_set_back
         self._forget_versions()
-        self._on_set_back()
-        self._is_set_back = False
+        self._doubts.begin(self.kind.name)
+        if not is_known:
+            self._on_set_back()
+            self._is_set_back = False
         return GoneError(f"watch {self.kind.name}", message=f"the server was set back: {message}")
 
     def _forget_versions(self) -> None:
@@ -226,6 +251,7 @@ class Informer(Generic[T]):
         if older:
             raise self._found_set_back(older)
         self._is_in_doubt = False
+        self._doubts.end(self.kind.name)
 
     # --- lists ----------------------------------------------------------------------------------
 
@@ -264,6 +290,7 @@ class Informer(Generic[T]):
         if is_older_version(version, self.version):
             self._found_set_back(f"version {version} follows {self.version}")
         self.version = version
+        self._doubts.end(self.kind.name)
         self.state = next_state(self.state, StepResult.LIST_COMPLETE)
         if not self.has_synced:
             log.info("Listed", kind=self.kind.name, count=len(self.store), version=version)
@@ -372,6 +399,7 @@ class Informer(Generic[T]):
             tell = log.warning if self.kind.is_missed else log.info
             places = ", ".join(sorted(place.declared.api_version for place in self._places))
             tell("Not served", kind=self.kind.name, apis=places)
+        self._doubts.end(self.kind.name)
         self._synced.set()
         return ABSENT_SECONDS
 
@@ -388,8 +416,12 @@ class Informer(Generic[T]):
 
     def _failed(self, problem: ApiError) -> float:
         is_refused = isinstance(problem, InvalidError)
-        # A server that answers was reachable all the time.
-        self._is_in_doubt |= problem.status == 0
+        if problem.status == 0:
+            # A server that answers was reachable all the time.
+            self._is_in_doubt = True
+            if self.kind.declared is POD_KIND:
+                # Pods change most often, so they reveal nearly every restore, for all kinds.
+                self._doubts.begin(self.kind.name)
         self._has_failed = True
         if self.blind_since is None:
             # The kind was absent, and may be no more.

@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 
 from scheduler.clock import Clock
 from scheduler.daemon.client.session import ApiSession
+from scheduler.daemon.informers.doubts import Doubts
 from scheduler.daemon.informers.informer import Informer, InformerOptions
 from scheduler.daemon.informers.kinds import KINDS, Kind
 from scheduler.daemon.informers.reports import Outage
@@ -32,8 +33,10 @@ class Informers:
         metrics: InformerMetrics,
         shares: LoopShares,
         options: InformerOptions | None = None,
+        doubts: Doubts | None = None,
     ) -> None:
         self._shares = shares
+        self._doubts = doubts or Doubts()
         outage = Outage(clock)
         self._informers: dict[str, Informer[Any]] = {
             kind.name: Informer(
@@ -45,6 +48,7 @@ class Informers:
                 options=options,
                 on_set_back=self._list_all_again,
                 outage=outage,
+                doubts=self._doubts,
             )
             for kind in kinds
         }
@@ -71,6 +75,7 @@ class Informers:
         log.warning("API server was set back to an older state; listing everything again")
         for informer in self._informers.values():
             informer.list_again()
+        self._doubts.on_set_back()
 
     async def wait_synced(self) -> None:
         """Wait until the first list of every kind is complete."""

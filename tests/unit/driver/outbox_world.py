@@ -49,6 +49,7 @@ class World:
         dropped: why events were lost.
         tells: whether the engine tells of each pod bound or evicted, as the real one does.
         most_owed: the most events that were ever owed.
+        is_held: whether bindings wait.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class World:
         self.queues = WorkQueueMetrics(Instruments())
         self.tells = False
         self.most_owed = 0
+        self.is_held = False
         self.on_sent = 0
         self.outbox = Outbox(
             self.writes,  # a fake of all that is asked of it
@@ -72,6 +74,7 @@ class World:
             shares=unseen_shares(),
             on_sent=self._sent,
             on_dropped=self.dropped.append,
+            is_held=lambda: self.is_held,
         )
 
     def _answer(self, event: Event) -> None:

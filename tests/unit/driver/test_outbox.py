@@ -216,6 +216,53 @@ def test_a_cancelled_bind_does_not_leave() -> None:
     assert world.answers == []
 
 
+def test_held_bindings_leave_when_the_hold_ends() -> None:
+    """Meanwhile no pod is decided about, and other writes leave."""
+
+    async def story(world: World) -> None:
+        world.is_held = True
+        for name, attempt in (("p", 1), ("q", 2)):
+            world.outbox.bind(bind(name, attempt))
+        world.outbox.patch(patch("r"))
+        await settle()
+        assert world.writes.names("bind") == []
+        assert world.writes.names("patch") == ["r"]
+        assert world.outbox.room == 0
+        assert not world.outbox.has_room_again
+
+        world.is_held = False
+        world.outbox.resume()
+        await settle()
+        assert world.outbox.room > 0
+
+    world = play(story)
+    assert world.writes.names("bind") == ["p", "q"]
+    assert world.answers == [Bound(1), Bound(2)]
+
+
+def test_refused_bindings_are_answered_and_do_not_leave() -> None:
+    """One under way is not among them: its answer comes."""
+
+    async def story(world: World) -> None:
+        world.writes.held = {"bind"}
+        world.outbox.bind(bind("p", 1))
+        await settle()
+        world.is_held = True
+        world.outbox.bind(bind("q", 2))
+        world.outbox.bind(bind("r", 2))
+        world.outbox.refuse_binds("set back")
+        world.is_held = False
+        world.writes.release("bind")
+        world.outbox.resume()
+        await settle()
+        assert world.outbox.is_empty
+
+    world = play(story)
+    assert world.writes.names("bind") == ["p"]
+    refused = BindFailed(2, "set back", is_certain=True)
+    assert world.answers == [refused, refused, Bound(1)]
+
+
 def test_all_bindings_of_a_cancelled_attempt_are_forgotten() -> None:
     """Of each of its pods, as far as they wait."""
 

@@ -1,0 +1,53 @@
+"""Kinds whose objects may belong to a state of the API server that a restore has undone.
+
+A decision on such objects may use room that restored pods have: bindings wait for a new list.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+LIMIT_SECONDS: Final = 30.0
+"""Bindings do not wait longer: a kind may stay without an answer while all others work."""
+
+
+class Doubts:
+    """The kinds in doubt.
+
+    Attributes:
+        on_cleared: called when the last doubt ends; set once.
+        on_set_back: called when the API server was found to be set back; set once.
+    """
+
+    def __init__(self) -> None:
+        self.on_cleared: Callable[[], None] = lambda: None
+        self.on_set_back: Callable[[], None] = lambda: None
+        self._limits: dict[str, asyncio.TimerHandle] = {}
+        self._tolerated: set[str] = set()
+        """Kinds whose doubts have lasted for too long."""
+
+    def are_open(self) -> bool:
+        """Return whether bindings wait."""
+        return bool(self._limits)
+
+    def begin(self, kind: str) -> None:
+        """Note that a kind's objects may be of the past, for `LIMIT_SECONDS` at most."""
+        if kind not in self._limits and kind not in self._tolerated:
+            loop = asyncio.get_running_loop()
+            self._limits[kind] = loop.call_later(LIMIT_SECONDS, self._tolerate, kind)
+
+    def end(self, kind: str) -> None:
+        """Note that a kind's objects are those of the API server."""
+        self._tolerated.discard(kind)
+        self._forget(kind)
+
+    def _tolerate(self, kind: str) -> None:
+        self._tolerated.add(kind)
+        self._forget(kind)
+
+    def _forget(self, kind: str) -> None:
+        limit = self._limits.pop(kind, None)
+        if limit is not None:
+            limit.cancel()
+            if not self._limits:
+                self.on_cleared()

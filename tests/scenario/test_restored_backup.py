@@ -1,0 +1,137 @@
+"""The API server is restored from a backup: room that restored pods have is not given away."""
+
+from collections.abc import Callable
+
+import pytest
+
+from scheduler.daemon.informers import doubts
+from scheduler.daemon.informers.informer import InformerOptions
+from tests.scenario.world import World, play
+
+QUICK = InformerOptions(backoff_base=0.05, backoff_cap=0.2)
+BINDING = "*/pods/new/binding"
+BACKOFF_SECONDS = {"podInitialBackoffSeconds": 1, "podMaxBackoffSeconds": 1}
+
+
+async def fail_to_bind(world: World, change: Callable[[], None]) -> None:
+    """Make room by a change; the pod `new` is bound there without success."""
+    fault = world.sandbox.faults.drop(verb="create", path=BINDING, times=None)
+    change()
+    await world.until(lambda: fault.hits, "a binding to fail")
+
+
+def test_no_pod_is_bound_before_the_restore_can_show() -> None:
+    """The server is back, and the watch of pods is not: a restored pod has the only room."""
+
+    async def story(world: World) -> None:
+        world.node("n", cpu="1")
+        await world.start_daemon(BACKOFF_SECONDS, informer_options=QUICK)
+        world.pod("old", cpu="1")
+        await world.bound("old")
+        world.pod("new", cpu="1")
+        await world.rejected("new")
+        backup = world.sandbox.store.back_up()
+        await fail_to_bind(world, lambda: world.sandbox.delete("pods", "old", grace_seconds=0))
+
+        # Of a deletion alone nothing would tell once versions have counted up again.
+        world.pod("newer", scheduler="another")
+        pods = world.daemon.comparer
+        await world.until(lambda: pods.compare().agrees, "the daemon to know all")
+
+        faults = world.sandbox.faults
+        faults.clear()
+        for verb in ("list", "watch"):
+            faults.drop(verb=verb, path="*/pods", times=None)
+        world.sandbox.restore(backup)
+        await world.quiet(2.5)
+        assert world.node_of("new") == ""
+
+        faults.clear()
+        await world.rejected("new")
+        await world.settled()
+        await world.until(lambda: world.daemon.comparer.compare().agrees, "agreement")
+        assert world.node_of("new") == ""
+        world.sandbox.delete("pods", "old", grace_seconds=0)
+        assert await world.bound("new") == ["n"]
+
+    play(story)
+
+
+def test_no_pod_is_bound_before_every_kind_is_listed_again() -> None:
+    """Pods are listed soon, nodes late: the room on a node was that of the lost state."""
+
+    async def story(world: World) -> None:
+        world.node("n", cpu="1")
+        await world.start_daemon(BACKOFF_SECONDS, informer_options=QUICK)
+        world.pod("new", cpu="2")
+        await world.rejected("new")
+        backup = world.sandbox.store.back_up()
+        more = {"status": {"allocatable": {"cpu": "2"}}}
+        await fail_to_bind(
+            world, lambda: world.sandbox.patch("nodes", "n", more, subresource="status")
+        )
+
+        faults = world.sandbox.faults
+        faults.clear()
+        late = faults.delay(2.5, verb="list", path="/api/v1/nodes", times=None)
+        world.sandbox.restore(backup)
+        await world.until(lambda: late.hits, "nodes to be listed")
+        await world.quiet(2.0)
+        assert world.bindings() == 0
+
+        faults.clear()
+        await world.until(lambda: world.daemon.comparer.compare().agrees, "agreement")
+        await world.rejected("new")
+        assert world.bindings() == 0
+        world.sandbox.patch("nodes", "n", more, subresource="status")
+        assert await world.bound("new") == ["n"]
+
+    play(story)
+
+
+def test_a_watch_that_never_comes_back_does_not_stop_all_bindings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After the limit, pods that are known are bound all the same."""
+    monkeypatch.setattr(doubts, "LIMIT_SECONDS", 1.0)
+
+    async def story(world: World) -> None:
+        world.node("n", cpu="1")
+        await world.start_daemon(BACKOFF_SECONDS, informer_options=QUICK)
+        world.pod("new", cpu="1", nodeSelector={"ready": ""})
+        await world.rejected("new")
+        for verb in ("list", "watch"):
+            world.sandbox.faults.drop(verb=verb, path="*/pods", times=None)
+        world.sandbox.faults.close_watches("pods", abort=True)
+        await world.until(world.daemon.doubts.are_open, "a doubt")
+        world.sandbox.patch("nodes", "n", {"metadata": {"labels": {"ready": ""}}})
+
+        assert await world.bound("new") == ["n"]
+
+        world.sandbox.faults.clear()
+        await world.until(lambda: world.daemon.comparer.compare().agrees, "agreement")
+        await world.settled()
+
+    play(story)
+
+
+def test_a_kind_that_is_not_served_holds_no_binding() -> None:
+    """It is looked for once a minute only."""
+
+    async def story(world: World) -> None:
+        world.node("n", cpu="1")
+        world.sandbox.faults.answer(404, verb="list", path="*/resourceclaims", times=None)
+        await world.start_daemon(informer_options=QUICK)
+        backup = world.sandbox.store.back_up()
+        world.pod("old", cpu="1")
+        await world.bound("old")
+        await world.settled()
+
+        world.sandbox.restore(backup)
+        await world.until(world.daemon.doubts.are_open, "a doubt")
+        await world.until(lambda: not world.daemon.doubts.are_open(), "the doubts to end", 10)
+
+        world.pod("new", cpu="1")
+        assert await world.bound("new") == ["n"]
+
+    play(story)
