@@ -65,11 +65,7 @@ class Gangs:
 
     async def tick(self, pods: Sequence[Json]) -> None:
         """End old gangs, create missing members, and sometimes a new gang."""
-        members: dict[str, list[Json]] = {}
-        for pod in pods:
-            if gang := pod["metadata"]["labels"].get(GANG):
-                members.setdefault(gang, []).append(pod)
-        groups = {each["metadata"]["name"] for each in await self._api.list_items(self._groups)}
+        members, groups = self._members(pods), await self._names()
         gangs = sorted(groups | members.keys())
         for gang in gangs:
             if self._has_run(gang, members.get(gang, ())):
@@ -79,6 +75,23 @@ class Gangs:
         for kind, most in _MOST.items():
             if sum(name.startswith(kind) for name in gangs) < most:
                 await self._begin(kind)
+
+    async def complete(self, pods: Sequence[Json]) -> None:
+        """Create missing groups and members."""
+        members, groups = self._members(pods), await self._names()
+        for gang in sorted(groups | members.keys()):
+            await self._complete(gang, members.get(gang, ()), is_made=gang in groups)
+
+    @staticmethod
+    def _members(pods: Sequence[Json]) -> dict[str, list[Json]]:
+        members: dict[str, list[Json]] = {}
+        for pod in pods:
+            if gang := pod["metadata"]["labels"].get(GANG):
+                members.setdefault(gang, []).append(pod)
+        return members
+
+    async def _names(self) -> set[str]:
+        return {each["metadata"]["name"] for each in await self._api.list_items(self._groups)}
 
     async def _begin(self, kind: str) -> None:
         """Create a group, or some of its members first; the next tick creates the rest."""

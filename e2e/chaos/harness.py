@@ -246,8 +246,7 @@ class Harness:
         report = self.report
 
         def are_bound() -> bool:
-            # The load has stopped, but PreBind still waits for its volume controller.
-            world.run(world.load.bind_volumes(world.run(world.load.pods())))
+            world.run(world.load.complete())
             return not world.waiting()
 
         try:

@@ -87,6 +87,7 @@ class Load:
         self._serial = 0
         self._ticks = 0
         self._task: asyncio.Task[None] | None = None
+        self._stopping = False
         nodes = [f"stable-{index:02}" for index in range(_STABLE_NODES)]
         self.devices = Devices(api, self._draw, NAMESPACE, nodes)
         self._gangs = Gangs(api, self._draw, NAMESPACE, MAY_WAIT)
@@ -110,9 +111,9 @@ class Load:
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Stop the changes; the objects stay."""
+        """Stop after the changes of the current second; the objects stay."""
         if self._task is not None:
-            self._task.cancel()
+            self._stopping = True
             await asyncio.wait([self._task])
 
     async def pods(self) -> list[Json]:
@@ -172,6 +173,17 @@ class Load:
             elif there[name].get("status", {}).get("phase") not in ("Available", "Bound"):
                 await self._set_phase(name, "Available")
 
+    async def complete(self) -> None:
+        """Do what kubelets and controllers still owe to the present pods."""
+        pods = await self.pods()
+        await self.bind_volumes(pods)
+        await self._gangs.complete(pods)
+        for member in self._missing_members(pods):
+            await self._try(member)
+        for pod in pods:
+            if "deletionTimestamp" in pod["metadata"]:
+                await self._try(self._delete(f"{PODS}/{pod['metadata']['name']}"))
+
     async def probe(self) -> str:
         """Create a pod that fits on any node; return its UID."""
         made = await self._api.post(PODS, self._plain(self._name("probe")))
@@ -181,7 +193,7 @@ class Load:
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
-        while True:
+        while not self._stopping:
             begun = loop.time()
             await self._try(self._tick())
             await asyncio.sleep(max(0.05, begun + _TICK_SECONDS - loop.time()))
@@ -240,7 +252,16 @@ class Load:
             yield self._api.post(PODS, pod)
 
     def _groups(self, pods: list[Json]) -> Iterator[Coroutine[Any, Any, object]]:
-        """Create missing members of waiting groups, as a Job controller does, and new groups."""
+        """Create missing members of waiting groups, and new groups."""
+        yield from self._missing_members(pods)
+        groups = {pod["metadata"]["labels"].get(GROUP) for pod in pods} - {None}
+        if self._ticks % 5 == 1 and len(groups) < _MOST_GROUPS:
+            group = self._name("group")
+            for number in range(_MEMBERS):
+                yield self._api.post(PODS, self._member(group, number))
+
+    def _missing_members(self, pods: list[Json]) -> Iterator[Coroutine[Any, Any, object]]:
+        """Create missing members of waiting groups, as a Job controller does."""
         members: dict[str, list[Json]] = {}
         for pod in pods:
             if group := pod["metadata"]["labels"].get(GROUP):
@@ -251,10 +272,6 @@ class Load:
                 for number in range(_MEMBERS):
                     if f"{group}-{number}" not in names:
                         yield self._api.post(PODS, self._member(group, number))
-        if self._ticks % 5 == 1 and len(members) < _MOST_GROUPS:
-            group = self._name("group")
-            for number in range(_MEMBERS):
-                yield self._api.post(PODS, self._member(group, number))
 
     async def _allow_disruptions(self) -> None:
         """Update ``disruptionsAllowed``, as the disruption controller does."""

@@ -152,6 +152,7 @@ class World:
             time.sleep(0.1)
 
     def supervise(self) -> None:
+        self.control_plane.supervise()
         for replica in self.replicas:
             replica.supervise()
 

@@ -201,6 +201,17 @@ class ControlPlane:
             self._start_controller_manager(build(CONTROL_PLANE))
         return moment
 
+    def supervise(self) -> None:
+        """Restart a controller manager that has ended, as without an API server at its start."""
+        ended = self._controller_manager
+        if ended is not None and not ended.is_running() and self.is_serving():
+            self.programs.remove(ended)
+            self._start_controller_manager(build(CONTROL_PLANE))
+
+    def is_serving(self) -> bool:
+        """Report whether the API server is ready."""
+        return self._is_found("/readyz")
+
     # --- schedulers -------------------------------------------------------------------------------
 
     def start_kube_scheduler(
@@ -408,7 +419,11 @@ class ControlPlane:
         )
         controller_manager.url = f"https://127.0.0.1:{port}"
         account = "/api/v1/namespaces/default/serviceaccounts/default"
-        controller_manager.wait_ready(partial(self._is_found, account))
+        health = f"{controller_manager.url}/healthz"
+        # With restored data the account is there before the controllers are.
+        controller_manager.wait_ready(
+            lambda: status_of(health, unverified()) == 200 and self._is_found(account)
+        )
 
     def _run(self, binary: Path, command: str, *arguments: str, name: str = "") -> Program:
         name = name or command
