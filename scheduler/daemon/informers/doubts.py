@@ -7,8 +7,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from scheduler.observability.logs import get_logger
+
 LIMIT_SECONDS: Final = 30.0
 """Bindings do not wait longer: a kind may stay without an answer while all others work."""
+
+log = get_logger(__name__)
 
 
 class Doubts:
@@ -42,6 +46,7 @@ class Doubts:
         self._forget(kind)
 
     def _tolerate(self, kind: str) -> None:
+        log.warning("Objects may be obsolete; binding all the same", kind=kind)
         self._tolerated.add(kind)
         self._forget(kind)
 
