@@ -227,7 +227,6 @@ class Informer(Generic[T]):
         """Make all kinds list again; return the error to raise for this one."""
         is_known = self._is_set_back
         self._forget_versions()
-        self._doubts.begin(self.kind.name)
         if not is_known:
             self._on_set_back()
             self._is_set_back = False
@@ -237,6 +236,7 @@ class Informer(Generic[T]):
         self._is_set_back = self._is_in_doubt = False
         self.version = ""
         self._intake.restores.forget()
+        self._doubts.begin(self.kind.name)
 
     async def _ask_whether_set_back(self) -> None:
         """Check by one small request that a new watch can continue from the present version.
