@@ -1,7 +1,9 @@
 """Files and standard input of the commands that need no cluster."""
 
+import gzip
 import sys
-from collections.abc import Iterable, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -24,6 +26,9 @@ BAD_INPUT: Final = 2
 """Exit status when a file, an option or the configuration is wrong."""
 NOT_ASKED: Final = "Extenders are not asked: pods are placed as if there were none."
 STANDARD_INPUT: Final = "-"
+_SUFFIXES: Final = (".json", ".yaml", ".yml", ".json.gz", ".yaml.gz", ".yml.gz")
+"""Files of a directory that are read; a dump of `kubectl cluster-info` also has logs."""
+_GZIP: Final = b"\x1f\x8b"
 
 NO_FILES: Final = (
     "nothing to look at: name files with -f, for instance the output of\n"
@@ -42,6 +47,9 @@ def refuse(command: str, problem: SchedulerError | str) -> NoReturn:
 def read_documents(files: Iterable[str]) -> list[tuple[str, Any]]:
     """The documents of all files, each with its place; `-` is standard input.
 
+    Of a directory, the JSON and YAML files in it and below count, as in the output of
+    `kubectl cluster-info dump --output-directory`. Any file may be compressed with gzip.
+
     Raises:
         InputError: there are no files, or one cannot be read.
     """
@@ -51,7 +59,7 @@ def read_documents(files: Iterable[str]) -> list[tuple[str, Any]]:
     if files.count(STANDARD_INPUT) > 1:
         raise InputError("standard input can be read once only")
     documents: list[tuple[str, Any]] = []
-    for name in files:
+    for name in _without_directories(files):
         documents.extend(documents_from_text(_text(name), _source(name)))
     return documents
 
@@ -107,11 +115,25 @@ def _source(name: str) -> str:
     return "standard input" if name == STANDARD_INPUT else name
 
 
+def _without_directories(names: Iterable[str]) -> Iterator[str]:
+    """The names, with the files of a directory in its place, in the order of their paths."""
+    for name in names:
+        path = Path(name)
+        if name == STANDARD_INPUT or not path.is_dir():
+            yield name
+            continue
+        found = [str(file) for file in sorted(path.rglob("*")) if file.name.endswith(_SUFFIXES)]
+        if not found:
+            raise InputError(f"{name}: no file in this directory ends in {', '.join(_SUFFIXES)}")
+        yield from found
+
+
 def _text(name: str) -> str:
     try:
-        if name == STANDARD_INPUT:
-            return sys.stdin.read()
-        return Path(name).read_text(encoding="utf-8")
+        data = sys.stdin.buffer.read() if name == STANDARD_INPUT else Path(name).read_bytes()
+        return (gzip.decompress(data) if data.startswith(_GZIP) else data).decode("utf-8")
+    except (gzip.BadGzipFile, EOFError, zlib.error) as problem:
+        raise InputError(f"{_source(name)}: cannot be decompressed: {problem}") from problem
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()
         raise InputError(f"{name}: cannot be read: {reason}") from problem

@@ -24,8 +24,8 @@ from scheduler.tools.offline.utilisation import changed, utilisation_of
     "files",
     multiple=True,
     metavar="FILE",
-    help="Objects in YAML or JSON (JSON is read much faster); - is standard input. More files may "
-    "follow.",
+    help="Objects in YAML or JSON (JSON is read much faster), also compressed with gzip, or a "
+    "directory of such files; - is standard input. More files may follow.",
 )
 @click.argument("more_files", nargs=-1, metavar="[FILE]...")
 @click.option(

@@ -162,7 +162,9 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
             multiple=True,
             metavar="FILE",
             help="Ask files instead of a cluster: objects in YAML or JSON (JSON is read much "
-            "faster); - is standard input. May be given several times.",
+            "faster), also compressed with gzip. Of a directory, such as that of `kubectl "
+            "cluster-info dump`, all such files count; - is standard input. May be given several "
+            "times.",
         ),
         cluster_options("The cluster to ask; as kubectl finds it."),
         click.option(

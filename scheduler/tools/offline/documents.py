@@ -61,10 +61,11 @@ def items_of(document: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]
     """
     if not isinstance(document, Mapping):
         raise InputError(f"{place}: expected a Kubernetes object, got {_shown(document)}")
-    items = document.get("items")
-    if not str(document.get("kind", "")).endswith("List") or items is None:
+    if not str(document.get("kind", "")).endswith("List") or "items" not in document:
         yield place, document
         return
+    # Programs in Go write an empty list as null.
+    items = document["items"] or []
     if not isinstance(items, list):
         raise InputError(f"{place}: items: expected a list, got {_shown(items)}")
     item_kind = str(document["kind"]).removesuffix("List")

@@ -1,5 +1,6 @@
 """`stowage explain`: what people and programs get to see."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from scheduler.tools.cli.explain import explain
+from scheduler.tools.cli.inputs import BAD_INPUT
 from tests.support.manifests import node_manifest, pod_manifest, write_list
 
 TAINTS = [{"key": "k", "effect": "NoSchedule"}]
@@ -24,7 +26,7 @@ CLUSTER = (
 )
 
 
-def run(*arguments: str, stdin: str | None = None) -> Result:
+def run(*arguments: str, stdin: str | bytes | None = None) -> Result:
     return CliRunner().invoke(explain, arguments, input=stdin, catch_exceptions=False)
 
 
@@ -157,6 +159,59 @@ def test_several_files_and_standard_input_are_one_cluster(tmp_path: Path) -> Non
     assert {n["node"]: n.get("total") for n in pod["nodes"]} == {
         "big": 463, "small": 411, "tainted": None, "tiny": None,
     }  # fmt: skip
+
+
+def test_a_directory_is_read_as_its_files(tmp_path: Path) -> None:
+    """As `kubectl cluster-info dump` writes it: lists, of which empty ones are null, and logs."""
+    dump = tmp_path / "dump"
+    (dump / "default" / "web-0").mkdir(parents=True)
+    (dump / "default" / "web-0" / "logs.txt").write_text("listening on {}\n")
+    (dump / "default" / "services.json").write_text('{"kind": "ServiceList", "items": null}')
+    lists = {"nodes.json": ("Node", CLUSTER[:4]), "default/pods.json": ("Pod", CLUSTER[4:])}
+    for name, (kind, objects) in lists.items():
+        items = [{field: each[field] for field in each if field != "kind"} for each in objects]
+        (dump / name).write_text(
+            json.dumps({"kind": f"{kind}List", "apiVersion": "v1", "items": items})
+        )
+
+    assert run("-f", str(dump)).stdout == run("-f", write_list(tmp_path / "c", *CLUSTER)).stdout
+
+
+@pytest.mark.parametrize("is_piped", [False, True], ids=["file", "standard input"])
+def test_a_compressed_file_is_read_as_its_text(
+    tmp_path: Path, cluster: str, *, is_piped: bool
+) -> None:
+    compressed = gzip.compress(Path(cluster).read_bytes())
+    (tmp_path / "c.json.gz").write_bytes(compressed)
+
+    said = run("-f", "-", stdin=compressed) if is_piped else run("-f", str(tmp_path / "c.json.gz"))
+
+    assert said.stdout == run("-f", cluster).stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "problem"),
+    [
+        pytest.param("", b"", "no file in this directory ends in .json, ", id="no objects"),
+        pytest.param(
+            "cut.json.gz",
+            gzip.compress(b"{}")[:12],
+            "cut.json.gz: cannot be decompressed: ",
+            id="cut",
+        ),
+        pytest.param("x.yaml", b"{", "x.yaml:2:1: not valid YAML: ", id="a file of a directory"),
+    ],
+)
+def test_a_directory_that_cannot_be_read_is_named(
+    tmp_path: Path, name: str, data: bytes, problem: str
+) -> None:
+    if name:
+        (tmp_path / name).write_bytes(data)
+
+    result = run("-f", str(tmp_path))
+
+    assert result.exit_code == BAD_INPUT
+    assert problem in result.stderr
 
 
 def test_profiles_of_a_configuration_decide_which_pods(tmp_path: Path, cluster: str) -> None:
