@@ -1,13 +1,27 @@
 """The API server is restored from a backup: room that restored pods have is not given away."""
 
+import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
+from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
+from scheduler.config.load import load_object
+from scheduler.daemon.bootstrap import args_types_of, implemented_plugins
 from scheduler.daemon.informers import doubts
 from scheduler.daemon.informers.informer import InformerOptions
 from scheduler.daemon.informers.kinds import PODS
+from scheduler.daemon.recording.files import Recording
+from scheduler.daemon.recording.replay import replay
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.interface import PermitPlugin, Plugin, PreBindPlugin
+from scheduler.kernel.framework.status import SUCCESS, Code, Status
+from scheduler.tools.offline.cluster import Profiles
+from tests.scenario.test_volumes import SELECTED_NODE, bind, claim, reserve, storage_class, volume
 from tests.scenario.world import World, play
 
 QUICK = InformerOptions(backoff_base=0.05, backoff_cap=0.2)
@@ -144,6 +158,189 @@ def test_a_kind_that_is_not_served_holds_no_binding() -> None:
         await world.until(lambda: not world.daemon.doubts.are_open(), "the doubts to end", 10)
 
         world.pod("new", cpu="1")
+        assert await world.bound("new") == ["n"]
+
+    play(story)
+
+
+# --- pods on their way to a node ------------------------------------------------------------------
+
+SET_BACK = "the API server was set back to an older state"
+
+
+class Holds(PermitPlugin):
+    """Holds the pod `new` for ten minutes."""
+
+    NAME: ClassVar[str] = "Late"
+
+    @override
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        return (Status(Code.WAIT), 600.0) if pod.name == "new" else (SUCCESS, 0.0)
+
+
+class Prepares(PreBindPlugin):
+    """Ends when it is told to, or is cancelled."""
+
+    NAME: ClassVar[str] = "Late"
+    go_on: ClassVar[asyncio.Event]
+
+    @override
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        if pod.name == "new":
+            await self.go_on.wait()
+        return SUCCESS
+
+
+class Deaf(Prepares):
+    """Goes on when it is cancelled for the first time, and succeeds."""
+
+    @override
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        with suppress(asyncio.CancelledError):
+            await super().pre_bind(state, pod, node_name)
+        return await super().pre_bind(state, pod, node_name)
+
+
+def state_of(world: World, pod: str = "new") -> str:
+    """The state of a pod's attempt; empty without one."""
+    attempts = world.daemon.driver.engine.attempts
+    return next((each.state.value for each in attempts if each.pod.name == pod), "")
+
+
+def says_set_back(world: World) -> bool:
+    """Whether an event tells why the pod `new` is tried again."""
+    return any(event["note"] == SET_BACK for event in world.events("new", "FailedScheduling"))
+
+
+def waits_again(world: World) -> bool:
+    """Whether the pod `new` was rejected since it failed: it was tried three times."""
+    entries = world.daemon.driver.engine.core.queue.dump()
+    [entry] = [each for each in entries if each["pod"] == "default/new"] or [{}]
+    return entry.get("queue") == "unschedulable" and entry["attempts"] == 3
+
+
+async def begin(world: World, plugin: type[Plugin], record: str = "") -> None:
+    """A daemon with a plugin, and one node."""
+    world.node("n", cpu="1")
+    enabled = {"multiPoint": {"enabled": [{"name": "Late"}]}}
+    profile = {"schedulerName": "stowage", "plugins": enabled}
+    await world.start_daemon(
+        {"profiles": [profile], **BACKOFF_SECONDS},
+        out_of_tree={"Late": plugin},
+        informer_options=QUICK,
+        record=record,
+    )
+
+
+async def lose_the_place(world: World, state: str, **spec: Any) -> None:
+    """The pod `new` comes to a state on the node of the pod `old`, which a restore brings back."""
+    world.pod("old", cpu="1")
+    await world.bound("old")
+    world.pod("new", cpu="1", **spec)
+    await world.rejected("new")
+    backup = world.sandbox.store.back_up()
+    world.sandbox.delete("pods", "old", grace_seconds=0)
+    await world.until(lambda: state_of(world) == state, f"the pod to be {state}")
+    # It is not in the backup, and so shows the restore.
+    world.pod("newer", scheduler="another")
+    await world.until(lambda: "default/newer" in pods_of(world), "the daemon to know it")
+
+    world.sandbox.restore(backup)
+    await world.until(lambda: "default/old" in pods_of(world), "the daemon to know it")
+    await world.until(lambda: not world.daemon.doubts.are_open(), "the doubts to end")
+
+
+async def waits_until_there_is_room(world: World) -> None:
+    """The pod `new` waits, and is tried when the pod `old` is gone again."""
+    await world.settled()
+    assert world.node_of("new") == "", "the node has more than it can take"
+    await world.until(lambda: says_set_back(world), "the event")
+    await world.until(lambda: waits_again(world), "the pod to be tried")
+    assert world.node_of("new") == ""
+    world.sandbox.delete("pods", "old", grace_seconds=0)
+
+
+def allow(world: World) -> None:
+    """The Permit plugin allows what it holds."""
+    waiting = world.daemon.driver.engine.core.waiting
+    for held in waiting:
+        assert waiting.allow(held.pod.uid, Holds.NAME)
+
+
+def test_a_pod_that_permit_holds_gives_its_place_back(tmp_path: Path) -> None:
+    """An answer that comes later binds nothing. A replay decides the same."""
+
+    async def story(world: World) -> None:
+        await begin(world, Holds, str(tmp_path))
+        await lose_the_place(world, "held")
+        allow(world)
+        await waits_until_there_is_room(world)
+        await world.until(lambda: state_of(world) == "held", "the pod to be held")
+        allow(world)
+        assert await world.bound("new") == ["n"]
+        await world.settled()
+        await world.stop_daemon()
+
+    play(story)
+    recording = Recording(sorted(tmp_path.iterdir()))
+    plugins = {"Late": Holds}
+    own = {"Late": implemented_plugins(plugins)["Late"]}
+    config = load_object(
+        recording.header.configuration, out_of_tree=own, args_types=args_types_of(plugins)
+    )
+    engine = Profiles(config, plugins).engine(recording.header.seed)
+    assert replay(recording, engine).difference is None
+
+
+def test_a_permit_plugin_that_never_answers_keeps_no_place() -> None:
+    """The pod is held on the other node from then on."""
+
+    async def story(world: World) -> None:
+        await begin(world, Holds)
+        await lose_the_place(world, "held")
+        await world.until(lambda: waits_again(world), "the pod to be tried")
+
+        world.node("m", cpu="1")
+        waiting = world.daemon.driver.engine.core.waiting
+        await world.until(lambda: [each.pod.node_name for each in waiting] == ["m"], "its turn")
+
+    play(story)
+
+
+@pytest.mark.parametrize("plugin", [Prepares, Deaf])
+def test_a_pod_at_pre_bind_gives_its_place_back(plugin: type[Prepares]) -> None:
+    """When PreBind has ended; one that ignores its cancellation and succeeds binds nothing."""
+
+    async def story(world: World) -> None:
+        plugin.go_on = asyncio.Event()
+        await begin(world, plugin)
+        await lose_the_place(world, "prebinding")
+        plugin.go_on.set()
+        await waits_until_there_is_room(world)
+        assert await world.bound("new") == ["n"]
+
+    play(story)
+
+
+def test_a_pod_that_waits_for_its_volume_gives_its_place_back() -> None:
+    """The volume comes all the same, and binds the pod to no full node."""
+
+    async def story(world: World) -> None:
+        chosen = claim()
+        chosen["metadata"]["annotations"] = {SELECTED_NODE: "n"}
+        world.sandbox.create(storage_class("example.com/disks"), chosen)
+        await begin(world, Prepares)
+        source = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+        Prepares.go_on = asyncio.Event()
+        Prepares.go_on.set()
+        await lose_the_place(world, "prebinding", volumes=[source])
+
+        found = volume("v", "n")
+        del found["spec"]["nodeAffinity"]
+        world.sandbox.create(found, keep_status=True)
+        reserve(world, "v")
+        bind(world, "v")
+        await waits_until_there_is_room(world)
         assert await world.bound("new") == ["n"]
 
     play(story)

@@ -9,7 +9,6 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 from time import thread_time
 from typing import Any, Final
 
@@ -180,9 +179,7 @@ class RunningDaemon:
             pods=self._pods,
         )
         self.doubts.on_cleared = self.driver.outbox.resume
-        self.doubts.on_set_back = partial(
-            self.driver.outbox.refuse_binds, "the API server was set back to an older state"
-        )
+        self.doubts.on_set_back = self.driver.set_back
         self._informers = self._listen(informer_options)
         self.daemon = Daemon(
             self.driver,

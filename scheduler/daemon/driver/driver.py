@@ -21,6 +21,7 @@ from scheduler.kernel.engine.events import (
     Decide,
     Event,
     PreBound,
+    SetBack,
     SlowDecision,
     Tick,
     WriteFailed,
@@ -54,6 +55,9 @@ END_SECONDS: Final = 5.0
 """Time in which cancelled tasks must end; see `framework.handle.Api.run_to_end`."""
 LONG_SECONDS: Final = 1.0
 """A pod that needs more processor time for a decision twice in a row is tried last for a while."""
+
+SET_BACK: Final = "the API server was set back to an older state"
+"""The failure of pods on their way to a node."""
 
 _WORKING: Final = frozenset({AttemptState.PREBINDING, AttemptState.BINDING})
 
@@ -193,6 +197,12 @@ class Driver:
         if seconds >= MAX_BATCH * self._pod_seconds:
             return MAX_BATCH
         return max(1, int(seconds / self._pod_seconds))
+
+    def set_back(self) -> None:
+        """Stop pods on their way to a node: the API server was set back to an older state."""
+        # The engine first: it then replaces no binding of an extender that is refused.
+        self.submit(SetBack(SET_BACK))
+        self.outbox.refuse_binds(SET_BACK)
 
     def look_again(self) -> None:
         """Wake the loop of decisions: there may be room again, or a reason to stop."""

@@ -26,6 +26,7 @@ MAX_QUESTIONS: Final = 16
 """The most pods that the API server is asked about at a time."""
 
 _BEFORE_BIND: Final = frozenset({AttemptState.RESERVED, AttemptState.HELD, AttemptState.PREBINDING})
+_NOT_HELD: Final = _BEFORE_BIND - {AttemptState.HELD}
 
 
 class BindingCycle:
@@ -90,7 +91,9 @@ class BindingCycle:
         """Bind a pod that Permit no longer holds, or fail its attempt."""
         attempt = self._attempts[settled.attempt]
         rejection = settled.rejection
-        if rejection is None:
+        if isinstance(rejection, Failure):
+            self._failures.handle_scheduling_failure(attempt, rejection)
+        elif rejection is None:
             self._failures.end_waiting(settled.pod.uid, Code.SUCCESS)
             self._failures.guarded(attempt, lambda: self.start(attempt))
         else:
@@ -225,6 +228,21 @@ class BindingCycle:
             if attempt.pod.node_name == name:
                 failure = Failure(f'node "{name}" not found')
                 self._failures.stop(attempt, failure)
+
+    def set_back(self, message: str) -> None:
+        """Fail the attempts that were decided in a lost state, as far as no binding was sent.
+
+        Restored pods may have their room. The answer of an extender would be followed by a decision
+        before all objects are listed again.
+        """
+        failure, asks = Failure(message), self._attempts.extender_calls.asks
+        self._core.waiting.fail_all(failure)
+        for attempt in list(self._attempts):
+            if attempt.state in _NOT_HELD or asks(attempt):
+                self._failures.stop(attempt, failure, was_seen=True)
+            elif attempt.state is AttemptState.BINDING:
+                # If its extender fails now, no other binding may follow.
+                attempt.binder = None
 
     def tick(self) -> None:
         """Reject pods at the end of their Permit timeouts, and check unconfirmed bindings.

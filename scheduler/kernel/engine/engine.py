@@ -42,6 +42,7 @@ from scheduler.kernel.engine.events import (
     PreBound,
     ReadFailed,
     Rejected,
+    SetBack,
     SlowDecision,
     Tick,
     WriteFailed,
@@ -223,6 +224,7 @@ class Engine:
             WriteFailed: lambda e: failures.write_failed(e.uid, e.message),
             Activate: lambda e: self.core.queue.activate(e.uids),
             PluginEvent: lambda e: self.core.out.append(e.tell),
+            SetBack: lambda e: binding.set_back(e.message),
             SlowDecision: lambda e: failures.put_last(e.uid, e.seconds),
             Configure: lambda e: self._configure(e.configuration),
         }

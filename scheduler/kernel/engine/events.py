@@ -157,6 +157,16 @@ class Configure(_Event, frozen=True):
     configuration: dict[str, Any]
 
 
+class SetBack(_Event, frozen=True):
+    """The API server was set back to an older state, which may give room to other pods.
+
+    Attributes:
+        message: the failure of the pods that are on their way to a node.
+    """
+
+    message: str
+
+
 class SlowDecision(_Event, frozen=True):
     """A slow decision about a pod: it took this thread `seconds` of processor time."""
 
@@ -183,6 +193,7 @@ Event: TypeAlias = (
     | WriteFailed
     | Activate
     | PluginEvent
+    | SetBack
     | SlowDecision
     | Configure
 )

@@ -9,6 +9,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.config.duration import format_duration
 from scheduler.errors import encodable
 from scheduler.kernel.engine.events import Allowed, Event, Rejected
+from scheduler.kernel.framework.types import Failure
 
 
 class WaitingPod:
@@ -19,7 +20,8 @@ class WaitingPod:
         attempt: the number of the pod's attempt.
         since: the start of the wait.
         deadlines: the end of the timeout of each plugin that has not allowed the pod yet.
-        rejection: the rejection of a pod that is no longer held; None when it is to be bound.
+        rejection: the rejection, or the failure, of a pod that is no longer held; None when it is
+            to be bound.
     """
 
     __slots__ = ("_timeouts", "attempt", "deadlines", "pod", "rejection", "since")
@@ -32,7 +34,7 @@ class WaitingPod:
         self.since = now
         self._timeouts = dict(timeouts)
         self.deadlines = {plugin: now + seconds for plugin, seconds in timeouts.items()}
-        self.rejection: Rejected | None = None
+        self.rejection: Rejected | Failure | None = None
 
     @property
     def pending_plugins(self) -> list[str]:
@@ -106,6 +108,13 @@ class WaitingPods:
         if waiting is not None:
             waiting.rejection = rejection
             self.settled[uid] = waiting
+
+    def fail_all(self, failure: Failure) -> None:
+        """Settle all pods that are held; these and those settled before fail at their turn."""
+        for uid in list(self._pods):
+            self.settle(uid)
+        for waiting in self.settled.values():
+            waiting.rejection = failure
 
     def remove(self, uid: str) -> WaitingPod | None:
         """Forget a held or settled pod."""

@@ -9,7 +9,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
 from scheduler.api.pods import PodInfo
-from scheduler.kernel.engine.attempt import Attempt, AttemptEvent
+from scheduler.kernel.engine.attempt import Attempt, AttemptEvent, AttemptState
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.instructions import Ask, LogError
 from scheduler.kernel.extender import Answer, ExtenderCalls, Question
@@ -59,6 +59,10 @@ class PendingExtenderCalls:
     def is_in_line(self, attempt: Attempt) -> bool:
         """Whether an attempt waits for its turn."""
         return attempt.id in self._waiting
+
+    def asks(self, attempt: Attempt) -> bool:
+        """Whether extenders were asked about an attempt that has no place yet."""
+        return attempt.state is AttemptState.ASKING and not self.is_in_line(attempt)
 
     def take_turn(self, attempt: Attempt) -> bool:
         """Let an attempt ask if there is room; else it waits in line.

@@ -101,15 +101,15 @@ class FailureHandler:
             self._free(attempt)
         self.ended(attempt, "unschedulable" if failure.is_rejection else "error", failure)
 
-    def stop(self, attempt: Attempt, failure: Failure) -> None:
+    def stop(self, attempt: Attempt, failure: Failure, *, was_seen: bool = False) -> None:
         """Fail an attempt that may be in PreBind: then once PreBind has ended.
 
-        A cancelled PreBind keeps its first failure.
+        A cancelled PreBind keeps its first failure. For `was_seen` see `handle_scheduling_failure`.
         """
         if attempt.state is AttemptState.PREBINDING:
             self.cancel_pre_bind(attempt, failure)
         elif attempt.state is not AttemptState.CANCELLED:
-            self.handle_scheduling_failure(attempt, failure)
+            self.handle_scheduling_failure(attempt, failure, was_seen=was_seen)
 
     def cancel_pre_bind(self, attempt: Attempt, failure: Failure) -> None:
         """Cancel PreBind; when it has ended, the attempt fails, unless its pod is needed no more.

@@ -13,7 +13,13 @@ from typing_extensions import override
 from scheduler.api.nodes import NodeInfo
 from scheduler.api.objects import Pod
 from scheduler.api.pods import PodInfo
-from scheduler.daemon.driver.driver import END_SECONDS, LONG_SECONDS, SLICE_SECONDS, Driver
+from scheduler.daemon.driver.driver import (
+    END_SECONDS,
+    LONG_SECONDS,
+    SET_BACK,
+    SLICE_SECONDS,
+    Driver,
+)
 from scheduler.daemon.driver.lanes import CONCURRENCY, MAX_OWED, OutboxSettings
 from scheduler.daemon.driver.outbox import AHEAD, Outbox
 from scheduler.daemon.driver.plugin_api import PluginApi
@@ -29,6 +35,7 @@ from scheduler.kernel.engine.events import (
     ObjectGone,
     ObjectSet,
     PreBound,
+    SetBack,
     SlowDecision,
     Tick,
 )
@@ -235,6 +242,25 @@ def test_a_pod_that_comes_is_decided_about_and_bound() -> None:
     assert world.writes.names("bind") == ["p0", "p1", "p2"]
     assert world.heard(Bound) == [Bound(1), Bound(2), Bound(3)]
     assert world.writes.names("event") == ["p0", "p1", "p2"]
+
+
+def test_the_engine_hears_that_the_server_was_set_back_before_bindings_are_refused() -> None:
+    """Else it would have plugins bind what an extender is refused."""
+
+    async def story(world: World) -> None:
+        world.add_node()
+        world.add_pods(2)
+        world.driver.submit(Decide(2))
+        world.driver.set_back()
+        await settle()
+
+    world = play(story, decides=False)
+    assert [event for event, _, _ in world.told[-3:]] == [
+        SetBack(SET_BACK),
+        BindFailed(1, SET_BACK),
+        BindFailed(2, SET_BACK),
+    ]
+    assert world.writes.names("bind") == []
 
 
 def test_decisions_make_way_for_others() -> None:

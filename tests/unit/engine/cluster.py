@@ -34,6 +34,7 @@ from scheduler.kernel.engine.events import (
     PreBound,
     ReadFailed,
     Rejected,
+    SetBack,
     SlowDecision,
     Tick,
 )
@@ -274,6 +275,7 @@ class Cluster:
             Activate((uid,)),
             SlowDecision(self.engine.scheduler.decided, 2.0),
             ReadFailed(attempt),
+            SetBack("set back"),
             *(() if is_open else late),
         )
         self.handle(self.draw.choice(events))

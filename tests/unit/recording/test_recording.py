@@ -69,6 +69,7 @@ from scheduler.kernel.engine.events import (
     PreBound,
     ReadFailed,
     Rejected,
+    SetBack,
     SlowDecision,
     Tick,
 )
@@ -152,6 +153,7 @@ EVENTS: list[Event] = [
     Rejected("u", "P", "m"),
     Activate(("u", "v")),
     PluginEvent(TELL),
+    SetBack("why"),
     SlowDecision("u", 1.5),
     Configure({"profiles": [{"schedulerName": "a"}]}),
 ]
