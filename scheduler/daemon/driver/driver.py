@@ -202,7 +202,7 @@ class Driver:
         """Stop pods on their way to a node: the API server was set back to an older state."""
         # The engine first: it then replaces no binding of an extender that is refused.
         self.submit(SetBack(SET_BACK))
-        self.outbox.refuse_binds(SET_BACK)
+        self.outbox.refuse_decided(SET_BACK)
 
     def look_again(self) -> None:
         """Wake the loop of decisions: there may be room again, or a reason to stop."""

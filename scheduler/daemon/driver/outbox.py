@@ -77,7 +77,7 @@ class Outbox:
         queues: the metrics of waiting writes.
         on_sent: called after each request: there may be room again.
         on_dropped: called with the reason, one of `event_broadcaster.DROPPED`, for a lost event.
-        is_held: whether bindings wait, since the known objects may be obsolete.
+        is_held: whether bindings and evictions wait, since the known objects may be obsolete.
         pods: the kind that decodes pods.
 
     Attributes:
@@ -183,14 +183,19 @@ class Outbox:
         if self._binds.remove(lambda bind: bind.attempt == attempt):
             self._changed.set()
 
-    def refuse_binds(self, reason: str) -> None:
-        """Refuse the bindings that have not left yet; their pods are tried again."""
+    def refuse_decided(self, reason: str) -> None:
+        """Refuse the bindings and evictions that have not left yet; their pods are tried again."""
         for bind in [write for _, write in self._binds.waiting.values()]:
             self.cancel(bind.attempt)
             self._answer(BindFailed(bind.attempt, reason))
+        evictions = [write for _, write in self._evictions.waiting.values()]
+        self._evictions.waiting.clear()
+        self._changed.set()
+        for evict in evictions:
+            self._answer(EvictFailed(evict.uid, reason))
 
     def resume(self) -> None:
-        """Send bindings that were held."""
+        """Send bindings and evictions that were held."""
         self._wake_all()
         self._on_sent()
 
@@ -301,9 +306,7 @@ class Outbox:
 
     def _may_send(self, kind: LaneKind) -> bool:
         """Whether the table allows a lane one more request."""
-        if kind is BIND and self._is_held():
-            return False
-        if kind.brings_event and self._room_for_events() <= 0:
+        if kind.brings_event and (self._is_held() or self._room_for_events() <= 0):
             return False
         if kind.share is ConcurrencyShare.ALL:
             return True

@@ -49,7 +49,7 @@ class World:
         dropped: why events were lost.
         tells: whether the engine tells of each pod bound or evicted, as the real one does.
         most_owed: the most events that were ever owed.
-        is_held: whether bindings wait.
+        is_held: whether bindings and evictions wait.
     """
 
     def __init__(

@@ -250,7 +250,7 @@ def test_refused_bindings_are_answered_and_do_not_leave() -> None:
         world.is_held = True
         world.outbox.bind(bind("q", 2))
         world.outbox.bind(bind("r", 2))
-        world.outbox.refuse_binds("set back")
+        world.outbox.refuse_decided("set back")
         world.is_held = False
         world.writes.release("bind")
         world.outbox.resume()
@@ -261,6 +261,45 @@ def test_refused_bindings_are_answered_and_do_not_leave() -> None:
     assert world.writes.names("bind") == ["p"]
     refused = BindFailed(2, "set back", is_certain=True)
     assert world.answers == [refused, refused, Bound(1)]
+
+
+def test_held_evictions_leave_when_the_hold_ends() -> None:
+    async def story(world: World) -> None:
+        world.is_held = True
+        world.outbox.evict(evict("victim"))
+        await settle()
+        assert world.writes.names("evict") == []
+
+        world.is_held = False
+        world.outbox.resume()
+        await settle()
+
+    assert play(story).writes.names("evict") == ["victim"]
+
+
+def test_refused_evictions_are_answered_and_do_not_leave() -> None:
+    """Restored pods may make them needless; one under way is not among them."""
+
+    async def story(world: World) -> None:
+        world.writes.held = {"evict"}
+        world.outbox.evict(evict("sent"))
+        await settle()
+        world.is_held = True
+        for name in ("v", "w"):
+            world.outbox.evict(evict(name))
+        draining = asyncio.create_task(world.outbox.drain(3600.0))
+        await settle()
+        world.outbox.refuse_decided("set back")
+        world.is_held = False
+        world.writes.release("evict")
+        world.outbox.resume()
+        await settle()
+        assert draining.done()
+
+    world = play(story)
+    assert world.writes.names("evict") == ["sent"]
+    refused = [EvictFailed(evict(name).uid, "set back") for name in ("v", "w")]
+    assert world.answers[:2] == refused
 
 
 def test_all_bindings_of_a_cancelled_attempt_are_forgotten() -> None:
