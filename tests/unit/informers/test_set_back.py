@@ -180,6 +180,32 @@ def test_what_another_kind_finds_out_meanwhile_is_heeded(during: str) -> None:
     run(scenario)
 
 
+def test_only_a_list_ends_a_doubt_that_another_kind_began() -> None:
+    """The answer to the kind's own question comes after it: the question was asked too early."""
+
+    async def scenario() -> None:
+        api = _Held()
+        api.put("a", node("a"))
+        async with Watched(api, AT_ONCE) as watched:
+            await settled(api, watched)
+            api.held = "limit=1"
+            api.cut(broken())
+            await api.waits.wait()
+            watched.informer.list_again()
+            api.held = "/nodes?limit="
+            api.waits.clear()
+            api.go_on.set()
+            api.go_on.clear()
+            await api.waits.wait()
+            assert watched.doubts.are_open()
+
+            api.go_on.set()
+            await until(lambda: not watched.doubts.are_open())
+            assert lists(api) == 2
+
+    run(scenario)
+
+
 def test_two_kinds_may_find_it_out_in_one_turn_of_the_loop() -> None:
     """The watch is being left then: no kind's informer ends by that."""
 
