@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from scheduler.clock import SystemClock
 from scheduler.daemon.client.direct import Response
+from scheduler.daemon.informers.doubts import Doubts
 from scheduler.daemon.informers.informers import Informers
 from scheduler.daemon.informers.kinds import NODES, PODS
 from scheduler.daemon.informers.states import State
@@ -79,6 +80,32 @@ def test_a_change_that_never_happened_is_taken_back() -> None:
             await settled(api, watched)
 
             assert watched.names == {"a", *(f"x{number}" for number in range(5))}
+
+    run(scenario)
+
+
+def test_a_second_restore_shows_as_well() -> None:
+    """Before the versions of the first lost state are reached again."""
+
+    async def scenario() -> None:
+        api = FakeApi()
+        api.put("a", node("a"))
+        async with Watched(api, AT_ONCE) as watched:
+            await settled(api, watched)
+            backup, version = dict(api.objects), api.version
+            for lost in (21, 3):
+                for number in range(lost):
+                    api.put("a", node("a", spec={"unschedulable": number % 2 == 0}))
+                await settled(api, watched)
+                assert watched.informer.store["a"].spec.unschedulable
+
+                api.cut(broken())
+                api.set_back(backup, version)
+                if lost == 3:
+                    for name in ("x", "y", "z"):
+                        api.put(name, node(name))
+                await until(lambda: not watched.informer.store["a"].spec.unschedulable)
+                await settled(api, watched)
 
     run(scenario)
 
@@ -258,6 +285,8 @@ def test_what_one_kind_finds_out_concerns_all() -> None:
         for api in (nodes, pods):
             for name in ("a", "b"):
                 api.put(f"ns/{name}", _object(name))
+        doubts, told = Doubts(), list[bool]()
+        doubts.on_set_back = lambda: told.append(doubts.are_open())
         informers = Informers(
             both,
             [NODES, PODS],
@@ -266,6 +295,7 @@ def test_what_one_kind_finds_out_concerns_all() -> None:
             metrics=InformerMetrics(Instruments()),
             shares=unseen_shares(),
             options=AT_ONCE,
+            doubts=doubts,
         )
         running = asyncio.create_task(informers.run())
         await informers.wait_synced()
@@ -287,6 +317,8 @@ def test_what_one_kind_finds_out_concerns_all() -> None:
         await until(lambda: set(watched.store) == {"ns/a", "ns/b"})
 
         await until(lambda: watched.state is State.WATCHING)
+        assert told == [True], "told once, when no binding leaves any more"
+        assert not doubts.are_open()
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
