@@ -111,7 +111,7 @@ def test_a_second_restore_shows_as_well() -> None:
 
 
 def test_a_server_that_was_only_away_is_asked_one_small_thing() -> None:
-    """No list; not even when much has happened meanwhile."""
+    """No list; not even when much has happened meanwhile. The answer ends the doubt."""
 
     async def scenario() -> None:
         api = FakeApi()
@@ -119,10 +119,14 @@ def test_a_server_that_was_only_away_is_asked_one_small_thing() -> None:
         async with Watched(api, AT_ONCE) as watched:
             await settled(api, watched)
             api.cut(broken())
+            watched.doubts.begin("nodes")
             for number in range(5):
                 api.put(f"x{number}", node(f"x{number}"))
             await until(lambda: len(watched.names) == 6)
 
+            assert not watched.doubts.are_open()
+            api.cut()
+            await settled(api, watched)
             assert lists(api) == 1
             small = [path for path in api.requests if path.endswith("limit=1")]
             assert small == ["/api/v1/nodes?fieldSelector=metadata.name%3Da&limit=1"]
@@ -242,6 +246,7 @@ def test_two_kinds_may_find_it_out_in_one_turn_of_the_loop() -> None:
         async with Watched(api, AT_ONCE) as watched:
             await settled(api, watched)
             watched.informer.list_again()
+            assert watched.doubts.are_open()
             await asyncio.sleep(0)
             watched.informer.list_again()
             await until(lambda: lists(api) == 2)
@@ -276,6 +281,50 @@ class _Both:
             yield lines
 
 
+def _informers(both: _Both, doubts: Doubts, metrics: InformerMetrics) -> Informers:
+    return Informers(
+        both,
+        [NODES, PODS],
+        clock=SystemClock(),
+        rng=random.Random(1),
+        metrics=metrics,
+        shares=unseen_shares(),
+        options=AT_ONCE,
+        doubts=doubts,
+    )
+
+
+def test_what_both_kinds_find_out_at_once_is_told_once() -> None:
+    """Their answers come in one turn of the loop; neither kind lists twice."""
+
+    async def scenario() -> None:
+        both, doubts, told = _Both(), Doubts(), list[bool]()
+        doubts.on_set_back = lambda: told.append(doubts.are_open())
+        servers = list(both.by_plural.values())
+        for api in servers:
+            api.put("ns/a", _object("a"))
+        informers = _informers(both, doubts, InformerMetrics(Instruments()))
+        running = asyncio.create_task(informers.run())
+        await informers.wait_synced()
+        before = [(api, dict(api.objects), api.version) for api in servers]
+        for api in servers:
+            api.put("ns/a", _object("a"))
+        kinds = [informers.of(kind) for kind in (NODES, PODS)]
+        await until(lambda: all(kind.version == "2" for kind in kinds))
+
+        for api, objects, version in before:
+            api.set_back(objects, version)
+            api.cut(broken())
+        await until(lambda: told)
+        await until(lambda: all(kind.state is State.WATCHING for kind in kinds))
+        assert told == [True]
+        assert [lists(api) for api in servers] == [2, 2]
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    run(scenario)
+
+
 def test_what_one_kind_finds_out_concerns_all() -> None:
     """A kind of which only deletions were forgotten cannot find out by itself."""
 
@@ -287,16 +336,8 @@ def test_what_one_kind_finds_out_concerns_all() -> None:
                 api.put(f"ns/{name}", _object(name))
         doubts, told = Doubts(), list[bool]()
         doubts.on_set_back = lambda: told.append(doubts.are_open())
-        informers = Informers(
-            both,
-            [NODES, PODS],
-            clock=SystemClock(),
-            rng=random.Random(1),
-            metrics=InformerMetrics(Instruments()),
-            shares=unseen_shares(),
-            options=AT_ONCE,
-            doubts=doubts,
-        )
+        metrics = InformerMetrics(Instruments())
+        informers = _informers(both, doubts, metrics)
         running = asyncio.create_task(informers.run())
         await informers.wait_synced()
         store, watched = informers.of(NODES).store, informers.of(PODS)
@@ -318,6 +359,8 @@ def test_what_one_kind_finds_out_concerns_all() -> None:
 
         await until(lambda: watched.state is State.WATCHING)
         assert told == [True], "told once, when no binding leaves any more"
+        restarts = {key: number.value for key, number in metrics.watch_restarts.items()}
+        assert {n for (_, why), n in restarts.items() if why == "expired"} == {1}
         assert not doubts.are_open()
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
