@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from scheduler.clock import SystemClock
 from scheduler.daemon.client.direct import Response
+from scheduler.daemon.client.errors import GoneError
 from scheduler.daemon.informers.doubts import Doubts
 from scheduler.daemon.informers.informers import Informers
 from scheduler.daemon.informers.kinds import NODES, PODS
@@ -149,6 +150,7 @@ def test_a_witness_that_is_gone_proves_nothing() -> None:
 
             assert watched.names == {"a"}
             assert lists(api) == 2
+            assert sum(path.endswith("limit=1") for path in api.requests) == 1
 
     run(scenario)
 
@@ -237,6 +239,22 @@ def test_only_a_list_ends_a_doubt_that_another_kind_began() -> None:
     run(scenario)
 
 
+def test_a_list_that_began_before_is_repeated() -> None:
+    """It may be of the lost state."""
+
+    async def scenario() -> None:
+        api = _Held()
+        api.held = "/nodes?limit="
+        async with Watched(api, AT_ONCE) as watched:
+            await api.waits.wait()
+            watched.informer.list_again()
+            api.go_on.set()
+            await until(lambda: lists(api) == 2)
+            await settled(api, watched)
+
+    run(scenario)
+
+
 def test_two_kinds_may_find_it_out_in_one_turn_of_the_loop() -> None:
     """The watch is being left then: no kind's informer ends by that."""
 
@@ -319,6 +337,31 @@ def test_what_both_kinds_find_out_at_once_is_told_once() -> None:
         await until(lambda: all(kind.state is State.WATCHING for kind in kinds))
         assert told == [True]
         assert [lists(api) for api in servers] == [2, 2]
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    run(scenario)
+
+
+def test_a_list_that_is_older_than_the_one_before_concerns_all_kinds() -> None:
+    """The versions of a kind have expired, so it lists without a question."""
+
+    async def scenario() -> None:
+        both, doubts, told = _Both(), Doubts(), list[bool]()
+        doubts.on_set_back = lambda: told.append(doubts.are_open())
+        nodes = both.by_plural["nodes"]
+        nodes.put("ns/a", _object("a"))
+        informers = _informers(both, doubts, InformerMetrics(Instruments()))
+        running = asyncio.create_task(informers.run())
+        await informers.wait_synced()
+        objects = dict(nodes.objects)
+        nodes.put("ns/a", _object("a"))
+        await until(lambda: informers.of(NODES).version == "2")
+
+        nodes.set_back(objects, 1)
+        nodes.cut(GoneError("watch", status=410, reason="Expired"))
+        await until(lambda: lists(both.by_plural["pods"]) == 2)
+        assert told == [True]
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
