@@ -77,6 +77,61 @@ def test_no_pod_is_bound_before_the_restore_can_show() -> None:
     play(story)
 
 
+def test_a_binding_that_waits_is_refused_when_the_restore_shows() -> None:
+    """It was decided before: the pod is decided about again, with the restored pods."""
+
+    async def story(world: World) -> None:
+        world.node("n", cpu="1")
+        await world.start_daemon(BACKOFF_SECONDS, informer_options=QUICK)
+        world.pod("old", cpu="1")
+        await world.bound("old")
+        faults, outbox = world.sandbox.faults, world.daemon.driver.outbox
+        # The binding of a pod waits for the end of an earlier change of its status.
+        status = faults.hang(verb="patch", path="*/pods/new/status")
+        world.pod("new", cpu="1")
+        await world.until(lambda: status.hits, "a status that is not answered")
+        backup = world.sandbox.store.back_up()
+        world.sandbox.delete("pods", "old", grace_seconds=0)
+        await world.until(lambda: outbox.binds_owed, "a binding that waits")
+        world.pod("newer", scheduler="another")
+        await world.until(lambda: "default/newer" in pods_of(world), "the daemon to know it")
+
+        world.sandbox.restore(backup)
+        await world.until(lambda: not outbox.binds_owed, "the binding to be refused", 10)
+        await world.until(lambda: "default/old" in pods_of(world), "the daemon to know it")
+        assert (world.node_of("new"), world.bindings(None)) == ("", 1)
+
+    play(story)
+
+
+def test_a_binding_that_waits_leaves_when_the_doubt_ends() -> None:
+    """Nothing else is written then that could take it along."""
+
+    async def story(world: World) -> None:
+        world.node("n", cpu="1")
+        await world.start_daemon(BACKOFF_SECONDS, informer_options=QUICK)
+        world.pod("old", cpu="1")
+        await world.bound("old")
+        faults, daemon = world.sandbox.faults, world.daemon
+        faults.delay(2.0, verb="patch", path="*/pods/new/status")
+        world.pod("new", cpu="1")
+        await world.until(lambda: world.events("new"), "the pod to be rejected")
+        world.sandbox.delete("pods", "old", grace_seconds=0)
+        await world.until(lambda: daemon.driver.outbox.binds_owed, "a binding that waits")
+        for verb in ("list", "watch"):
+            faults.drop(verb=verb, path="*/pods", times=None)
+        faults.close_watches("pods", abort=True)
+        await world.until(daemon.doubts.are_open, "a doubt")
+        await world.rejected("new")
+        await world.quiet()
+        assert world.node_of("new") == ""
+
+        faults.clear()
+        assert await world.bound("new", seconds=10) == ["n"]
+
+    play(story)
+
+
 def test_no_pod_is_bound_before_every_kind_is_listed_again() -> None:
     """Pods are listed soon, nodes late: the room on a node was that of the lost state."""
 

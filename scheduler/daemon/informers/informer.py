@@ -136,9 +136,8 @@ class Informer(Generic[T]):
         self._doubts = doubts or Doubts()
         self._is_in_doubt = False
         """Whether the server was away, so that it may come back with an older state."""
-        self._is_set_back = False
+        self._set_back = asyncio.Event()
         """Whether another kind has found that the server was set back."""
-        self._found_by_another = asyncio.Event()
         self._limit: asyncio.Timeout | None = None
         """The deadline of the watch that is open, or being opened."""
         self._synced = asyncio.Event()
@@ -171,8 +170,7 @@ class Informer(Generic[T]):
 
     def list_again(self) -> None:
         """List again: the server was set back, so known objects and versions are obsolete."""
-        self._is_set_back = True
-        self._found_by_another.set()
+        self._set_back.set()
         if self.state is not State.EMPTY or self.blind_since is not None:
             # A kind that is not served has nothing to list.
             self._doubts.begin(self.kind.name)
@@ -192,10 +190,9 @@ class Informer(Generic[T]):
             await asyncio.sleep(seconds)
             return
         # Another kind may find earlier that the server is back, and was set back.
-        self._found_by_another.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._found_by_another.wait()
+                await self._set_back.wait()
 
     async def _step(self) -> float:
         """Do the work of the state; return the seconds to wait before the next step."""
@@ -219,21 +216,21 @@ class Informer(Generic[T]):
 
     def _heed_set_back(self) -> None:
         """Raise GoneError if another kind has found that the server was set back."""
-        if self._is_set_back:
+        if self._set_back.is_set():
             self._forget_versions()
             raise GoneError(f"watch {self.kind.name}", message="the server was set back")
 
     def _found_set_back(self, message: str) -> GoneError:
         """Make all kinds list again; return the error to raise for this one."""
-        is_known = self._is_set_back
+        is_known = self._set_back.is_set()
         self._forget_versions()
         if not is_known:
             self._on_set_back()
-            self._is_set_back = False
+            self._set_back.clear()
         return GoneError(f"watch {self.kind.name}", message=f"the server was set back: {message}")
 
     def _forget_versions(self) -> None:
-        self._is_set_back = self._is_in_doubt = False
+        self._set_back.clear()
         self.version = ""
         self._intake.restores.forget()
         self._doubts.begin(self.kind.name)

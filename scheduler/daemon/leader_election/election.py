@@ -165,12 +165,16 @@ class Election:
         return pause
 
     def attempt_timeout(self, now: float) -> float:
-        """Seconds one attempt may take: a leader must have time for another before its end."""
+        """Seconds one attempt may take: a leader must have time for another before its end.
+
+        Half the renew deadline, as in client-go; half of what is left when less than that is left.
+        """
         settings = self.settings
         if not self.is_leading(now):
             return settings.renew_deadline_seconds
-        left = self._valid_until - now
-        return min(left, max(settings.retry_period_seconds, left / 2))
+        left, half = self._valid_until - now, settings.renew_deadline_seconds / 2
+        # With half of what is left, answers after a third of the deadline would cost the lease.
+        return half if left > half else min(left, max(settings.retry_period_seconds, left / 2))
 
     def check_healthy(self, now: float) -> str | None:
         """Return the watchdog's complaint if this leader failed to renew for too long, or None."""

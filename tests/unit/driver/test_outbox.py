@@ -1,6 +1,7 @@
 """The outbox: what is sent about one pod, what comes of it, and how it ends."""
 
 import asyncio
+import gc
 from typing import Any
 
 import msgspec
@@ -231,7 +232,9 @@ def test_held_bindings_leave_when_the_hold_ends() -> None:
         assert not world.outbox.has_room_again
 
         world.is_held = False
+        told = world.on_sent
         world.outbox.resume()
+        assert world.on_sent == told + 1, "nothing may have to be sent before pods are decided"
         await settle()
         assert world.outbox.room > 0
 
@@ -525,6 +528,37 @@ def test_drain_waits_for_binds_or_for_everything() -> None:
         assert everything.done()
 
     play(story)
+
+
+def test_what_extenders_have_bound_is_not_kept() -> None:
+    """The outbox lives as long as the process."""
+
+    def ended() -> int:
+        gc.collect()
+        return sum(isinstance(each, asyncio.Task) and each.done() for each in gc.get_objects())
+
+    async def story(world: World) -> None:
+        before = ended()
+        for number in range(100):
+            world.outbox.bind(msgspec.structs.replace(bind(f"p{number}"), extender=0))
+        await settle()
+        assert ended() < before + 10
+
+    assert play(story).answers == [Bound(1)] * 100
+
+
+@pytest.mark.parametrize(
+    ("waiting", "max_owed", "has_room"),
+    [(4, 0, True), (5, 0, False), (2, 4, True), (3, 4, False)],
+)
+def test_pods_are_decided_again_when_half_of_the_room_is_free(
+    waiting: int, max_owed: int, *, has_room: bool
+) -> None:
+    """The room is two binds for each of four requests, or the events that may be owed."""
+    world = World(concurrency=4, max_owed=max_owed)
+    for number in range(waiting):
+        world.outbox.bind(bind(f"p{number}", number))
+    assert world.outbox.has_room_again == has_room
 
 
 def test_drain_ends_when_the_last_bind_is_back_from_an_extender() -> None:

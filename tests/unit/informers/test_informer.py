@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from scheduler.api.objects import Namespace, Node
 from scheduler.clock import SystemClock
+from scheduler.daemon.informers.doubts import Doubts
 from scheduler.daemon.informers.informer import Informer, InformerOptions
 from scheduler.daemon.informers.informers import Informers
 from scheduler.daemon.informers.kinds import NAMESPACES, NODES, PODS, RESOURCE_CLAIMS, Kind
@@ -52,6 +53,7 @@ class Watched:
 
     def __init__(self, session: Any, options: InformerOptions, kind: Kind[Any] = NODES) -> None:
         self.metrics = InformerMetrics(Instruments())
+        self.doubts = Doubts()
         self.informer: Informer[Any] = Informer(
             kind,
             session,
@@ -59,6 +61,7 @@ class Watched:
             rng=random.Random(1),
             metrics=self.metrics,
             options=options,
+            doubts=self.doubts,
         )
         self.mirror: Mirror[Any] = Mirror(kind.meta_of)
         self.informer.add_handler(self.mirror)

@@ -25,12 +25,19 @@ PAGES = InformerOptions()
 
 
 class Refusing(FakeApi):
-    """Refuses everything while it has a reason, and keeps the times of all requests."""
+    """Refuses everything while it has a reason, and keeps the times of all requests.
+
+    Attributes:
+        refusal: the reason.
+        times: when requests came.
+        meanwhile: called during the next request.
+    """
 
     def __init__(self, clock: FakeClock) -> None:
         super().__init__()
         self.refusal: ApiError | None = None
         self.times: list[float] = []
+        self.meanwhile: Callable[[], None] = lambda: None
         self._clock = clock
 
     async def request(self, method: str, path: str, *, timeout: float) -> Response:
@@ -45,6 +52,8 @@ class Refusing(FakeApi):
 
     def _note(self) -> None:
         self.times.append(self._clock.now)
+        meanwhile, self.meanwhile = self.meanwhile, lambda: None
+        meanwhile()
         if self.refusal is not None:
             raise self.refusal
 
@@ -112,6 +121,37 @@ def test_who_is_always_refused_asks_less_and_less(problem: ApiError) -> None:
             limit = min(CAP_SECONDS, BASE_SECONDS * 2**count)
             assert limit / 2 <= pause <= limit
         assert pauses[-1] >= CAP_SECONDS / 2
+
+    play(story)
+
+
+def test_a_restore_that_was_heeded_shortens_no_later_pause() -> None:
+    """Another kind found it; the server is away again afterwards."""
+
+    async def story(course: Course) -> None:
+        await asyncio.sleep(10.0)
+        course.informer.list_again()
+        await asyncio.sleep(10.0)
+        pauses = await course.refused(broken(), 100.0)
+
+        assert min(pauses) >= BASE_SECONDS / 2
+        assert pauses[-1] >= CAP_SECONDS / 2
+
+    play(story)
+
+
+def test_a_restore_that_shows_during_a_request_in_vain_is_heeded_at_once() -> None:
+    """However long the next pause would be."""
+
+    async def story(course: Course) -> None:
+        api, informer = course.api, course.informer
+        await asyncio.sleep(10.0)
+        await course.refused(broken(), 60.0)
+        api.refusal = broken()
+        api.times.clear()
+        api.meanwhile = informer.list_again
+        await asyncio.sleep(20.0)
+        assert api.pauses()[0] <= BASE_SECONDS
 
     play(story)
 

@@ -13,6 +13,7 @@ from scheduler.api.pod_group_apis import SCHEDULER_PLUGINS, V1BETA1
 from scheduler.api.pod_groups import V1ALPHA2, PodGroup
 from scheduler.daemon.client.direct import Response
 from scheduler.daemon.client.errors import ForbiddenError, NotFoundError
+from scheduler.daemon.informers.doubts import Doubts
 from scheduler.daemon.informers.informer import ABSENT_SECONDS, BLIND_SECONDS, Informer
 from scheduler.daemon.informers.kinds import FOREIGN_POD_GROUPS, POD_GROUPS, Kind
 from scheduler.daemon.informers.listing import list_all
@@ -64,12 +65,14 @@ class Course:
     def __init__(self, clock: FakeClock, api: Versions, kind: Kind[PodGroup]) -> None:
         self.api = api
         self.clock = clock
+        self.doubts = Doubts()
         self.informer = Informer(
             kind,
             api,
             clock=clock,
             rng=random.Random(1),
             metrics=InformerMetrics(Instruments()),
+            doubts=self.doubts,
         )
         self.mirror: Mirror[PodGroup] = Mirror(kind.meta_of)
         self.informer.add_handler(self.mirror)
@@ -202,6 +205,26 @@ def test_a_kind_that_was_served_no_more_comes_back() -> None:
     assert course.mirror.story == ["+ml/a", "+ml/b", "-ml/a", "-ml/b", "+ml/a", "-ml/a"]
     told = [entry["event"] for entry in logs if entry["log_level"] == "warning"]
     assert told == ["Not served", "Not served"]
+
+
+def test_a_kind_that_a_restore_has_removed_holds_no_binding() -> None:
+    """It has nothing to list, so no list would end the doubt."""
+    api = Versions(SCHEDULER_PLUGINS)
+    without_objects(api)
+    seen: list[bool] = []
+
+    def restore() -> None:
+        course.informer.list_again()
+        seen.append(course.doubts.are_open())
+        served_no_more(api)
+
+    def look() -> None:
+        seen.append(course.doubts.are_open())
+
+    course = Course(FakeClock(), api, FOREIGN)
+    take(course, 0.1, restore, 10.0, look)
+
+    assert seen == [True, False]
 
 
 def test_objects_of_a_kind_that_is_served_no_more_stay() -> None:

@@ -15,6 +15,8 @@ from typing_extensions import override
 
 from scheduler.clock import SystemClock
 from scheduler.daemon.client.direct import Response
+from scheduler.daemon.client.errors import GoneError
+from scheduler.daemon.informers.doubts import Doubts
 from scheduler.daemon.informers.informers import Informers
 from scheduler.daemon.informers.kinds import NODES, PODS
 from scheduler.daemon.informers.states import State
@@ -83,8 +85,34 @@ def test_a_change_that_never_happened_is_taken_back() -> None:
     run(scenario)
 
 
+def test_a_second_restore_shows_as_well() -> None:
+    """Before the versions of the first lost state are reached again."""
+
+    async def scenario() -> None:
+        api = FakeApi()
+        api.put("a", node("a"))
+        async with Watched(api, AT_ONCE) as watched:
+            await settled(api, watched)
+            backup, version = dict(api.objects), api.version
+            for lost in (21, 3):
+                for number in range(lost):
+                    api.put("a", node("a", spec={"unschedulable": number % 2 == 0}))
+                await settled(api, watched)
+                assert watched.informer.store["a"].spec.unschedulable
+
+                api.cut(broken())
+                api.set_back(backup, version)
+                if lost == 3:
+                    for name in ("x", "y", "z"):
+                        api.put(name, node(name))
+                await until(lambda: not watched.informer.store["a"].spec.unschedulable)
+                await settled(api, watched)
+
+    run(scenario)
+
+
 def test_a_server_that_was_only_away_is_asked_one_small_thing() -> None:
-    """No list; not even when much has happened meanwhile."""
+    """No list; not even when much has happened meanwhile. The answer ends the doubt."""
 
     async def scenario() -> None:
         api = FakeApi()
@@ -92,10 +120,14 @@ def test_a_server_that_was_only_away_is_asked_one_small_thing() -> None:
         async with Watched(api, AT_ONCE) as watched:
             await settled(api, watched)
             api.cut(broken())
+            watched.doubts.begin("nodes")
             for number in range(5):
                 api.put(f"x{number}", node(f"x{number}"))
             await until(lambda: len(watched.names) == 6)
 
+            assert not watched.doubts.are_open()
+            api.cut()
+            await settled(api, watched)
             assert lists(api) == 1
             small = [path for path in api.requests if path.endswith("limit=1")]
             assert small == ["/api/v1/nodes?fieldSelector=metadata.name%3Da&limit=1"]
@@ -118,6 +150,7 @@ def test_a_witness_that_is_gone_proves_nothing() -> None:
 
             assert watched.names == {"a"}
             assert lists(api) == 2
+            assert sum(path.endswith("limit=1") for path in api.requests) == 1
 
     run(scenario)
 
@@ -180,6 +213,48 @@ def test_what_another_kind_finds_out_meanwhile_is_heeded(during: str) -> None:
     run(scenario)
 
 
+def test_only_a_list_ends_a_doubt_that_another_kind_began() -> None:
+    """The answer to the kind's own question comes after it: the question was asked too early."""
+
+    async def scenario() -> None:
+        api = _Held()
+        api.put("a", node("a"))
+        async with Watched(api, AT_ONCE) as watched:
+            await settled(api, watched)
+            api.held = "limit=1"
+            api.cut(broken())
+            await api.waits.wait()
+            watched.informer.list_again()
+            api.held = "/nodes?limit="
+            api.waits.clear()
+            api.go_on.set()
+            api.go_on.clear()
+            await api.waits.wait()
+            assert watched.doubts.are_open()
+
+            api.go_on.set()
+            await until(lambda: not watched.doubts.are_open())
+            assert lists(api) == 2
+
+    run(scenario)
+
+
+def test_a_list_that_began_before_is_repeated() -> None:
+    """It may be of the lost state."""
+
+    async def scenario() -> None:
+        api = _Held()
+        api.held = "/nodes?limit="
+        async with Watched(api, AT_ONCE) as watched:
+            await api.waits.wait()
+            watched.informer.list_again()
+            api.go_on.set()
+            await until(lambda: lists(api) == 2)
+            await settled(api, watched)
+
+    run(scenario)
+
+
 def test_two_kinds_may_find_it_out_in_one_turn_of_the_loop() -> None:
     """The watch is being left then: no kind's informer ends by that."""
 
@@ -189,6 +264,7 @@ def test_two_kinds_may_find_it_out_in_one_turn_of_the_loop() -> None:
         async with Watched(api, AT_ONCE) as watched:
             await settled(api, watched)
             watched.informer.list_again()
+            assert watched.doubts.are_open()
             await asyncio.sleep(0)
             watched.informer.list_again()
             await until(lambda: lists(api) == 2)
@@ -223,6 +299,75 @@ class _Both:
             yield lines
 
 
+def _informers(both: _Both, doubts: Doubts, metrics: InformerMetrics) -> Informers:
+    return Informers(
+        both,
+        [NODES, PODS],
+        clock=SystemClock(),
+        rng=random.Random(1),
+        metrics=metrics,
+        shares=unseen_shares(),
+        options=AT_ONCE,
+        doubts=doubts,
+    )
+
+
+def test_what_both_kinds_find_out_at_once_is_told_once() -> None:
+    """Their answers come in one turn of the loop; neither kind lists twice."""
+
+    async def scenario() -> None:
+        both, doubts, told = _Both(), Doubts(), list[bool]()
+        doubts.on_set_back = lambda: told.append(doubts.are_open())
+        servers = list(both.by_plural.values())
+        for api in servers:
+            api.put("ns/a", _object("a"))
+        informers = _informers(both, doubts, InformerMetrics(Instruments()))
+        running = asyncio.create_task(informers.run())
+        await informers.wait_synced()
+        before = [(api, dict(api.objects), api.version) for api in servers]
+        for api in servers:
+            api.put("ns/a", _object("a"))
+        kinds = [informers.of(kind) for kind in (NODES, PODS)]
+        await until(lambda: all(kind.version == "2" for kind in kinds))
+
+        for api, objects, version in before:
+            api.set_back(objects, version)
+            api.cut(broken())
+        await until(lambda: told)
+        await until(lambda: all(kind.state is State.WATCHING for kind in kinds))
+        assert told == [True]
+        assert [lists(api) for api in servers] == [2, 2]
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    run(scenario)
+
+
+def test_a_list_that_is_older_than_the_one_before_concerns_all_kinds() -> None:
+    """The versions of a kind have expired, so it lists without a question."""
+
+    async def scenario() -> None:
+        both, doubts, told = _Both(), Doubts(), list[bool]()
+        doubts.on_set_back = lambda: told.append(doubts.are_open())
+        nodes = both.by_plural["nodes"]
+        nodes.put("ns/a", _object("a"))
+        informers = _informers(both, doubts, InformerMetrics(Instruments()))
+        running = asyncio.create_task(informers.run())
+        await informers.wait_synced()
+        objects = dict(nodes.objects)
+        nodes.put("ns/a", _object("a"))
+        await until(lambda: informers.of(NODES).version == "2")
+
+        nodes.set_back(objects, 1)
+        nodes.cut(GoneError("watch", status=410, reason="Expired"))
+        await until(lambda: lists(both.by_plural["pods"]) == 2)
+        assert told == [True]
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    run(scenario)
+
+
 def test_what_one_kind_finds_out_concerns_all() -> None:
     """A kind of which only deletions were forgotten cannot find out by itself."""
 
@@ -232,15 +377,10 @@ def test_what_one_kind_finds_out_concerns_all() -> None:
         for api in (nodes, pods):
             for name in ("a", "b"):
                 api.put(f"ns/{name}", _object(name))
-        informers = Informers(
-            both,
-            [NODES, PODS],
-            clock=SystemClock(),
-            rng=random.Random(1),
-            metrics=InformerMetrics(Instruments()),
-            shares=unseen_shares(),
-            options=AT_ONCE,
-        )
+        doubts, told = Doubts(), list[bool]()
+        doubts.on_set_back = lambda: told.append(doubts.are_open())
+        metrics = InformerMetrics(Instruments())
+        informers = _informers(both, doubts, metrics)
         running = asyncio.create_task(informers.run())
         await informers.wait_synced()
         store, watched = informers.of(NODES).store, informers.of(PODS)
@@ -261,6 +401,10 @@ def test_what_one_kind_finds_out_concerns_all() -> None:
         await until(lambda: set(watched.store) == {"ns/a", "ns/b"})
 
         await until(lambda: watched.state is State.WATCHING)
+        assert told == [True], "told once, when no binding leaves any more"
+        restarts = {key: number.value for key, number in metrics.watch_restarts.items()}
+        assert {n for (_, why), n in restarts.items() if why == "expired"} == {1}
+        assert not doubts.are_open()
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 

@@ -212,9 +212,9 @@ class TestElector:
 
     @pytest.mark.parametrize("was_held", [True, False])
     def test_a_slow_api_server_has_a_leader(self, was_held: bool) -> None:
-        """To read and to write take longer together than one request may; the leader only writes.
+        """Each request takes nearly half the renew deadline, the most that kube-scheduler allows.
 
-        As with kube-scheduler, which gives each request half the renew deadline.
+        To read and to write take longer together than one request may; the leader only writes.
         """
 
         async def scenario(server: FakeLeaseServer) -> None:
@@ -223,11 +223,33 @@ class TestElector:
             a = Candidate(server, "a")
 
             async def slow() -> None:
-                await asyncio.sleep(0.15)
+                await asyncio.sleep(0.24)
 
             a.lock.trouble = slow
             await a.start()
             await leading(a)
+            await asyncio.sleep(3.0)
+
+            assert a.elector.is_leading()
+            await a.stop()
+
+        play(scenario)
+
+    def test_a_leader_survives_two_requests_that_are_never_answered(self) -> None:
+        """There is time for a third attempt before the renew deadline."""
+
+        async def scenario(server: FakeLeaseServer) -> None:
+            a = Candidate(server, "a")
+            await a.start()
+            await leading(a)
+            await asyncio.sleep(0.05)
+            sent = a.lock.requests
+
+            async def lose_two() -> None:
+                if a.lock.requests <= sent + 2:
+                    await hang()
+
+            a.lock.trouble = lose_two
             await asyncio.sleep(3.0)
 
             assert a.elector.is_leading()
