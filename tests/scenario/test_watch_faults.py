@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 
 from apistub import Sandbox, Settings
 from scheduler.daemon.informers.informer import InformerOptions
+from scheduler.daemon.informers.kinds import PODS
 from scheduler.daemon.informers.paging import FIRST
 from tests.scenario.world import World, node_object, play
 
@@ -177,5 +178,54 @@ def test_long_lists_are_complete() -> None:
         assert pages == 2
         world.pod("p")
         await world.bound("p")
+
+    play(story)
+
+
+ELECTION = {"leaderElect": True, "resourceName": "stowage", "resourceNamespace": "default"}
+
+
+async def stand_by(world: World) -> None:
+    """Start a daemon while another one leads; there are a node and a pod for it."""
+    world.sandbox.create(
+        {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": "stowage", "namespace": "default"},
+            "spec": {"holderIdentity": "another", "leaseDurationSeconds": 3600},
+        }
+    )
+    world.node("n", cpu="1")
+    await world.start_daemon({"leaderElection": ELECTION}, informer_options=QUICK)
+    world.pod("new", cpu="1")
+    pods = world.daemon._informers.of(PODS).store
+    await world.until(lambda: "default/new" in pods, "the standby to know the pod")
+
+
+def test_a_new_leader_lists_what_it_may_have_missed() -> None:
+    """The leader before it fills the only node while the standby has no watch of pods."""
+
+    async def story(world: World) -> None:
+        await stand_by(world)
+        broken = world.sandbox.faults.answer(500, verb="watch", path="*/pods", times=None)
+        world.sandbox.faults.close_watches(abort=True)
+        await world.until(lambda: broken.hits, "the watch of pods to fail")
+        world.pod("old", cpu="1", nodeName="n", scheduler="another")
+        world.end_lease()
+
+        await world.rejected("new")
+        assert world.node_of("new") == ""
+
+    play(story)
+
+
+def test_a_new_leader_whose_watches_go_on_lists_nothing() -> None:
+    async def story(world: World) -> None:
+        await stand_by(world)
+        listed = world.sandbox.faults.delay(0.0, verb="list", times=None)
+        world.end_lease()
+
+        assert await world.bound("new") == ["n"]
+        assert not listed.hits
 
     play(story)

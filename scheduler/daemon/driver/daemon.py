@@ -180,6 +180,7 @@ class Daemon:
         campaign = asyncio.create_task(self._leadership.run())
         try:
             if await self._unless_stopped(_while(campaign, self._leadership.wait_leading())):
+                self._informers.catch_up()
                 await _while(campaign, self._schedule_until_stopped())
         finally:
             await _end(campaign)

@@ -137,7 +137,7 @@ class Informer(Generic[T]):
         self._is_in_doubt = False
         """Whether the server was away, so that it may come back with an older state."""
         self._set_back = asyncio.Event()
-        """Whether another kind has found that the server was set back."""
+        """Set by `list_again`."""
         self._limit: asyncio.Timeout | None = None
         """The deadline of the watch that is open, or being opened."""
         self._synced = asyncio.Event()
@@ -150,6 +150,8 @@ class Informer(Generic[T]):
         """Number of watches in a row that broke off before they delivered anything."""
         self._has_failed = False
         """Whether a step failed since the last success."""
+        self._has_gap = False
+        """Whether the watch broke off, and neither a list nor a further event has come since."""
 
     @property
     def has_synced(self) -> bool:
@@ -168,8 +170,13 @@ class Informer(Generic[T]):
         """Add a handler; it receives the objects in the store at once."""
         self.store.add_handler(handler)
 
+    def catch_up(self) -> None:
+        """List again if changes may have been missed so far; bindings wait for the list."""
+        if self._has_gap:
+            self.list_again()
+
     def list_again(self) -> None:
-        """List again: the server was set back, so known objects and versions are obsolete."""
+        """List again: known objects and versions are obsolete, as after a restore."""
         self._set_back.set()
         if self.state is not State.EMPTY or self.blind_since is not None:
             # A kind that is not served has nothing to list.
@@ -186,10 +193,11 @@ class Informer(Generic[T]):
                 await self._sleep(pause)
 
     async def _sleep(self, seconds: float) -> None:
-        if not self._is_in_doubt:
+        if not (self._is_in_doubt or self._has_gap):
             await asyncio.sleep(seconds)
             return
-        # Another kind may find earlier that the server is back, and was set back.
+        # Another kind may find earlier that the server is back, and was set back; or a new leader
+        # cannot wait.
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._set_back.wait()
@@ -215,10 +223,10 @@ class Informer(Generic[T]):
     # --- a server that was set back -------------------------------------------------------------
 
     def _heed_set_back(self) -> None:
-        """Raise GoneError if another kind has found that the server was set back."""
+        """Raise GoneError if all known is obsolete; see `list_again`."""
         if self._set_back.is_set():
             self._forget_versions()
-            raise GoneError(f"watch {self.kind.name}", message="the server was set back")
+            raise GoneError(f"watch {self.kind.name}", message="known objects may be obsolete")
 
     def _found_set_back(self, message: str) -> GoneError:
         """Make all kinds list again; return the error to raise for this one."""
@@ -282,7 +290,7 @@ class Informer(Generic[T]):
     def _complete_list(self, version: str) -> None:
         self._intake.end_list()
         self._page_size = PageSize(self._options.page_size)
-        self._is_in_doubt = False
+        self._is_in_doubt = self._has_gap = False
         self._places_asked = 0
         if is_older_version(version, self.version):
             self._found_set_back(f"version {version} follows {self.version}")
@@ -347,6 +355,7 @@ class Informer(Generic[T]):
         if is_older_version(version, self.version):
             raise self._found_set_back(f"version {version} follows {self.version}")
         self.version = version
+        self._has_gap = False
         if self._has_failed:
             self._has_failed = False
             self._failures = 0
@@ -405,7 +414,7 @@ class Informer(Generic[T]):
         if self.state is State.PAGING:
             self._page_size.grow()
         self._failures = 0
-        self._has_failed = True
+        self._has_failed = self._has_gap = True
         self.state = next_state(self.state, StepResult.EXPIRED)
         self._reports.restart("expired")
         log.info("Version expired; listing again", kind=self.kind.name, reason=str(problem))
@@ -420,6 +429,7 @@ class Informer(Generic[T]):
                 # Pods change most often, so they reveal nearly every restore, for all kinds.
                 self._doubts.begin(self.kind.name)
         self._has_failed = True
+        self._has_gap = self.has_synced
         if self.blind_since is None:
             # The kind was absent, and may be no more.
             self.blind_since = self._clock.monotonic()

@@ -77,6 +77,15 @@ class Informers:
             informer.list_again()
         self._doubts.on_set_back()
 
+    def catch_up(self) -> None:
+        """List again the kinds whose watches were interrupted and have shown nothing since.
+
+        A new leader calls this: it does not know what the leader before it has done meanwhile.
+        Bindings wait for these lists.
+        """
+        for informer in self._informers.values():
+            informer.catch_up()
+
     async def wait_synced(self) -> None:
         """Wait until the first list of every kind is complete."""
         for informer in self._informers.values():

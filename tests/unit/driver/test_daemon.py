@@ -127,6 +127,9 @@ class World:
     async def wait_synced(self) -> None:
         await self.synced.wait()
 
+    def catch_up(self) -> None:
+        self.diary.append("catch up")
+
     def start(self, *background: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         return asyncio.create_task(self.daemon.run(list(background)))
 
@@ -183,6 +186,7 @@ def test_a_daemon_syncs_leads_decides_and_drains() -> None:
 
     assert play(story) == [
         Tick.__name__,
+        "catch up",
         "decide",
         f"drain {DRAIN_SECONDS:g}",
         "release",
