@@ -191,6 +191,7 @@ class Engine:
         )
         self._pods = pods = PodEventHandlers(self.core, attempts, failures, binding, executor)
         others = {name: OtherEventHandlers(self.core, kind) for name, kind in (kinds or {}).items()}
+        self._others = others.values()
         self._changes: dict[str, Handlers] = {
             **others,
             # These replace `OtherEventHandlers` for kinds that plugins declared: they pass changes
@@ -224,10 +225,15 @@ class Engine:
             WriteFailed: lambda e: failures.write_failed(e.uid, e.message),
             Activate: lambda e: self.core.queue.activate(e.uids),
             PluginEvent: lambda e: self.core.out.append(e.tell),
-            SetBack: lambda e: binding.set_back(e.message),
+            SetBack: self._set_back,
             SlowDecision: lambda e: failures.put_last(e.uid, e.seconds),
             Configure: lambda e: self._configure(e.configuration),
         }
+
+    def _set_back(self, event: SetBack) -> None:
+        self._binding.set_back(event.message)
+        for handlers in self._others:
+            handlers.set_back()
 
     def _introduce(self, services: PluginServices, random: Random) -> None:
         """Fill in the services that plugins see."""

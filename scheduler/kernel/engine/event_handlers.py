@@ -342,16 +342,19 @@ class OtherEventHandlers:
     def __init__(self, core: EngineState, kind: ObjectKind) -> None:
         self._core = core
         self._kind = kind
-        self._read: dict[tuple[str, str], Any] = {}
-        """Objects from answers, until the watch is as far: older versions from it are ignored."""
+        self._read: dict[tuple[str, str], tuple[Any, Any]] = {}
+        """Objects from answers, until the watch is as far, and as the watch last showed them.
+
+        Older versions from the watch are ignored meanwhile.
+        """
 
     def set(self, new: Any) -> None:
         """Take over a new or changed object."""
         place = place_of(new)
-        read = self._read.pop(place, None)
+        read, _ = self._read.pop(place, (None, None))
         if read is not None:
             if _is_older_of_same(new.metadata, read.metadata):
-                self._read[place] = read
+                self._read[place] = read, new
                 return
             if _is_same_version(new.metadata, read.metadata):
                 return
@@ -368,7 +371,15 @@ class OtherEventHandlers:
         if old is not None and _is_older_of_same(old.metadata, new.metadata):
             self._core.states.object_set(self._kind, new)
             self._wake(ActionType.UPDATE, old, new)
-            self._read[place] = new
+            _, watched = self._read.get(place, (None, old))
+            self._read[place] = new, watched
+
+    def set_back(self) -> None:
+        """Forget what only answers showed: the writes may be lost, and no watch undoes them."""
+        for read, watched in self._read.values():
+            self._core.states.object_set(self._kind, watched)
+            self._wake(ActionType.UPDATE, read, watched)
+        self._read.clear()
 
     def gone(self, event: ObjectGone) -> None:
         """Take over the deletion of an object."""

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from scheduler.api.devices import ResourceClaim
@@ -14,6 +15,7 @@ from scheduler.kernel.engine.events import (
     ObjectGone,
     ObjectRead,
     ObjectSet,
+    SetBack,
     Tick,
 )
 from scheduler.kernel.engine.instructions import Write
@@ -127,6 +129,27 @@ def test_an_answer_counts_before_the_watch_and_is_not_undone_by_it() -> None:
     assert world.holders == {"c"}
     world.claim("c")
     assert world.holders == set()
+    assert not world.under_test.reports
+
+
+@pytest.mark.parametrize("shows_older", [False, True], ids=["silent watch", "older version"])
+def test_an_answer_is_forgotten_when_the_server_was_set_back(*, shows_older: bool) -> None:
+    """The list may be as the watch showed the claim last, and then nothing comes of it."""
+    world = World()
+    world.claim("c")
+    changed = world.stamped(make_claim("c"))
+    world.written(make_claim("c", on="a", users=("p",)))
+    world.written(make_claim("c", on="a", users=("p", "q")))
+    if shows_older:
+        world.show("resourceclaims", changed)
+
+    world.handle(SetBack("set back"))
+
+    assert world.holders == set()
+    shown = world.catalog.claims["default/c"].metadata.resource_version
+    assert shown == (changed.metadata.resource_version if shows_older else "11")
+    world.show("resourceclaims", changed)
+    assert world.catalog.claims["default/c"] == changed
     assert not world.under_test.reports
 
 
