@@ -191,7 +191,7 @@ class Engine:
         )
         self._pods = pods = PodEventHandlers(self.core, attempts, failures, binding, executor)
         others = {name: OtherEventHandlers(self.core, kind) for name, kind in (kinds or {}).items()}
-        self._others = others.values()
+        self._answered: list[PodEventHandlers | OtherEventHandlers] = [pods, *others.values()]
         self._changes: dict[str, Handlers] = {
             **others,
             # These replace `OtherEventHandlers` for kinds that plugins declared: they pass changes
@@ -232,7 +232,7 @@ class Engine:
 
     def _set_back(self, event: SetBack) -> None:
         self._binding.set_back(event.message)
-        for handlers in self._others:
+        for handlers in self._answered:
             handlers.set_back()
 
     def _introduce(self, services: PluginServices, random: Random) -> None:
