@@ -586,9 +586,23 @@ FAULTS: Final = (
     NamedFault(
         "what the watch brings late undoes the answer to a write: a device is given twice",
         "kernel/engine/event_handlers",
-        "            self._read[place] = new\n",
+        "            self._read[place] = new, watched\n",
         "            pass\n",
         _CLAIMS + "test_an_answer_counts_before_the_watch_and_is_not_undone_by_it",
+    ),
+    NamedFault(
+        "what only answers showed outlives a restore: devices stay in use forever",
+        "kernel/engine/engine",
+        "            handlers.set_back()\n",
+        "            pass\n",
+        _CLAIMS + "test_an_answer_is_forgotten_when_the_server_was_set_back",
+    ),
+    NamedFault(
+        "a new leader decides by what it knew before its watch broke off",
+        "daemon/driver/daemon",
+        "                self._informers.catch_up()\n",
+        "                pass\n",
+        "tests/scenario/test_watch_faults.py::test_a_new_leader_lists_what_it_may_have_missed",
     ),
     NamedFault(
         "an answer brings a claim back that is gone",
