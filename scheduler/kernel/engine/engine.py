@@ -232,7 +232,7 @@ class Engine:
 
     def _set_back(self, event: SetBack) -> None:
         self._binding.set_back(event.message)
-        for handlers in self._others:
+        for handlers in (self._pods, *self._others):
             handlers.set_back()
 
     def _introduce(self, services: PluginServices, random: Random) -> None:

@@ -63,8 +63,11 @@ class PodEventHandlers:
         self._attempts = attempts
         self._failures = failures
         self._binding = binding
-        self._read: dict[str, PodInfo] = {}
-        """Pods from reads, until the watch is as far: older versions from the watch are ignored."""
+        self._read: dict[str, tuple[PodInfo | None, PodInfo]] = {}
+        """Pods from reads, until the watch is as far, and as the watch last showed them.
+
+        None is for one that is gone. Older versions from the watch are ignored meanwhile.
+        """
         self._preemption_executor = executor
 
     def set(self, new: PodInfo) -> None:
@@ -103,9 +106,9 @@ class PodEventHandlers:
 
     def _set(self, new: PodInfo) -> None:  # noqa: C901, PLR0912 - one branch per change of a pod
         core, uid = self._core, new.uid
-        read = self._read.pop(uid, None)
+        read, _ = self._read.pop(uid, (None, None))
         if read is not None and _is_older_of_same(new.pod.metadata, read.pod.metadata):
-            self._read[uid] = read
+            self._read[uid] = read, new
             return
         if new.is_terminating:
             self._preemption_executor.leaving(uid)
@@ -169,14 +172,21 @@ class PodEventHandlers:
         attempt = self._attempts.in_doubt(attempt_id)
         if attempt is None:
             return
+        known = attempt.queued.pod_info
+        _, watched = self._read.get(known.uid, (None, known))
         if pod is None:
-            known = attempt.pod
             self.gone(ObjectGone("pods", known.namespace, known.name, known.uid))
-            return
-        if not pod.node_name:
-            self._binding.not_bound(attempt)
-        self.set(pod)
-        self._read[pod.uid] = pod
+        else:
+            if not pod.node_name:
+                self._binding.not_bound(attempt)
+            self.set(pod)
+        self._read[known.uid] = pod, watched
+
+    def set_back(self) -> None:
+        """Forget what only reads showed: it may be lost, and no watch undoes it."""
+        read, self._read = self._read, {}
+        for _, watched in read.values():
+            self.set(watched)
 
     def profiles_gone(self, names: Collection[str]) -> None:
         """Keep pods in flight of removed profiles from returning to the queue.

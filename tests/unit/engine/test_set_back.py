@@ -12,6 +12,8 @@ from scheduler.kernel.engine.events import (
     Bound,
     Decide,
     ObjectGone,
+    ObjectSet,
+    PodRead,
     PreBound,
     ReadFailed,
     SetBack,
@@ -20,7 +22,7 @@ from scheduler.kernel.engine.instructions import Bind, Cancel, Evict, LogError
 from scheduler.kernel.engine.pending_extender_calls import MAX_ASKING
 from scheduler.kernel.engine.scheduling_failure import SCHEDULING_FAILED
 from scheduler.kernel.extender import Filtered, MetaVictims, Preempted
-from tests.support.builders import make_pod_info
+from tests.support.builders import make_node, make_pod_info
 from tests.unit.engine.driven import engine_at
 from tests.unit.engine.extenders import EVICTS, FILTERS, extender
 from tests.unit.engine.test_asking import NODES, Asking
@@ -68,6 +70,24 @@ def test_a_place_is_kept_until_pre_bind_has_ended() -> None:
     driven.handle(PreBound(attempt, "cancelled"))
     assert (driven.stage(pod), driven.used) == ("backoff", 0)
     assert driven.notes == ["set back"]
+
+
+@pytest.mark.parametrize("state", [S.UNSURE, S.BOUND], ids=lambda state: state.value)
+@pytest.mark.parametrize("node", ["n", "m", ""], ids=["bound", "elsewhere", "gone"])
+def test_what_a_read_showed_is_forgotten(state: AttemptState, node: str) -> None:
+    """The watch never shows it, and the list is as the watch showed the pod last."""
+    driven, pod = engine_at(state)
+    driven.handle(ObjectSet("nodes", make_node("m")))
+    newer = make_pod_info("p", scheduler_name="test", node_name=node, resource_version="9")
+    driven.handle(PodRead(driven.attempt(pod).id, newer if node else None))
+
+    driven.handle(SET_BACK)
+    assert driven.stage(pod) == "active"
+    assert driven.used == 0
+    driven.run()
+    assert [bind.uid for bind in driven.binds] == [pod.uid] * 2
+    driven.handle(ObjectGone("pods", pod.namespace, pod.name, pod.uid))
+    assert driven.stage(pod) == "nowhere"
 
 
 def test_pods_that_were_allowed_and_wait_for_their_turn() -> None:
