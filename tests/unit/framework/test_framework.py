@@ -225,7 +225,34 @@ def test_pre_bind_is_skipped_by_its_pre_flight() -> None:
 
     status = run(framework.run_pre_bind_plugins(STATE, POD, "n"))
 
-    assert (status, log) == (error("no disk").by("B"), ["B.pre_bind"])
+    told = error('running PreBind plugin "B": no disk').by("B")
+    assert (status, log) == (told, ["B.pre_bind"])
+
+
+@pytest.mark.parametrize(
+    ("point", "call"),
+    [
+        ("Reserve", lambda a: make_framework(Reserve("X", a)).run_reserve_plugins(STATE, POD, "n")),
+        (
+            "Permit",
+            lambda a: make_framework(Permit("X", (a, 0))).run_permit_plugins(STATE, POD, "n")[0],
+        ),
+        (
+            "PreBindPreFlight",
+            lambda a: run(
+                make_framework(PreBind("X", a, SUCCESS, [])).run_pre_bind_plugins(STATE, POD, "n")
+            ),
+        ),
+        ("Bind", lambda a: run(make_framework(Bind("X", a)).run_bind_plugins(STATE, POD, "n"))),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "call",
+)
+def test_an_error_that_a_plugin_returns_names_it(
+    point: str, call: Callable[[Status], Status]
+) -> None:
+    """As one that it raises; the text of a rejection stays as it is."""
+    assert call(error("500")) == error(f'running {point} plugin "X": 500').by("X")
+    assert call(unschedulable("full")) == unschedulable("full").by("X")
 
 
 def test_the_first_plugin_that_does_not_skip_binds() -> None:

@@ -245,7 +245,7 @@ class Framework:
             if plugin.needs & ~needs:
                 self.calls.spared(plugin.name, "Reserve", Code.SUCCESS)
                 continue
-            ended = plugin.call(state, pod, node_name)
+            ended = _named(plugin.call(state, pod, node_name), "Reserve", plugin.name)
             if not ended.is_success:
                 break
         self.calls.point_done("Reserve", ended.code, start)
@@ -280,7 +280,7 @@ class Framework:
                 waits[plugin.name] = min(seconds, MAX_WAIT_SECONDS)
                 ended = status
             elif not status.is_success:
-                ended, waits = status.by(plugin.name), {}
+                ended, waits = _named(status.by(plugin.name), "Permit", plugin.name), {}
                 break
         self.calls.point_done("Permit", ended.code, start)
         return ended, waits
@@ -308,7 +308,11 @@ class Framework:
             flight = pre_flight.call(state, pod, node_name)
             if flight.code is Code.SKIP:
                 continue
-            ended = await pre_bind.call(state, pod, node_name) if flight.is_success else flight
+            if flight.is_success:
+                status = await pre_bind.call(state, pod, node_name)
+                ended = _named(status, "PreBind", pre_bind.name)
+            else:
+                ended = _named(flight, "PreBindPreFlight", pre_flight.name)
             if not ended.is_success:
                 break
         self.calls.point_done("PreBind", ended.code, start)
@@ -326,7 +330,7 @@ class Framework:
         for plugin in self.plugins.bind:
             status = await plugin.call(state, pod, node_name)
             if status.code is not Code.SKIP:
-                ended = status.by(plugin.name)
+                ended = _named(status.by(plugin.name), "Bind", plugin.name)
                 break
         self.calls.point_done("Bind", ended.code, start)
         return ended
@@ -343,3 +347,10 @@ class Framework:
                 failures.append(problem)
         self.calls.point_done("PostBind", Code.SUCCESS, start)
         return failures
+
+
+def _named(status: Status, point: str, plugin: str) -> Status:
+    """Name plugin and extension point in an error, as if the plugin had raised it."""
+    if status.code is not Code.ERROR:
+        return status
+    return replace(status, reasons=(str(PluginError(plugin, point, status.message)),))
