@@ -101,7 +101,7 @@ class Framework:
             try:
                 ended = plugin.call(pod)
             except PluginError as problem:
-                self.calls.on_failed(problem)
+                self._failed(problem, pod)
                 ended = error(str(problem)).by(plugin.name)
             if not ended.is_success:
                 break
@@ -138,7 +138,7 @@ class Framework:
         try:
             return self.plugins.sort_key(queued)
         except PluginError as problem:
-            self.calls.on_failed(problem)
+            self._failed(problem, queued.pod_info)
             return 1, queued.timestamp
 
     def events_to_register(self) -> dict[str, tuple[ClusterEventWithHint, ...]]:
@@ -166,11 +166,16 @@ class Framework:
             outcome = hint.value
         except PluginError as problem:
             # A broken hint must not strand pods.
-            self.calls.on_failed(problem)
+            self._failed(problem, pod)
             hint, outcome = QueueingHint.QUEUE, "Error"
         duration = self.calls.metrics.queueing_hint_execution_duration
         duration[plugin, event, outcome].observe(self.calls.now() - start)
         return hint
+
+    def _failed(self, problem: PluginError, pod: PodInfo) -> None:
+        """Report a failure that fails no attempt."""
+        problem.pod = pod.key
+        self.calls.on_failed(problem)
 
     # --- after filtering -------------------------------------------------------------------------
 

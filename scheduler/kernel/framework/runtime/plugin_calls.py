@@ -28,7 +28,10 @@ class PluginError(SchedulerError):
     Attributes:
         plugin: its name.
         point: the extension point.
+        pod: namespace and name of the pod, where the failure fails no attempt; or empty.
     """
+
+    pod: str = ""
 
     def __init__(self, plugin: str, point: str, problem: str) -> None:
         super().__init__(f'running {point} plugin "{plugin}": {problem}')
