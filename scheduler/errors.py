@@ -10,7 +10,7 @@ import asyncio
 from typing import Final
 
 FOREIGN_ERRORS: Final = (Exception, SystemExit, asyncio.CancelledError)
-"""What a call of a plugin may raise without an end of the process.
+"""The exceptions of a plugin that fail its call, and do not end the process.
 
 A library may call `sys.exit`; the result of a cancelled task raises CancelledError. Only for calls
 that are not awaited: around an `await`, CancelledError is the way to end a task.
