@@ -6,6 +6,16 @@ SchedulerError
 └── …                         each room derives its own in the module that raises it
 """
 
+import asyncio
+from typing import Final
+
+FOREIGN_ERRORS: Final = (Exception, SystemExit, asyncio.CancelledError)
+"""The exceptions of a plugin that fail its call, and do not end the process.
+
+A library may call `sys.exit`; the result of a cancelled task raises CancelledError. Only for calls
+that are not awaited: around an `await`, CancelledError is the way to end a task.
+"""
+
 
 class SchedulerError(Exception):
     """An error that Stowage explains in one message; `str()` of it can be shown to people."""

@@ -111,7 +111,7 @@ class Cluster:
         Raises:
             ClusterError: there is none.
         """
-        pod = self._find(f"{namespace}/{name}")
+        pod = self.pod(f"{namespace}/{name}")
         self._ready.handle(ObjectGone("pods", pod.namespace, pod.name, pod.uid))
 
     def replay(self, *files: str | Path, until: float | None = None) -> None:
@@ -154,7 +154,7 @@ class Cluster:
         """
         world = self._ready
         if isinstance(pod, str) and "\n" not in pod and not pod.endswith(_FILES):
-            found = self._find(pod)
+            found = self.pod(pod)
             world.handle(Activate((found.uid,)))
         else:
             world.settle()
@@ -221,7 +221,22 @@ class Cluster:
         Raises:
             ClusterError: there is no such pod.
         """
-        return self._find(pod).node_name
+        return self.pod(pod).node_name
+
+    def pod(self, name: str) -> PodInfo:
+        """The pod as plugins get it, by name or `namespace/name`: to call PreBind or Bind with.
+
+        Raises:
+            ClusterError: there is no such pod.
+        """
+        core = self._ready.engine.core
+        known = list(core.cache.pods.values())
+        waiting = core.queue.pending_pods()
+        for pod in (*known, *waiting):
+            if name in (pod.name, pod.key):
+                return pod
+        names = ", ".join(sorted(pod.key for pod in (*known, *waiting))) or "none"
+        raise ClusterError(f"there is no pod {name}; pods: {names}")
 
     @property
     def held(self) -> dict[str, tuple[str, ...]]:
@@ -306,16 +321,6 @@ class Cluster:
         for warning in objects.left_out:
             warnings.warn(warning, stacklevel=4)
         return objects
-
-    def _find(self, name: str) -> PodInfo:
-        core = self._ready.engine.core
-        known = list(core.cache.pods.values())
-        waiting = core.queue.pending_pods()
-        for pod in (*known, *waiting):
-            if name in (pod.name, pod.key):
-                return pod
-        names = ", ".join(sorted(pod.key for pod in (*known, *waiting))) or "none"
-        raise ClusterError(f"there is no pod {name}; pods: {names}")
 
 
 def _text(given: str | Path) -> tuple[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from typing_extensions import override
 
 from scheduler.api.nodes import NodeInfo
@@ -26,6 +27,7 @@ from scheduler.kernel.framework.interface import (
     Plugin,
     PostBindPlugin,
     PreBindPlugin,
+    PreEnqueuePlugin,
     ReservePlugin,
 )
 from scheduler.kernel.framework.status import Code, Status, error, unschedulable
@@ -394,5 +396,33 @@ def test_a_failed_preparation_stops_the_binding() -> None:
             "pre_bind p",
             "post_bind p n",
         ]
+
+    play(story)
+
+
+class BrokenGate(PreEnqueuePlugin):
+    NAME = "BrokenGate"
+
+    @override
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        return Status() if "good" in pod.name else 1 / 0  # type: ignore[return-value]
+
+
+def test_a_broken_gate_does_not_flood_the_log() -> None:
+    """Every event may retry the pod that it gates; the log names that pod once."""
+
+    async def story(world: World) -> None:
+        world.node("n1")
+        await start(world, BrokenGate)
+        with capture_logs() as logs:
+            world.pod("victim")
+            names = [f"good{index}" for index in range(20)]
+            for name in names:
+                world.pod(name)
+            await world.bound(*names)
+        told = [each for each in logs if each["event"] == "Plugin failed"]
+        assert [each["pod"] for each in told] == ["default/victim"]
+        errors = world.daemon.driver.engine.core.frameworks["stowage"].calls.metrics.plugin_errors
+        assert errors["BrokenGate", "PreEnqueue"].value > 2
 
     play(story)

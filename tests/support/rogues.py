@@ -80,12 +80,14 @@ async def never() -> Status:
 
 
 def nonsense(draw: Random) -> Any:
-    """What no extension point wants; an Exception is to be raised."""
+    """What no extension point wants; an exception is to be raised."""
     return draw.choice(
         (
             lambda: ValueError("boom"),
             MuteError,
             lambda: RecursionError("deep"),
+            lambda: SystemExit(3),
+            asyncio.CancelledError,
             lambda: None,
             lambda: "no room",
             lambda: 7,
@@ -154,7 +156,7 @@ class Rogue(
         if self.draw.random() >= self.rate:
             return good()
         found = nonsense(self.draw)
-        if isinstance(found, Exception):
+        if isinstance(found, BaseException):
             raise found
         return found
 

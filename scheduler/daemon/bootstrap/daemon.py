@@ -27,6 +27,7 @@ from scheduler.daemon.bootstrap.frameworks import FrameworkBuilder
 from scheduler.daemon.bootstrap.installed import out_of_tree_plugins
 from scheduler.daemon.bootstrap.measuring import counted, watch_sizes
 from scheduler.daemon.bootstrap.other_leader import warn_of_another
+from scheduler.daemon.bootstrap.plugin_failures import PluginFailureLog
 from scheduler.daemon.bootstrap.recording import Recorders, without_secrets
 from scheduler.daemon.bootstrap.reloading import Reloader, lease_of
 from scheduler.daemon.bootstrap.time_limit import plugin_time_limit
@@ -144,7 +145,7 @@ class RunningDaemon:
             clock.monotonic,
             instruments=self.metrics.instruments,
             time_limit=plugin_time_limit,
-            on_failed=lambda problem: log.error("Plugin failed", err=str(problem)),
+            on_failed=PluginFailureLog(clock).note,
             out_of_tree=plugins,
         )
         builder.services.epoch = clock.wall().timestamp() - clock.monotonic()

@@ -12,6 +12,7 @@ from scheduler.config.problems import ConfigError, Problems
 from scheduler.config.types import KubeSchedulerConfiguration, KubeSchedulerProfile
 from scheduler.config.walker import decode_foreign
 from scheduler.daemon.bootstrap.installed import PluginLoadError, implemented_plugins, own_plugins
+from scheduler.errors import FOREIGN_ERRORS
 from scheduler.kernel.framework.handle import Handle, PluginServices, watched_kinds
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.framework.runtime import Framework, PluginError, ProfilePlugins
@@ -128,7 +129,7 @@ class FrameworkBuilder:
             return plugin_type(_args(plugin_type, profile.raw_args(name)), handle)
         except ConfigError as problem:
             raise PluginLoadError(f'profile "{profile.scheduler_name}": {problem}') from problem
-        except Exception as problem:
+        except FOREIGN_ERRORS as problem:
             raise PluginLoadError(
                 f'profile "{profile.scheduler_name}": plugin "{name}" cannot be built: '
                 f"{type(problem).__name__}: {problem}"

@@ -8,6 +8,7 @@ import pytest
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
+from scheduler.daemon.bootstrap.time_limit import plugin_time_limit
 from scheduler.kernel.framework.cycle_state import CycleState, StateKey
 from scheduler.kernel.framework.interface import (
     BindPlugin,
@@ -59,7 +60,7 @@ class Named:
 
     def say(self, what: str) -> Any:
         self.log.append(f"{self.NAME}.{what}")
-        if isinstance(self.answer, Exception):
+        if isinstance(self.answer, BaseException):
             raise self.answer
         return self.answer
 
@@ -224,7 +225,34 @@ def test_pre_bind_is_skipped_by_its_pre_flight() -> None:
 
     status = run(framework.run_pre_bind_plugins(STATE, POD, "n"))
 
-    assert (status, log) == (error("no disk").by("B"), ["B.pre_bind"])
+    told = error('running PreBind plugin "B": no disk').by("B")
+    assert (status, log) == (told, ["B.pre_bind"])
+
+
+@pytest.mark.parametrize(
+    ("point", "call"),
+    [
+        ("Reserve", lambda a: make_framework(Reserve("X", a)).run_reserve_plugins(STATE, POD, "n")),
+        (
+            "Permit",
+            lambda a: make_framework(Permit("X", (a, 0))).run_permit_plugins(STATE, POD, "n")[0],
+        ),
+        (
+            "PreBindPreFlight",
+            lambda a: run(
+                make_framework(PreBind("X", a, SUCCESS, [])).run_pre_bind_plugins(STATE, POD, "n")
+            ),
+        ),
+        ("Bind", lambda a: run(make_framework(Bind("X", a)).run_bind_plugins(STATE, POD, "n"))),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "call",
+)
+def test_an_error_that_a_plugin_returns_names_it(
+    point: str, call: Callable[[Status], Status]
+) -> None:
+    """As one that it raises; the text of a rejection stays as it is."""
+    assert call(error("500")) == error(f'running {point} plugin "X": 500').by("X")
+    assert call(unschedulable("full")) == unschedulable("full").by("X")
 
 
 def test_the_first_plugin_that_does_not_skip_binds() -> None:
@@ -267,6 +295,24 @@ def test_a_plugin_that_raises_is_named(point: str, call: Callable[[], object]) -
 
     assert str(raised.value) == f'running {point} plugin "X": ValueError: boom'
     assert raised.value.__cause__ is BOOM
+
+
+@pytest.mark.parametrize("problem", [SystemExit(3), asyncio.CancelledError()])
+def test_a_plugin_cannot_end_the_process(problem: BaseException) -> None:
+    """A library that calls `sys.exit`, or the result of a task that was cancelled."""
+    reserve = make_framework(Reserve("X", problem)).run_reserve_plugins
+    pre_bind = make_framework(PreBind("X", SUCCESS, problem, []), time_limit=plugin_time_limit)
+
+    with pytest.raises(PluginError, match='running Reserve plugin "X": '):
+        reserve(STATE, POD, "n")
+    with pytest.raises(PluginError, match='running PreBind plugin "X": '):
+        run(pre_bind.run_pre_bind_plugins(STATE, POD, "n"))
+
+
+def test_ctrl_c_in_a_plugin_ends_the_command() -> None:
+    """It is a wish of the user, not a fault of the plugin."""
+    with pytest.raises(KeyboardInterrupt):
+        make_framework(Reserve("X", KeyboardInterrupt())).run_reserve_plugins(STATE, POD, "n")
 
 
 def test_a_sort_key_that_fails_comes_last_whoever_gives_it() -> None:

@@ -1,5 +1,6 @@
 """Handles and shared states: what plugins see of the rest, and what they do not."""
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -246,6 +247,29 @@ def test_a_state_that_cannot_be_forked_is_named_and_counted(
         with pytest.raises(PluginError, match='SharedState plugin "Counting": ValueError: boom'):
             fork()
     assert framework.calls.metrics.plugin_errors["Counting", "SharedState"].value == 2
+
+
+@pytest.mark.parametrize("problem", [SystemExit(3), asyncio.CancelledError()])
+def test_a_state_or_a_constructor_cannot_end_the_process(
+    monkeypatch: pytest.MonkeyPatch, problem: BaseException
+) -> None:
+    """A library that calls `sys.exit`, or the result of a task that was cancelled."""
+    builder, _ = build(Counting)
+
+    def fails(*_: object) -> None:
+        raise problem
+
+    monkeypatch.setattr(Places, "on_event", fails)
+    monkeypatch.setattr(Places, "fork", fails)
+    monkeypatch.setattr(Counting, "__init__", fails)
+
+    (told,) = builder.states.object_changed(WIDGET, None, BOOM)
+    assert f'"Counting": {type(problem).__name__}: ' in str(told)
+    for fork in (builder.states.fork, lambda: builder.states.with_own(Places)):
+        with pytest.raises(PluginError, match='running SharedState plugin "Counting": '):
+            fork()
+    with pytest.raises(PluginLoadError, match='plugin "Counting" cannot be built: '):
+        build(Counting)
 
 
 @pytest.mark.parametrize("answer", [None, {}])

@@ -1,5 +1,6 @@
 """The kit for tests of policies and plugins: clusters, decisions, and what failures say."""
 
+import asyncio
 import re
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from scheduler.kernel.framework.handle import Handle, SharedState
 from scheduler.kernel.framework.interface import (
     EnqueueExtensions,
     PermitPlugin,
+    PreBindPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
     PreFilterResult,
@@ -256,6 +258,27 @@ def test_objects_in_every_form(cluster: Cluster, tmp_path: Path, form: str) -> N
     cluster.add(forms[form])
 
     cluster.schedule("p").must_land_on("a")
+
+
+def test_a_test_calls_pre_bind_itself(cluster: Cluster) -> None:
+    """With the pod that plugins get, pending or bound: the builder only makes a manifest."""
+
+    class Prepares(PreBindPlugin):
+        NAME = "Prepares"
+
+        @override
+        async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+            return unschedulable(f"{pod.key}: {pod.pod.metadata.labels['app']}")
+
+    cluster.add(node("n1"), pod("web-0", labels={"app": "web"}))
+
+    for _ in range(2):
+        call = Prepares(None, None).pre_bind(CycleState(), cluster.pod("web-0"), "n1")
+        assert asyncio.run(call).message == "default/web-0: web"
+        if not cluster.node_of("web-0"):
+            cluster.schedule("web-0")
+    with pytest.raises(ClusterError, match=r"there is no pod web-1; pods: default/web-0"):
+        cluster.pod("web-1")
 
 
 def test_a_workload_is_scheduled_pod_by_pod(cluster: Cluster) -> None:

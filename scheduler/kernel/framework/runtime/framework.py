@@ -101,7 +101,7 @@ class Framework:
             try:
                 ended = plugin.call(pod)
             except PluginError as problem:
-                self.calls.on_failed(problem)
+                self._failed(problem, pod)
                 ended = error(str(problem)).by(plugin.name)
             if not ended.is_success:
                 break
@@ -138,7 +138,7 @@ class Framework:
         try:
             return self.plugins.sort_key(queued)
         except PluginError as problem:
-            self.calls.on_failed(problem)
+            self._failed(problem, queued.pod_info)
             return 1, queued.timestamp
 
     def events_to_register(self) -> dict[str, tuple[ClusterEventWithHint, ...]]:
@@ -166,11 +166,16 @@ class Framework:
             outcome = hint.value
         except PluginError as problem:
             # A broken hint must not strand pods.
-            self.calls.on_failed(problem)
+            self._failed(problem, pod)
             hint, outcome = QueueingHint.QUEUE, "Error"
         duration = self.calls.metrics.queueing_hint_execution_duration
         duration[plugin, event, outcome].observe(self.calls.now() - start)
         return hint
+
+    def _failed(self, problem: PluginError, pod: PodInfo) -> None:
+        """Report a failure that fails no attempt."""
+        problem.pod = pod.key
+        self.calls.on_failed(problem)
 
     # --- after filtering -------------------------------------------------------------------------
 
@@ -245,7 +250,7 @@ class Framework:
             if plugin.needs & ~needs:
                 self.calls.spared(plugin.name, "Reserve", Code.SUCCESS)
                 continue
-            ended = plugin.call(state, pod, node_name)
+            ended = _named(plugin.call(state, pod, node_name), "Reserve", plugin.name)
             if not ended.is_success:
                 break
         self.calls.point_done("Reserve", ended.code, start)
@@ -280,7 +285,7 @@ class Framework:
                 waits[plugin.name] = min(seconds, MAX_WAIT_SECONDS)
                 ended = status
             elif not status.is_success:
-                ended, waits = status.by(plugin.name), {}
+                ended, waits = _named(status.by(plugin.name), "Permit", plugin.name), {}
                 break
         self.calls.point_done("Permit", ended.code, start)
         return ended, waits
@@ -308,7 +313,11 @@ class Framework:
             flight = pre_flight.call(state, pod, node_name)
             if flight.code is Code.SKIP:
                 continue
-            ended = await pre_bind.call(state, pod, node_name) if flight.is_success else flight
+            if flight.is_success:
+                status = await pre_bind.call(state, pod, node_name)
+                ended = _named(status, "PreBind", pre_bind.name)
+            else:
+                ended = _named(flight, "PreBindPreFlight", pre_flight.name)
             if not ended.is_success:
                 break
         self.calls.point_done("PreBind", ended.code, start)
@@ -326,7 +335,7 @@ class Framework:
         for plugin in self.plugins.bind:
             status = await plugin.call(state, pod, node_name)
             if status.code is not Code.SKIP:
-                ended = status.by(plugin.name)
+                ended = _named(status.by(plugin.name), "Bind", plugin.name)
                 break
         self.calls.point_done("Bind", ended.code, start)
         return ended
@@ -343,3 +352,10 @@ class Framework:
                 failures.append(problem)
         self.calls.point_done("PostBind", Code.SUCCESS, start)
         return failures
+
+
+def _named(status: Status, point: str, plugin: str) -> Status:
+    """Name plugin and extension point in an error, as if the plugin had raised it."""
+    if status.code is not Code.ERROR:
+        return status
+    return replace(status, reasons=(str(PluginError(plugin, point, status.message)),))

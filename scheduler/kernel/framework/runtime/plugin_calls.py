@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from typing import Any, Final, ParamSpec, TypeAlias, TypeVar, cast
 
-from scheduler.errors import SchedulerError, in_words
+from scheduler.errors import FOREIGN_ERRORS, SchedulerError, in_words
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.framework.runtime.answers import Check, WrongAnswerError
 from scheduler.kernel.framework.status import CODE_NAMES, Code, Status
@@ -28,7 +28,10 @@ class PluginError(SchedulerError):
     Attributes:
         plugin: its name.
         point: the extension point.
+        pod: namespace and name of the pod, where the failure fails no attempt; or empty.
     """
+
+    pod: str = ""
 
     def __init__(self, plugin: str, point: str, problem: str) -> None:
         super().__init__(f'running {point} plugin "{plugin}": {problem}')
@@ -132,7 +135,7 @@ class PluginCalls:
                 if check is not None:
                     answer = check(answer, args)
                 status = "" if start is None else _status_name(answer)
-            except Exception as problem:
+            except FOREIGN_ERRORS as problem:
                 raise self.failed(name, point, problem) from problem
             finally:
                 if start is not None:
@@ -161,7 +164,7 @@ class PluginCalls:
                     answer = await method(*args)  # type: ignore[call-arg] # without keywords
                 checked = check(answer, args)
                 status = _status_name(checked)
-            except Exception as problem:
+            except (Exception, SystemExit) as problem:
                 raise self.failed(plugin.NAME, point, problem) from problem
             finally:
                 if sampled:
@@ -170,7 +173,7 @@ class PluginCalls:
 
         return cast("Callable[P, Awaitable[R]]", call)
 
-    def failed(self, plugin: str, point: str, problem: Exception) -> PluginError:
+    def failed(self, plugin: str, point: str, problem: BaseException) -> PluginError:
         """Make the error to raise when a plugin failed, and count it."""
         self.metrics.plugin_errors[plugin, point].inc()
         return plugin_error(plugin, point, problem)
@@ -186,7 +189,7 @@ class PluginCalls:
         metrics.plugin_evaluation[plugin, point, self.profile].inc()
 
 
-def plugin_error(plugin: str, point: str, problem: Exception) -> PluginError:
+def plugin_error(plugin: str, point: str, problem: BaseException) -> PluginError:
     """Make the error for an exception of a plugin, with its text."""
     message = in_words(problem)
     if not isinstance(problem, WrongAnswerError):

@@ -9,6 +9,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from scheduler.api.pods import PodInfo
+from scheduler.errors import FOREIGN_ERRORS
 from scheduler.kernel.framework.events import NAMESPACE_KIND, NODE_KIND, POD_KIND, ObjectKind
 from scheduler.kernel.framework.handle import (
     HandleError,
@@ -213,7 +214,7 @@ class SharedStates:
         for state_type, state in self._states.items():
             try:
                 copy._add(state_type, state.fork())
-            except Exception as problem:
+            except FOREIGN_ERRORS as problem:
                 raise self._failed(state_type, problem) from problem
         return copy
 
@@ -237,7 +238,7 @@ class SharedStates:
         copy._reserving = self._reserving.copy()
         try:
             copy._add(state_type, fork(self._states[state_type]))
-        except Exception as problem:
+        except FOREIGN_ERRORS as problem:
             raise self._failed(state_type, problem) from problem
         return copy
 
@@ -248,11 +249,11 @@ class SharedStates:
         for state_type, state in states.items():
             try:
                 what(state)
-            except Exception as problem:  # noqa: BLE001 - foreign code; the others must hear too
+            except FOREIGN_ERRORS as problem:  # the others must hear too
                 failures.append(self._failed(state_type, problem))
         return failures
 
-    def _failed(self, state_type: type[SharedState], problem: Exception) -> PluginError:
+    def _failed(self, state_type: type[SharedState], problem: BaseException) -> PluginError:
         self._metrics.plugin_errors[self._owners[state_type], _POINT].inc()
         return plugin_error(self._owners[state_type], _POINT, problem)
 
