@@ -122,7 +122,11 @@ def _without_directories(names: Iterable[str]) -> Iterator[str]:
         if name == STANDARD_INPUT or not path.is_dir():
             yield name
             continue
-        found = [str(file) for file in sorted(path.rglob("*")) if file.name.endswith(_SUFFIXES)]
+        found = [
+            str(file)
+            for file in sorted(path.rglob("*"))
+            if file.name.endswith(_SUFFIXES) and file.is_file()
+        ]
         if not found:
             raise InputError(f"{name}: no file in this directory ends in {', '.join(_SUFFIXES)}")
         yield from found

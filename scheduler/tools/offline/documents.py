@@ -64,8 +64,10 @@ def items_of(document: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]
     if not str(document.get("kind", "")).endswith("List") or "items" not in document:
         yield place, document
         return
-    # Programs in Go write an empty list as null.
-    items = document["items"] or []
+    items = document["items"]
+    if items is None:
+        # Programs in Go write an empty list so.
+        return
     if not isinstance(items, list):
         raise InputError(f"{place}: items: expected a list, got {_shown(items)}")
     item_kind = str(document["kind"]).removesuffix("List")

@@ -165,6 +165,7 @@ def test_a_directory_is_read_as_its_files(tmp_path: Path) -> None:
     """As `kubectl cluster-info dump` writes it: lists, of which empty ones are null, and logs."""
     dump = tmp_path / "dump"
     (dump / "default" / "web-0").mkdir(parents=True)
+    (dump / "default" / "named.json").mkdir()
     (dump / "default" / "web-0" / "logs.txt").write_text("listening on {}\n")
     (dump / "default" / "services.json").write_text('{"kind": "ServiceList", "items": null}')
     lists = {"nodes.json": ("Node", CLUSTER[:4]), "default/pods.json": ("Pod", CLUSTER[4:])}

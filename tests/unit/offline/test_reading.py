@@ -201,6 +201,9 @@ SELECTOR_PATH = (
             {"kind": "List", "items": 5}, "items: expected a list, got 5", id="items no list"
         ),
         pytest.param(
+            {"kind": "List", "items": ""}, "items: expected a list, got ''", id="items empty text"
+        ),
+        pytest.param(
             {"kind": "List", "items": [pod(), 5]},
             "items[1]: expected a Kubernetes object, got 5",
             id="item no object",
