@@ -382,6 +382,12 @@ def in_order(pod: Json) -> Json:
         pytest.param(
             "configuration.leaderElection.leaderElect=false", "needs replicas: 1", id="two leaders"
         ),
+        pytest.param("extraArgs={--secure-port=1}", "--secure-port is refused", id="another port"),
+        pytest.param("extraArgs={-v=9}", "-v is refused: set log.level", id="a level beside"),
+        pytest.param(
+            "extraArgs={--profiling,--leader-elect=false}", "--leader-elect is refused", id="a flag"
+        ),
+        pytest.param("extraArgs={--bind-address=127.0.0.1}", "from the node", id="unreachable"),
         pytest.param(
             "recordings.volume.emptyDir.medium=,recordings.volume.hostPath.path=/x",
             "got emptyDir and hostPath",
