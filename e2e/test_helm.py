@@ -130,11 +130,20 @@ def test_dashboard_and_alerts_for_each_release(helm_program: Path) -> None:
     assert "-n stowage" not in runbooks
     written = json.loads((CHECKOUT / "deploy/monitoring/dashboard.json").read_text())
     second = json.loads(data["second.json"])
-    assert json.loads(ours) == written
+    assert of_release(json.loads(ours), "stowage") == of_release(written, "stowage")
     assert (second["uid"], second["title"]) == ("second", "Stowage second")
-    assert json.dumps(second["panels"]) == json.dumps(written["panels"], sort_keys=True).replace(
-        'job=\\"stowage\\"', 'job=\\"second\\"'
-    )
+    assert second["panels"] == of_release(written, "second")["panels"]
+    apart = rendered(helm_program, *on, "--namespace=apart")
+    third = json.loads(apart["ConfigMap", "stowage-dashboard"]["data"]["stowage.json"])
+    assert (third["uid"], third["title"]) == ("apart-stowage", "Stowage apart/stowage")
+    assert 'job=\\"stowage\\", namespace=\\"apart\\"' in json.dumps(third)
+
+
+def of_release(written: Json, name: str) -> Json:
+    """The file's queries as those of a release in the namespace of its name."""
+    own = rf"job=\"{name}\", namespace=\"{name}\""
+    found: Json = json.loads(json.dumps(written).replace(r"job=\"stowage\"", own))
+    return found
 
 
 @pytest.mark.parametrize(
@@ -246,7 +255,7 @@ def test_everything_that_can_be_switched_on(helm_program: Path) -> None:
         labels = found[kind, "stowage"]["metadata"]["labels"]
         assert labels["release"] == "kube-prometheus-stack"
     rules = yaml.safe_load((CHECKOUT / "deploy/monitoring/prometheusrule.yaml").read_text())
-    assert found["PrometheusRule", "stowage"]["spec"] == rules["spec"]
+    assert found["PrometheusRule", "stowage"]["spec"] == of_release(rules["spec"], "stowage")
     pod = found["Deployment", "stowage"]["spec"]["template"]
     [container] = pod["spec"]["containers"]
     assert container["args"][4:] == [
@@ -373,6 +382,12 @@ def in_order(pod: Json) -> Json:
         pytest.param(
             "configuration.leaderElection.leaderElect=false", "needs replicas: 1", id="two leaders"
         ),
+        pytest.param("extraArgs={--secure-port=1}", "--secure-port is refused", id="another port"),
+        pytest.param("extraArgs={-v=9}", "-v is refused: set log.level", id="a level beside"),
+        pytest.param(
+            "extraArgs={--profiling,--leader-elect=false}", "--leader-elect is refused", id="a flag"
+        ),
+        pytest.param("extraArgs={--bind-address=127.0.0.1}", "from the node", id="unreachable"),
         pytest.param(
             "recordings.volume.emptyDir.medium=,recordings.volume.hostPath.path=/x",
             "got emptyDir and hostPath",

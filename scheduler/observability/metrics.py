@@ -26,6 +26,7 @@ from scheduler.observability.feature_gates import declare_feature_gates
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
 from scheduler.observability.loop_shares import LoopMetrics
+from scheduler.observability.memory_limit import declare_memory_limit
 from scheduler.observability.queue_metrics import QueueMetrics
 from scheduler.observability.volume_metrics import VolumeMetrics
 from scheduler.observability.work_queues import WorkQueueMetrics
@@ -49,6 +50,7 @@ class SchedulerMetrics:
         declare_build_info(self.instruments)
         declare_feature_gates(self.instruments, feature_gates)
         declare_process_metrics(registry)
+        declare_memory_limit(self.instruments)
         self.engine = EngineMetrics(self.instruments)
         self.queue = QueueMetrics(self.instruments)
         self.framework = FrameworkMetrics(self.instruments)

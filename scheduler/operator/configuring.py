@@ -20,7 +20,7 @@ from scheduler.api.selectors import (
     selector_from_label_selector,
 )
 from scheduler.config.feature_gates import turned_on
-from scheduler.config.flags import BY_NAME, FlagError, options_from_flags
+from scheduler.config.flags import FlagError, options_from_flags
 from scheduler.config.load import load_object
 from scheduler.config.options import RunOptions
 from scheduler.config.plugin_sets import Implements
@@ -30,6 +30,7 @@ from scheduler.config.write import dump
 from scheduler.daemon.bootstrap.configuration import check_usable
 from scheduler.daemon.bootstrap.installed import implemented_plugins, own_plugins
 from scheduler.daemon.bootstrap.reloading import FIXED
+from scheduler.operator import extra_args
 from scheduler.operator.mounts import mounted_in
 from scheduler.operator.packages import Packages, Wheels, packages_of
 from scheduler.operator.permissions import SCORING, not_permitted
@@ -297,19 +298,15 @@ class _Draft:
 
     def _options(self) -> RunOptions:
         """Parse the flags of the daemon into options; note problems."""
-        given: list[tuple[str, str]] = []
-        for i, text in enumerate(self.scheduler.spec.extra_args):
-            name, _, value = text.removeprefix("-").removeprefix("-").partition("=")
-            if name in BY_NAME and text.startswith("-"):
-                given.append((name, value or "true"))
-            else:
-                self._note(("spec", "extraArgs", i), f'expected --FLAG=VALUE, got "{text}"')
+        given, problems = extra_args.read(self.scheduler.spec.extra_args)
+        for i, problem in problems:
+            self._note(("spec", "extraArgs", i), problem)
         gates = feature_gates(self.scheduler)
         try:
             return options_from_flags([*((("feature-gates", gates),) if gates else ()), *given])
-        except FlagError as problem:
-            place = "featureGates" if "feature-gates" in str(problem) else "extraArgs"
-            self._note(("spec", place), str(problem))
+        except FlagError as error:
+            place = "featureGates" if "feature-gates" in str(error) else "extraArgs"
+            self._note(("spec", place), str(error))
             return RunOptions()
 
     def _is_elected(self, options: RunOptions) -> bool:

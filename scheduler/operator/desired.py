@@ -314,6 +314,8 @@ def _configure_rules(written: Json, scheduler: Scheduler) -> None:
     namespace, name = scheduler.key
     for group in written["spec"]["groups"]:
         for rule in group["rules"]:
-            rule["expr"] = rule["expr"].replace(f'job="{_NAME}"', f'job="{name}"')
+            # Instances of one name in two namespaces have the same job.
+            own = f'job="{name}", namespace="{namespace}"'
+            rule["expr"] = rule["expr"].replace(f'job="{_NAME}"', own)
             told = rule["annotations"]
             told["runbook"] = told["runbook"].replace(f"-n {_NAME} ", f"-n {namespace} ")

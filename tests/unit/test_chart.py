@@ -8,6 +8,9 @@ from typing import Any
 
 import yaml
 
+from scheduler.config.flags import BY_NAME
+from scheduler.operator.extra_args import REFUSED
+
 CHART = Path(__file__).parents[2] / "deploy" / "helm" / "stowage"
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 OWN = {name: each for name, each in SCHEMA["properties"].items() if name != "global"}
@@ -53,3 +56,20 @@ def test_no_section_may_be_missing() -> None:
     sections = {name for name, schema in OWN.items() if fields(schema)}
 
     assert sections | {"configuration", "replicas"} == set(SCHEMA["required"])
+
+
+def test_the_chart_refuses_the_flags_that_the_operator_refuses() -> None:
+    """Each is a flag; those that the Deployment always sets are among them."""
+    checks = (CHART / "templates" / "checks.yaml").read_text()
+    refused = set(re.findall(r'"--([a-z-]+)" "', checks))
+    refused |= {f"leader-elect{each}" for each in re.findall(r'"(-resource-[a-z]+)"', checks)}
+    deployment = (CHART / "templates" / "deployment.yaml").read_text()
+    always = set(
+        re.findall(
+            r"- --?([a-z-]+)=",
+            deployment.partition("if .Values.serving.secretName }}\n            - ")[0],
+        )
+    )
+
+    assert always == {"config", "logging-format", "v"}
+    assert always | set(REFUSED) <= refused <= set(BY_NAME)

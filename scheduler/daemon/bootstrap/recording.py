@@ -124,6 +124,8 @@ def _to_disk(directory: Path, header: Header) -> DirectoryRecorder:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         directory.joinpath(part_name(header)).touch()
+    except FileExistsError as problem:
+        raise RecordError(f"--record {directory}: expected a directory, got a file") from problem
     except OSError as problem:
         raise RecordError(f"--record {directory}: {problem.strerror}") from problem
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 from typing_extensions import override
 
@@ -15,6 +14,7 @@ from scheduler.daemon.client.credentials import HOST, Credentials, CredentialSou
 from scheduler.daemon.client.errors import ConnectionConfigError
 from scheduler.daemon.client.proxies import proxy_for
 from scheduler.daemon.client.tls import Tls, TlsFiles, load_tls
+from scheduler.daemon.client.urls import EXPECTED, is_http_url
 
 REFRESH_SECONDS: Final = 60.0
 """Interval between checks of files and expiry times; a kubelet rotates tokens hours early."""
@@ -119,7 +119,7 @@ async def load_connection(
     _check_url(master)
     source = _source(kubeconfig, master, context, environ, clock or SystemClock())
     if source is None:
-        access = Access(_trimmed(master), proxy=proxy_for(master, environ))
+        access = Access(_trimmed(master), proxy=_proxy(master, environ))
         return Connection(None, _with_tls(access, TlsFiles()))
     if master:
         source = _MasterOverride(source, master)
@@ -238,7 +238,10 @@ async def _access(
     found = await source.load(is_refused=is_refused)
     if previous is None:
         server = _trimmed(found.server)
-        previous = Access(server, proxy=found.proxy or proxy_for(server, environ))
+        try:
+            previous = Access(server, proxy=_proxy(server, environ, found.proxy))
+        except ConnectionConfigError as problem:
+            raise ConnectionConfigError(f"{source.description}: {problem}") from problem
     access = replace(
         previous,
         authorization=" ".join(found.authorization.split()),
@@ -257,11 +260,20 @@ def _with_tls(access: Access, files: TlsFiles) -> Access:
 
 
 def _check_url(master: str) -> None:
-    if master and (not urlsplit(master).hostname or urlsplit(master).scheme not in _SCHEMES):
-        raise ConnectionConfigError(f"--master: expected an http or https URL, got {master!r}")
+    if master and not is_http_url(master):
+        raise ConnectionConfigError(f"--master: {EXPECTED}, got {master!r}")
 
 
-_SCHEMES: Final = frozenset({"http", "https"})
+def _proxy(server: str, environ: Mapping[str, str], given: str | None = None) -> str | None:
+    """Return the proxy on the way to a server: a kubeconfig's, else the environment's."""
+    proxy = given or proxy_for(server, environ)
+    if proxy and not is_http_url(proxy):
+        # What stands before the host may be a password.
+        shown = proxy.rpartition("@")[2]
+        raise ConnectionConfigError(
+            f"proxy-url, HTTP_PROXY or HTTPS_PROXY: {EXPECTED}, got {shown!r}"
+        )
+    return proxy
 
 
 def _trimmed(url: str) -> str:

@@ -30,6 +30,7 @@ from scheduler.daemon.client.credentials import Credentials
 from scheduler.daemon.client.errors import ConnectionConfigError, cut
 from scheduler.daemon.client.exec_plugin import run_plugin
 from scheduler.daemon.client.tls import TlsFiles, load_tls
+from scheduler.daemon.client.urls import EXPECTED, is_http_url
 
 EXPIRY_MARGIN: Final = dt.timedelta(minutes=1)
 """Credentials are renewed this long before they expire."""
@@ -261,10 +262,9 @@ def _check(config: dict[str, Any], context: str, where: str) -> None:
         content = entry.safe_get(kind) or {}
         _check_data(content, f"{where}: {kind} {body[kind]}")
         server = str(content.get("server", ""))
-        if kind == "cluster" and not server.startswith(("http://", "https://")):
+        if kind == "cluster" and not is_http_url(server):
             raise ConnectionConfigError(
-                f"{where}: cluster {body[kind]}: server: expected an http or https URL, "
-                f"got {server!r}"
+                f"{where}: cluster {body[kind]}: server: {EXPECTED}, got {server!r}"
             )
 
 

@@ -24,8 +24,9 @@ def test_a_place_that_cannot_be_written_to_is_refused_at_once(tmp_path: Path) ->
     """Not when the first minute is over and there is something to keep."""
     (tmp_path / "file").write_text("")
 
-    for place in (str(tmp_path / "file"), "/proc"):
-        with pytest.raises(RecordError, match=f"--record {place}: "):
+    reasons = {str(tmp_path / "file"): "expected a directory, got a file", "/proc": ""}
+    for place, reason in reasons.items():
+        with pytest.raises(RecordError, match=f"--record {place}: {reason}"):
             recorders(place)
 
 

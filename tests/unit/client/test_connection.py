@@ -39,6 +39,7 @@ from scheduler.daemon.client.errors import (
 from scheduler.daemon.client.proxies import proxy_for
 from scheduler.daemon.client.session import ApiSession
 from scheduler.daemon.client.tls import TlsFiles, load_tls
+from scheduler.daemon.client.urls import EXPECTED
 from tests.support.clock import FakeClock
 from tests.support.virtual_time import run_in
 from tests.unit.client.scripted_server import (
@@ -330,7 +331,17 @@ BAD_FILES: dict[str, tuple[Callable[[Path], str], str]] = {
     ),
     "server without scheme": (
         lambda d: kubeconfig(d, cluster={"server": "1.2.3.4:6443"}),
-        "cluster c: server: expected an http or https URL, got '1.2.3.4:6443'",
+        f"cluster c: server: {EXPECTED}, got '1.2.3.4:6443'",
+    ),
+    "server with a port that is none": (
+        lambda d: kubeconfig(d, cluster={"server": "https://h:66443"}),
+        f"cluster c: server: {EXPECTED}, got 'https://h:66443'",
+    ),
+    "proxy with a port that is none": (
+        lambda d: kubeconfig(
+            d, cluster={"server": "https://h", "proxy-url": "http://u:pw@p:99999"}
+        ),
+        f"proxy-url, HTTP_PROXY or HTTPS_PROXY: {EXPECTED}, got 'p:99999'",
     ),
     "authority file missing": (
         lambda d: kubeconfig(
@@ -463,11 +474,27 @@ def test_an_authority_of_another_server_is_not_the_kubeconfigs(tmp_path: Path) -
     )
 
 
-@pytest.mark.parametrize("master", ["1.2.3.4:80", "ftp://x", "https://"])
+@pytest.mark.parametrize(
+    "master",
+    [
+        *("1.2.3.4:80", "ftp://x", "https://", "HTTPS://x"),
+        *("https://x:66443", "https://x:-1", "https://x:0", "https://x:y", "https://[::1"),
+        *("https://a..b", f"https://{'a' * 64}"),
+    ],
+)
 def test_a_master_that_is_no_url(master: str) -> None:
-    """The flag is named."""
-    with pytest.raises(ConnectionConfigError, match="--master: expected an http or https URL"):
+    """The flag is named, before a request fails by it."""
+    with pytest.raises(ConnectionConfigError, match=f"--master: {EXPECTED}"):
         load(master=master)
+
+
+@pytest.mark.parametrize("proxy", ["p:99999", "socks5://p:1080", "http://[::1"])
+def test_a_proxy_that_is_no_url(proxy: str, tmp_path: Path) -> None:
+    """The message names the variables; requests would only fail with the value."""
+    path = kubeconfig(tmp_path, cluster={"server": "https://h"})
+
+    with pytest.raises(ConnectionConfigError, match=f"HTTP_PROXY or HTTPS_PROXY: {EXPECTED}"):
+        load(environ={"KUBECONFIG": path, "HTTPS_PROXY": proxy})
 
 
 # --- over the wire --------------------------------------------------------------------------------

@@ -135,6 +135,31 @@ def test_every_problem_is_told_with_its_path() -> None:
     assert "spec.extraArgs[1]" not in told
 
 
+@pytest.mark.parametrize(
+    ("flag", "reason"),
+    [
+        ("--secure-port=1", "--secure-port is refused: probes and Service have the port 10259"),
+        ("--config=/x", "--config is refused: set configuration and profiles"),
+        ("--record=/tmp", "--record is refused: set recordings.volume"),
+        ("--bind-address=127.0.0.1", "--bind-address=127.0.0.1 is refused: probes come from the"),
+        ("--bind-address=::1", "--bind-address=::1 is refused: probes come from the"),
+    ],
+)
+def test_flags_against_the_other_objects_are_refused(flag: str, reason: str) -> None:
+    """The pods would never be ready, or use other files than those that are mounted."""
+    [found] = planned(make_scheduler(extraArgs=["--profiling", flag])).configurations.values()
+
+    [problem] = map(str, found.problems)
+    assert problem.startswith(f"spec.extraArgs[1]: {reason}")
+
+
+def test_an_address_that_probes_reach_may_be_given() -> None:
+    """Clusters without IPv4 need one."""
+    [found] = planned(make_scheduler(extraArgs=["--bind-address=::"])).configurations.values()
+
+    assert not found.problems
+
+
 @pytest.mark.parametrize("spec", BROKEN.values(), ids=BROKEN.keys())
 def test_a_broken_profile_takes_no_other_down(spec: dict[str, Any]) -> None:
     """It is left out and told why; the others, older and younger, stay."""

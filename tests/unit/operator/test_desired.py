@@ -243,7 +243,7 @@ def test_monitoring_is_the_instances_own() -> None:
     }
     assert monitor["spec"]["selector"]["matchLabels"]["app.kubernetes.io/name"] == "fast"
     assert 'job="stowage"' not in str(rules)
-    assert 'job="fast"' in str(rules)
+    assert str(rules).count('job="fast"') == str(rules).count('job="fast", namespace="team"') > 15
     assert "kubectl -n team get pods,lease" in str(rules)
     assert "-n stowage" not in str(rules)
     assert monitor["metadata"]["labels"]["release"] == "prom"

@@ -1,0 +1,50 @@
+"""Reads `extraArgs`; refuses flags that contradict the objects of the instance.
+
+The chart refuses the same in its checks.yaml, and flags for which only the chart has values.
+"""
+
+import ipaddress
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from scheduler.config.flags import BY_NAME
+
+REFUSED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "authentication-token-audiences": "set serving.tokenAudiences",
+        "config": "set configuration and profiles",
+        "leader-elect-resource-name": "the Lease has the name of the Scheduler",
+        "leader-elect-resource-namespace": "the Lease is in the namespace of the Scheduler",
+        "record": "set recordings.volume",
+        "secure-port": "probes and Service have the port 10259",
+        "tls-cert-file": "set serving.secretName",
+        "tls-private-key-file": "set serving.secretName",
+        "write-config-to": "the daemon would write the file and exit",
+    }
+)
+"""Flags that the Deployment sets by other fields or relies on, with the reason or the field."""
+
+
+def read(texts: Sequence[str]) -> tuple[list[tuple[str, str]], list[tuple[int, str]]]:
+    """Return the flags with their values, and the problems by their place in the list."""
+    given: list[tuple[str, str]] = []
+    problems: list[tuple[int, str]] = []
+    for i, text in enumerate(texts):
+        name, _, value = text.removeprefix("-").removeprefix("-").partition("=")
+        if name not in BY_NAME or not text.startswith("-"):
+            problems.append((i, f'expected --FLAG=VALUE, got "{text}"'))
+        elif name in REFUSED:
+            problems.append((i, f"--{name} is refused: {REFUSED[name]}"))
+        elif name == "bind-address" and _is_loopback(value):
+            problems.append((i, f"--{name}={value} is refused: probes come from the node"))
+        else:
+            given.append((name, value or "true"))
+    return given, problems
+
+
+def _is_loopback(text: str) -> bool:
+    try:
+        return ipaddress.ip_address(text).is_loopback
+    except ValueError:
+        return False
