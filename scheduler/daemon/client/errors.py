@@ -4,6 +4,7 @@ SchedulerError
 ├── ConnectionConfigError        kubeconfig, certificate or exec plugin is wrong: tell the user
 └── RequestError                 its `is_certain` is False for ConflictError and UnavailableError
     ├── FencedError              another instance may hold the lease: nothing was sent
+    ├── NotSentError             the attempt was cancelled while the request waited for its turn
     └── ApiError                 the server refused the request, or did not answer
         ├── InvalidError         400, 405, 415, 422…: the same request will fail again
         ├── UnauthorizedError    401: credentials must be renewed
@@ -43,6 +44,10 @@ class ConnectionConfigError(SchedulerError):
 
 class FencedError(RequestError):
     """The write was held back because another instance may hold the lease already."""
+
+
+class NotSentError(RequestError):
+    """The request was not sent: its attempt was cancelled, and had sent nothing before."""
 
 
 class ApiError(RequestError):

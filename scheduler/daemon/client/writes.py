@@ -24,6 +24,7 @@ from scheduler.daemon.client.session import (
     STRATEGIC_MERGE_PATCH,
     ApiSession,
 )
+from scheduler.daemon.client.turns import Turns
 from scheduler.daemon.client.wire import json_string, segment
 
 PLUGIN_REQUESTS: Final = 32
@@ -58,7 +59,7 @@ class PodWrites:
         self._timeout = timeout
         self._event_timeout = min(timeout, EVENT_TIMEOUT_SECONDS)
         self.plugin_requests = 0
-        self._for_plugins = asyncio.Semaphore(PLUGIN_REQUESTS)
+        self._for_plugins = Turns(PLUGIN_REQUESTS)
 
     async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
         """Bind the pod to the node.
@@ -79,7 +80,7 @@ class PodWrites:
         )
 
     async def request(self, method: str, path: str, body: object = None) -> Any:
-        """Send a request with a JSON body, or none; for plugins, which take turns.
+        """Send a request with a JSON body, or none; for plugins, which take turns (`turns.py`).
 
         Args:
             method: the HTTP method; PATCH is a strategic merge patch.
@@ -92,8 +93,9 @@ class PodWrites:
         Raises:
             ApiError: see `scheduler.daemon.client.errors`.
             FencedError: this scheduler may not write any more.
+            NotSentError: the attempt was cancelled before it had sent a request.
         """
-        async with self._for_plugins:
+        async with self._for_plugins.turn():
             self.plugin_requests += 1
             try:
                 answer = await self._session.request(

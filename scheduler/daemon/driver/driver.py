@@ -10,6 +10,7 @@ from itertools import count
 from typing import Any, Final, Protocol
 
 from scheduler.clock import Clock
+from scheduler.daemon.client.turns import FIRST, Place
 from scheduler.daemon.driver.outbox import Outbox
 from scheduler.daemon.driver.questions import ExtenderPort, Questions, bind_by_extender
 from scheduler.errors import SchedulerError, in_words
@@ -103,6 +104,8 @@ class Driver:
         self._work: dict[int, asyncio.Task[None]] = {}
         """By attempt; writes for plugins have numbers below 0."""
         self._write_numbers = count(-1, -1)
+        self._places: dict[int, Place] = {}
+        """By attempt, while PreBind is under way: the place of its requests."""
         self._wake_times: list[float] = []
         """Times at which the engine needs a Tick, as a heap."""
         self._woken = asyncio.Event()
@@ -261,6 +264,9 @@ class Driver:
     # --- instructions ---------------------------------------------------------------------------
 
     def _cancel(self, cancel: Cancel) -> None:
+        place = self._places.get(cancel.attempt)
+        if place is not None:
+            place.cancel()
         task = self._work.get(cancel.attempt)
         if task is not None and task is not asyncio.current_task():
             task.cancel()
@@ -296,19 +302,24 @@ class Driver:
         if attempt is None:
             return
         pod = attempt.pod
+        place = self._places[attempt_id] = Place.of(pod.priority, attempt_id)
         try:
-            status = await attempt.framework.run_pre_bind_plugins(
-                attempt.cycle_state, pod, pod.node_name
-            )
+            with place.taken():
+                status = await attempt.framework.run_pre_bind_plugins(
+                    attempt.cycle_state, pod, pod.node_name
+                )
         except PluginError as problem:
             self.submit(PreBound(attempt_id, str(problem)))
         else:
             self.submit(PreBound(attempt_id, "" if status.is_success else status.message or "?"))
+        finally:
+            del self._places[attempt_id]
 
     async def _send(self, write: Write) -> None:
         """Carry out a plugin's write; the engine hears of a failure if a pod waits for it."""
         try:
-            await self.plugin_api.request(write.method, write.path, write.body)
+            with FIRST.taken():  # it frees what pods wait for; another attempt may have caused it
+                await self.plugin_api.request(write.method, write.path, write.body)
         except SchedulerError as problem:
             log.warning("Write of a plugin failed", path=write.path, err=in_words(problem))
             if write.uid:
@@ -332,9 +343,10 @@ class Driver:
         if attempt is None:
             return BindFailed(bind.attempt, "no longer wanted")
         try:
-            status = await attempt.framework.run_bind_plugins(
-                attempt.cycle_state, attempt.pod, bind.node
-            )
+            with Place.of(attempt.pod.priority, attempt.id).taken():
+                status = await attempt.framework.run_bind_plugins(
+                    attempt.cycle_state, attempt.pod, bind.node
+                )
         except PluginError as problem:
             failed = str(problem)
         else:

@@ -92,11 +92,14 @@ class Api(Protocol):
     async def request(self, method: str, path: str, body: object = None) -> Any:
         """Send a request with a JSON body, or none; PATCH is a strategic merge patch.
 
+        Requests wait while many are under way; those of pods with high priority go first.
+
         Returns:
             The decoded answer.
 
         Raises:
-            RequestError: the server refused, or cannot be reached; see its `is_certain`.
+            RequestError: the server refused, or cannot be reached; see its `is_certain`. Or the
+                request was not sent, because PreBind was cancelled first.
         """
         ...
 
