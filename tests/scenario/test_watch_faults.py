@@ -1,5 +1,6 @@
 """Watches break in every way; the daemon catches up and loses nothing."""
 
+import asyncio
 import json
 from collections.abc import Callable
 
@@ -7,6 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from apistub import Sandbox, Settings
+from scheduler.daemon.informers import doubts
 from scheduler.daemon.informers.informer import InformerOptions
 from scheduler.daemon.informers.kinds import PODS
 from scheduler.daemon.informers.paging import FIRST
@@ -215,6 +217,28 @@ def test_a_new_leader_lists_what_it_may_have_missed() -> None:
 
         await world.rejected("new")
         assert world.node_of("new") == ""
+
+    play(story)
+
+
+def test_a_new_leader_whose_list_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bindings wait for it, and not for ever; the log says by which objects they are made."""
+    monkeypatch.setattr(doubts, "LIMIT_SECONDS", 2.0)
+
+    async def story(world: World) -> None:
+        await stand_by(world)
+        broken = world.sandbox.faults.answer(500, verb="watch", path="*/pods", times=None)
+        world.sandbox.faults.close_watches(abort=True)
+        await world.until(lambda: broken.hits, "the watch of pods to fail")
+        lists = world.sandbox.faults.hang(verb="list", path="*/pods", times=None)
+        with capture_logs() as logs:
+            world.end_lease()
+            await world.until(lambda: lists.hits, "a list")
+            await asyncio.sleep(1.0)
+            assert world.node_of("new") == ""
+            assert await world.bound("new") == ["n"]
+        [told] = [each for each in logs if each["event"].startswith("Objects may be obsolete")]
+        assert (told["log_level"], told["kind"]) == ("warning", "pods")
 
     play(story)
 
