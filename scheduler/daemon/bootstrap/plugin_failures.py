@@ -4,6 +4,7 @@ import traceback
 from collections import defaultdict
 from typing import Final
 
+from scheduler.api.written import cut
 from scheduler.clock import Clock, Throttle
 from scheduler.errors import encodable
 from scheduler.kernel.framework.runtime import PluginError, WrongAnswerError
@@ -36,7 +37,7 @@ class PluginFailureLog:
             log.error(
                 "Plugin failed",
                 pod=problem.pod,
-                err=str(problem),
+                err=cut(str(problem)),
                 others=others,
                 **_trace(problem.__cause__),
             )
