@@ -7,6 +7,21 @@ import msgspec
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
 
+MESSAGE_LIMIT: Final = 32 * 1024
+"""Bytes of a condition's message. Source: apimachinery meta/v1 validation (maxMessageLen) v0.36.
+
+The API server takes longer ones of pods, and not of pod groups.
+"""
+_CUT_MARK: Final = " ..."
+
+
+def cut(text: str, limit: int = MESSAGE_LIMIT) -> str:
+    """Cut a text to a number of bytes in UTF-8, and mark it when something is missing."""
+    encoded = text.encode(errors="backslashreplace")
+    if len(encoded) <= limit:
+        return text
+    return encoded[: limit - len(_CUT_MARK)].decode(errors="ignore") + _CUT_MARK
+
 
 class Condition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A pod condition to write.

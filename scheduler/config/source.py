@@ -7,6 +7,7 @@ Source: sigs.k8s.io/yaml over go.yaml.in/yaml/v2, resolve.go.
 """
 
 import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path as FilePath
 from typing import TypeAlias
 
@@ -82,6 +83,23 @@ def parse(text: str | bytes, problems: Problems) -> Value:
     if node is None:
         return None
     return _Reader(lines, problems).value(node, ())
+
+
+def with_lines(found: Iterable[Problem], text: str | bytes) -> tuple[Problem, ...]:
+    """Give problems that were found after decoding the lines of their places in the text.
+
+    The line is that of the closest place around it that is written down. A place that is not in
+    the text, such as a flag, has none.
+    """
+    parsed = Problems()
+    parse(text, parsed)
+    return tuple(problem._replace(line=_line(problem.path, parsed.lines)) for problem in found)
+
+
+def _line(path: Path, lines: Mapping[Path, int]) -> int | None:
+    while path and path not in lines:
+        path = path[:-1]
+    return lines[path] if path else None
 
 
 def is_plain_text(text: str) -> bool:

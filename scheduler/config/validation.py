@@ -212,6 +212,11 @@ def _extenders(config: KubeSchedulerConfiguration, path: Path, problems: Problem
                 (*place, "weight"),
                 f"expected 1 or more because prioritizeVerb is set, got {extender.weight}",
             )
+        if extender.http_timeout_seconds < 0:
+            # Differs: Go's http.Client takes it for no limit, and an attempt could hang for ever.
+            got = format_duration(extender.http_timeout_seconds)
+            message = f"expected more than 0s, or 0s for the default, got {got}"
+            problems.add((*place, "httpTimeout"), message)
         if extender.bind_verb:
             binders.append(i)
             if len(binders) > 1:

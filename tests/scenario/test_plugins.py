@@ -426,3 +426,26 @@ def test_a_broken_gate_does_not_flood_the_log() -> None:
         assert errors["BrokenGate", "PreEnqueue"].value > 2
 
     play(story)
+
+
+class BurntDisk(PreBindPlugin):
+    NAME = "BurntDisk"
+
+    @override
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        raise RuntimeError("disk on fire")
+
+
+def test_the_log_shows_where_a_plugin_raised() -> None:
+    """Beside the failed attempt, whose line has the message only."""
+
+    async def story(world: World) -> None:
+        world.node("n")
+        await start(world, BurntDisk)
+        with capture_logs() as logs:
+            world.pod("p")
+            await world.until(lambda: world.events("p", "FailedScheduling"), "the event")
+        [told] = [each for each in logs if each["event"] == "Plugin failed"]
+        assert 'raise RuntimeError("disk on fire")' in told["trace"]
+
+    play(story)

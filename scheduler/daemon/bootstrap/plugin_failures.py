@@ -1,13 +1,19 @@
-"""The log of failures that fail no attempt: of PreEnqueue, QueueSort and queueing hints."""
+"""The log of plugins' failures, with their tracebacks."""
 
+import traceback
 from collections import defaultdict
 from typing import Final
 
+from scheduler.api.written import cut
 from scheduler.clock import Clock, Throttle
-from scheduler.kernel.framework.runtime import PluginError
+from scheduler.errors import encodable
+from scheduler.kernel.framework.runtime import PluginError, WrongAnswerError
 from scheduler.observability.logs import get_logger
 
 LOG_AGAIN_SECONDS: Final = 60.0
+
+TRACE_LINES: Final = 8
+"""Number of stack frames that are logged."""
 
 log = get_logger(__name__)
 
@@ -15,7 +21,8 @@ log = get_logger(__name__)
 class PluginFailureLog:
     """Logs each plugin at each extension point once a minute.
 
-    Almost every event retries the pods that a broken PreEnqueue plugin gates.
+    Almost every event retries the pods that a broken PreEnqueue plugin gates. A failed attempt has
+    its own line in the log, without the traceback.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -27,4 +34,18 @@ class PluginFailureLog:
         """Log a failure, unless its plugin was logged a moment ago."""
         others = self._throttles[problem.plugin, problem.point].take()
         if others is not None:
-            log.error("Plugin failed", pod=problem.pod, err=str(problem), others=others)
+            log.error(
+                "Plugin failed",
+                pod=problem.pod,
+                err=cut(str(problem)),
+                others=others,
+                **_trace(problem.__cause__),
+            )
+
+
+def _trace(raised: BaseException | None) -> dict[str, str]:
+    """The last frames, which are the plugin's; none for a wrong answer, which has no such frame."""
+    if raised is None or isinstance(raised, WrongAnswerError):
+        return {}
+    frames = traceback.format_tb(raised.__traceback__, -TRACE_LINES)
+    return {"trace": encodable("".join(frames))}

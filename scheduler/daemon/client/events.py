@@ -8,12 +8,11 @@ from typing import Final
 
 import msgspec
 
-from scheduler.api.written import ObjectReference
+from scheduler.api.written import ObjectReference, cut
 from scheduler.daemon.client.wire import json_string, micro_time, segment, well_formed
 
 NOTE_LIMIT: Final = 1024
 """Bytes of a note. Source: pkg/apis/core/validation/events.go (NoteLengthLimit) v1.36."""
-_CUT_MARK: Final = b" ..."
 _NAME_LIMIT: Final = 253
 
 
@@ -131,11 +130,7 @@ def cut_note(note: str) -> str:
 
     Source: pkg/scheduler/schedule_one.go (truncateMessage) v1.36.
     """
-    note = well_formed(note)
-    encoded = note.encode()
-    if len(encoded) <= NOTE_LIMIT:
-        return note
-    return (encoded[: NOTE_LIMIT - len(_CUT_MARK)]).decode(errors="ignore") + _CUT_MARK.decode()
+    return cut(well_formed(note), NOTE_LIMIT)
 
 
 def _series(count: int, last_observed: datetime) -> _Series:

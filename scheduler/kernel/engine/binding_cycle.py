@@ -211,11 +211,32 @@ class BindingCycle:
             self._finish(attempt)
 
     def not_bound(self, attempt: Attempt) -> None:
-        """Fail an attempt in doubt whose pod has no node; abandon one with an accepted binding."""
+        """Fail an attempt in doubt whose pod has no node; abandon one with an accepted binding.
+
+        An extender or Bind plugin that reports a binding and makes none would do so for ever: the
+        pod is retried after back-off, and its events and status name the culprit.
+        Differs: in kube-scheduler such a pod is not retried, and keeps its room.
+        """
         if attempt.state is AttemptState.UNSURE:
             self._failures.handle_scheduling_failure(attempt, Failure(attempt.doubt))
-        else:
+            return
+        binder = self._binder_in_words(attempt)
+        if not binder:
             self._failures.abandon(attempt, "not bound after all")
+            return
+        problem = f"{binder} reported the pod as bound, but the pod has no node"
+        self._failures.abandon(attempt, problem)
+        self._failures.retry_unbound(attempt, Failure(problem))
+
+    def _binder_in_words(self, attempt: Attempt) -> str:
+        """The extender or plugins that bind the pod; empty if only Stowage's own request does."""
+        if attempt.binder is not None:
+            extender = self._core.extenders.all[attempt.binder]
+            return f"extender at URL {extender.url(extender.config.bind_verb)}"
+        plugins = attempt.framework.plugins
+        if plugins.binds_plainly:
+            return ""
+        return f"Bind plugin {' or '.join(plugin.name for plugin in plugins.bind)}"
 
     def node_gone(self, name: str) -> None:
         """Fail the attempts for a node that is gone: of their group, in Permit or in PreBind.

@@ -138,6 +138,12 @@ class FailureHandler:
             failure = self._core.failure(attempt.pod.key, problem)
             self.handle_scheduling_failure(attempt, failure)
 
+    def retry_unbound(self, attempt: Attempt, failure: Failure) -> None:
+        """Put the pod of an abandoned attempt back into the queue, if a profile still takes it."""
+        if attempt.pod.spec.scheduler_name in self._core.frameworks:
+            self._core.out.append(LogError(SCHEDULING_FAILED, attempt.pod.key, failure.message))
+            self.requeue(attempt.queued, failure, is_nominated=attempt.is_nominated)
+
     def _roll_back(self, attempt: Attempt, event: AttemptEvent, why: str) -> bool:
         """Give back all that the attempt has acquired; return whether that freed room."""
         core, pod, freed = self._core, attempt.pod, False

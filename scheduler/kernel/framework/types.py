@@ -5,10 +5,16 @@ Source of the names: kubernetes pkg/scheduler/framework/types.go (QueuedPodInfo)
 
 from collections.abc import Mapping
 from enum import Enum
+from typing import Final
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from scheduler.api.pods import PodInfo
+from scheduler.api.written import MESSAGE_LIMIT, cut
+
+_SURELY_SHORT: Final = MESSAGE_LIMIT // 4
+"""Characters that fit in any encoding."""
 
 
 class PreBindWork(Enum):
@@ -41,7 +47,7 @@ class Failure(msgspec.Struct, frozen=True):
     ignore may have helped all the same.
 
     Attributes:
-        message: the text of the event and the condition.
+        message: the text of the event and the condition; cut at `MESSAGE_LIMIT`.
         is_rejection: whether the pod was rejected; False for an unexpected error.
         unschedulable_plugins: the plugins that rejected the pod; their hints may wake it.
         pending_plugins: the plugins that returned Pending.
@@ -67,6 +73,11 @@ class Failure(msgspec.Struct, frozen=True):
     reasons: Mapping[str, int] = {}
     version: tuple[int, ...] = ()
     since: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Cut what a plugin or extender made too long for a condition."""
+        if len(self.message) > _SURELY_SHORT:
+            force_setattr(self, "message", cut(self.message))
 
 
 class QueuedPodInfo(msgspec.Struct, eq=False):

@@ -10,7 +10,6 @@ from scheduler.config.load import default_configuration, load
 from scheduler.config.migrate import migrate
 from scheduler.config.problems import ConfigError
 from scheduler.config.source import read_file
-from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.config.write import to_yaml
 from scheduler.daemon.bootstrap import (
     args_types_of,
@@ -81,12 +80,24 @@ def _print(
     *,
     allow_unsupported: bool,
 ) -> None:
-    effective = _read(file, plugins, turned_on(feature_gates))
+    source, text = ("default configuration", b"") if file is None else _text(file)
+    gates = turned_on(feature_gates)
+    if file is None:
+        effective = default_configuration(feature_gates=gates)
+    else:
+        effective = load(
+            text,
+            source=source,
+            out_of_tree=own_plugins(plugins),
+            args_types=args_types_of(plugins),
+            feature_gates=gates,
+        )
     notices = check_usable(
         effective,
         implemented_plugins(plugins).keys(),
         feature_gates,
-        source=_called(file),
+        source=source,
+        text=text,
         allow_unsupported=allow_unsupported,
     )
     if effective.plugin_names() & own_plugins(plugins).keys():
@@ -99,26 +110,8 @@ def _print(
     click.echo(to_yaml(effective), nl=False)
 
 
-def _read(
-    file: str | None, plugins: Mapping[str, type[Plugin]], feature_gates: frozenset[str]
-) -> KubeSchedulerConfiguration:
-    if file is None:
-        return default_configuration(feature_gates=feature_gates)
-    source, text = _text(file)
-    return load(
-        text,
-        source=source,
-        out_of_tree=own_plugins(plugins),
-        args_types=args_types_of(plugins),
-        feature_gates=feature_gates,
-    )
-
-
-def _called(file: str | None) -> str:
-    return "standard input" if file == STANDARD_INPUT else file or "default configuration"
-
-
 def _text(file: str) -> tuple[str, bytes]:
     """Read a file or the standard input; return its name in messages, and its content."""
-    said = sys.stdin.buffer.read() if file == STANDARD_INPUT else read_file(file)
-    return _called(file), said
+    if file == STANDARD_INPUT:
+        return "standard input", sys.stdin.buffer.read()
+    return file, read_file(file)

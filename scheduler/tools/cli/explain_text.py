@@ -57,6 +57,7 @@ class PodReport(msgspec.Struct, frozen=True):
         for_all: nodes that would be enough for all of these, if known.
         together: the placements of all of these when all waiting pods are placed, if known.
         group: the standing of its pod group then; None for a pod without a group.
+        extender_weights: the weight of each extender that may have scored nodes, by URL.
     """
 
     pod: PodInfo
@@ -70,6 +71,7 @@ class PodReport(msgspec.Struct, frozen=True):
     for_all: AddNodes | None = None
     together: tuple[Placement, ...] | None = None
     group: GroupStanding | None = None
+    extender_weights: Mapping[str, int] = {}
 
 
 def print_report(report: PodReport) -> None:
@@ -308,7 +310,8 @@ def _print_scores(answer: PodAnswer, report: PodReport) -> None:
     best = best_nodes(answer)
     if not best:
         return
-    weights = {scored.name: scored.weight for scored in report.framework.plugins.score}
+    by_plugin = {scored.name: scored.weight for scored in report.framework.plugins.score}
+    weights = {**by_plugin, **report.extender_weights}
     plugins = [name for name in weights if name in best[0].scores]
     shown = best if report.nodes else best[: report.top]
     click.echo()

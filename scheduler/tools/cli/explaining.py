@@ -271,6 +271,9 @@ def _report_of(
         wanted.nodes,
         wanted.top,
         [],
+        extender_weights={
+            each.name: each.config.weight for each in asked.cluster.engine.core.extenders.all
+        },
     )
 
 

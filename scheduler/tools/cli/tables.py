@@ -138,9 +138,9 @@ def fits(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> bool:
 
 
 def plugin_header(name: str, weight: int | None = None) -> str:
-    """A plugin's name on as many lines as make a narrow column."""
+    """A plugin's name, or an extender's URL, on as many lines as make a narrow column."""
     lines = [""]
-    for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z]+", name):
+    for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z/.]+[/.]*|[/.]+", name):
         if lines[-1] and len(lines[-1]) + len(word) > _HEADER_WIDTH:
             lines.append("")
         lines[-1] += word

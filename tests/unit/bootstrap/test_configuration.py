@@ -35,7 +35,7 @@ extenders:
 
 
 def test_extenders_that_cannot_be_asked_are_refused(tmp_path: Path) -> None:
-    """All of them, by path, as `config` and the operator do; no password is shown."""
+    """All of them, by line and path, as `config` and the operator do; no password is shown."""
     file = tmp_path / "extenders.yaml"
     file.write_text(EXTENDER)
 
@@ -44,11 +44,11 @@ def test_extenders_that_cannot_be_asked_are_refused(tmp_path: Path) -> None:
     printed = CliRunner().invoke(config, [str(file)])
 
     told = str(refused.value)
-    assert [str(each).partition(": ")[0] for each in refused.value.problems] == [
-        "extenders[0].urlPrefix",
-        "extenders[1].tlsConfig",
-        "extenders[2].tlsConfig",
-        "extenders[3].tlsConfig",
+    assert [": ".join(str(each).split(": ")[:2]) for each in refused.value.problems] == [
+        "line 5: extenders[0].urlPrefix",
+        "line 6: extenders[1].tlsConfig",
+        "line 7: extenders[2].tlsConfig",
+        "line 8: extenders[3].tlsConfig",
     ]
     assert "cannot read certificate file /nowhere" in told
     assert "secret" not in told
@@ -161,6 +161,19 @@ def test_generic_workload_alone_is_said_not_to_keep_gangs_together() -> None:
     assert read_configuration(RunOptions(feature_gates=BOTH[:1]), {})[1] == (told,)
 
 
+def test_a_flag_has_no_line(tmp_path: Path) -> None:
+    """It is not in the file, as the plugin is."""
+    path = tmp_path / "gangs.yaml"
+    path.write_text(RACKS)
+    options = RunOptions(config=str(path), feature_gates=("DRAWorkloadResourceClaims=true",))
+
+    with pytest.raises(ConfigError) as caught:
+        read_configuration(options, {})
+
+    told = [str(each).partition(": ")[0] for each in caught.value.problems]
+    assert told == ["line 6", "featureGates"]
+
+
 @pytest.mark.parametrize(
     ("plugin", "gate"),
     [
@@ -175,7 +188,7 @@ def test_a_plugin_without_its_gate_is_refused(tmp_path: Path, plugin: str, gate:
     path.write_text(RACKS.replace("TopologyPlacementGenerator", plugin))
 
     assert refused(RunOptions(config=str(path))) == [
-        f'profiles[0].plugins: "{plugin}" needs the gate {gate}, which is off'
+        f'line 6: profiles[0].plugins: "{plugin}" needs the gate {gate}, which is off'
     ]
     gates = (*BOTH, "TopologyAwareWorkloadScheduling=true")
     read_configuration(RunOptions(config=str(path), feature_gates=gates), {})

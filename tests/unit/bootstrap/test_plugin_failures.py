@@ -1,9 +1,14 @@
 """What the log says of plugins whose failures fail no attempt."""
 
+from typing import Any
+
+import pytest
 from structlog.testing import capture_logs
 
 from scheduler.daemon.bootstrap.plugin_failures import LOG_AGAIN_SECONDS, PluginFailureLog
-from scheduler.kernel.framework.interface import PreEnqueuePlugin
+from scheduler.errors import SchedulerError
+from scheduler.kernel.framework.cycle_state import CycleState
+from scheduler.kernel.framework.interface import PreEnqueuePlugin, ReservePlugin
 from scheduler.kernel.framework.runtime import PluginError
 from tests.support.builders import make_pod_info
 from tests.support.clock import FakeClock
@@ -31,6 +36,8 @@ def test_a_broken_gate_is_logged_once_a_minute_with_its_pod() -> None:
         clock.now += LOG_AGAIN_SECONDS
         framework.run_pre_enqueue_plugins(pod)
 
+    traces = [each.pop("trace", "") for each in logs]
+    assert all('raise ValueError("boom")' in trace for trace in (traces[0], traces[2]))
     gate = {
         "module": "daemon.bootstrap.plugin_failures",
         "event": "Plugin failed",
@@ -43,3 +50,50 @@ def test_a_broken_gate_is_logged_once_a_minute_with_its_pod() -> None:
         {**gate, "others": 99},
     ]
     assert len(logs) == 3
+
+
+class Broken(ReservePlugin):
+    """Fails the attempt."""
+
+    NAME = "Broken"
+
+    def __init__(self, answer: Exception | None) -> None:
+        self._answer = answer
+
+    def reserve(self, *_: object) -> Any:
+        if self._answer is not None:
+            raise self._answer
+
+    def unreserve(self, *_: object) -> None:
+        """Never called."""
+
+
+def logged(answer: Exception | None) -> list[Any]:
+    """What the log says of a plugin that fails many attempts, and one more a minute later."""
+    clock = FakeClock()
+    framework = make_framework(Broken(answer), on_raised=PluginFailureLog(clock).note)
+    with capture_logs() as logs:
+        for seconds in (*[0.0] * 99, LOG_AGAIN_SECONDS):
+            clock.now += seconds
+            with pytest.raises(PluginError):
+                framework.run_reserve_plugins(CycleState(), make_pod_info("p"), "n")
+    return logs
+
+
+def test_what_raises_in_an_attempt_is_logged_with_its_traceback_once_a_minute() -> None:
+    """The line of the failed attempt has none."""
+    logs = logged(ValueError("boom"))
+
+    assert [(each["event"], each["err"], each["others"]) for each in logs] == [
+        ("Plugin failed", 'running Reserve plugin "Broken": ValueError: boom', others)
+        for others in (0, 98)
+    ]
+    assert all("in reserve\n    raise self._answer" in each["trace"] for each in logs)
+
+
+@pytest.mark.parametrize("answer", [None, SchedulerError("no disk")], ids=["answer", "explained"])
+def test_what_its_message_explains_is_logged_with_the_attempt_only(
+    answer: Exception | None,
+) -> None:
+    """No frame would say more."""
+    assert logged(answer) == []

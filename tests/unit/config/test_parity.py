@@ -29,6 +29,7 @@ OUR_DEFAULTS = {
 """Where Stowage chooses another default, with upstream's and ours."""
 
 STRICTER = {
+    "extender-negative-timeout": "kube-scheduler waits for such an extender without a limit",
     "retry-longer-than-renewal": "kube-scheduler writes it, and stops when it starts to elect",
     "two-documents": "kube-scheduler silently ignores all but the first",
 }

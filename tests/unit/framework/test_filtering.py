@@ -235,7 +235,7 @@ def test_any_other_answer_of_prefilter_is_a_failure(status: Status) -> None:
     """Only rejections are values."""
     framework = make_framework(PreFilter("P", status))
 
-    with pytest.raises(PluginError, match=r'running PreFilter plugin "P": (Error|Wait): boom'):
+    with pytest.raises(PluginError, match=r'"P": (Error|returned Wait): boom'):
         framework.filtering.find_nodes_that_fit(POD, make_snapshot("a"))
 
 
@@ -560,7 +560,18 @@ def test_every_verdict_asks_about_nodes_with_and_without_nominated_pods() -> Non
     [
         pytest.param(None, "returned None, expected a Status", id="nothing"),
         pytest.param(error("disk full"), "Error: disk full", id="error"),
-        pytest.param(SKIP, "Skip", id="a code of no meaning here"),
+        pytest.param(
+            SKIP,
+            "returned Skip, expected Success, Pending, Unschedulable, "
+            "UnschedulableAndUnresolvable or Error",
+            id="a code of no meaning here",
+        ),
+        pytest.param(
+            Status(Code.WAIT, ("later",)),
+            "returned Wait: later, expected Success, Pending, Unschedulable, "
+            "UnschedulableAndUnresolvable or Error",
+            id="a code of Permit only",
+        ),
     ],
 )
 def test_a_node_form_filter_that_fails_is_named(answer: object, said: str) -> None:

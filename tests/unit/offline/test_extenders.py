@@ -17,6 +17,12 @@ NODES = [node_manifest(name) for name in ("a", "b", "c")]
 
 def run(command: str, path: Path, config: Manifest, *objects: Manifest, more: Any = ()) -> Any:
     """What a command prints as JSON."""
+    printed = output(command, path, config, *objects, more=("-o", "json", *more))
+    return msgspec.json.decode(printed)
+
+
+def output(command: str, path: Path, config: Manifest, *objects: Manifest, more: Any = ()) -> str:
+    """What a command prints."""
     document = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -25,10 +31,10 @@ def run(command: str, path: Path, config: Manifest, *objects: Manifest, more: An
     file = path / "config.json"
     file.write_text(json.dumps(document))
     cluster = write_list(path / "cluster.json", *objects)
-    words = [command, "-f", cluster, "--config", str(file), "-o", "json", *more]
+    words = [command, "-f", cluster, "--config", str(file), *more]
     result = CliRunner().invoke(main, words)
     assert result.exit_code in (0, 1), result.output
-    return msgspec.json.decode(result.stdout)
+    return result.stdout
 
 
 def test_explain_asks(tmp_path: Path) -> None:
@@ -47,6 +53,23 @@ def test_explain_asks(tmp_path: Path) -> None:
     assert (c["plugin"], c["code"], c["reasons"]) == ("Extender", "Unschedulable", ["too warm"])
     assert [body["NodeNames"] for body in extender.bodies("filter")] == [["a", "b", "c"]]
     assert extender.bodies("filter")[0]["Pod"]["metadata"]["name"] == "p"
+
+
+def test_the_scores_of_extenders_have_their_column(tmp_path: Path) -> None:
+    """With their weight, as those of plugins: the columns add up to the total."""
+    extender = FakeExtender(prioritize=scores(a=7))
+    with serving(extender):
+        config = extender.config("prioritize", weight=2)
+        printed = output("explain", tmp_path, config, *NODES, pod_manifest("p"))
+
+    lines = printed.splitlines()
+    rows = [line.split() for line in lines if line.split()[:1] in (["a"], ["b"], ["c"])]
+    assert [(row[0], row[-1]) for row in rows] == [("a", "140"), ("b", "0"), ("c", "0")]
+    assert all(int(row[1]) == sum(map(int, row[2:])) for row in rows)
+    [last] = [line for line in lines if line.split()[:2] == ["node", "total"]]
+    assert last.split()[-1] == "x2"
+    header = "".join(line.split()[-1] for line in lines[: lines.index(last)] if line)
+    assert header.endswith(extender.url)
 
 
 def test_explain_says_why_nothing_fits(tmp_path: Path) -> None:

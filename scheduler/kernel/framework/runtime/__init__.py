@@ -1,5 +1,6 @@
 """The engine that runs the plugins of one profile."""
 
+from scheduler.kernel.framework.runtime.answers import WrongAnswerError
 from scheduler.kernel.framework.runtime.diagnosis import AttemptDiagnosis, Feasibility
 from scheduler.kernel.framework.runtime.framework import Framework
 from scheduler.kernel.framework.runtime.plugin_calls import PluginError
@@ -14,4 +15,5 @@ __all__ = [
     "PluginSetError",
     "ProfilePlugins",
     "Verdicts",
+    "WrongAnswerError",
 ]

@@ -76,10 +76,20 @@ def status(answer: object, codes: AllowedCodes) -> Status:
     if not isinstance(reasons, tuple) or not all(isinstance(reason, str) for reason in reasons):
         wrong(answer, "a Status whose reasons are a tuple of texts")
     if answer.code not in codes:
-        message = f": {answer.message}" if answer.reasons else ""
-        raise WrongAnswerError(f"{code.upstream_name}{message}")
+        message = (
+            f"{code.upstream_name}: {answer.message}" if answer.reasons else code.upstream_name
+        )
+        if code is not Code.ERROR:
+            message = f"returned {message}, expected {_in_words(codes)}"
+        raise WrongAnswerError(message)
     told_reasons = tuple(map(encodable, answer.reasons))
     return answer if told_reasons == reasons else replace(answer, reasons=told_reasons)
+
+
+def _in_words(codes: AllowedCodes) -> str:
+    """The codes, and Error, by which every point may fail the attempt."""
+    *names, last = [code.upstream_name for code in sorted(codes | {Code.ERROR})]
+    return f"{', '.join(names)} or {last}"
 
 
 def status_of(codes: AllowedCodes, plugin: str) -> Check[Status]:

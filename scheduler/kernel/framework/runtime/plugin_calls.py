@@ -16,6 +16,12 @@ from scheduler.observability.instruments import Instruments
 
 _SHOWN_TO_NOBODY: Final = FrameworkMetrics(Instruments())
 
+FAILS_NO_ATTEMPT: Final = frozenset({"PreEnqueue", "QueueSort", "QueueingHint"})
+"""The extension points whose failures are reported with a pod, by the caller."""
+
+_EXPLAINED: Final = (WrongAnswerError, SchedulerError)
+"""Errors whose message says all; the failed attempt is logged with it."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 TimeLimit: TypeAlias = Callable[[float], AbstractAsyncContextManager[object]]
@@ -47,6 +53,7 @@ class PluginCalls:
         metrics: the counters and timers.
         now: monotonic seconds.
         on_failed: receives failures that fail no attempt: of PreEnqueue, QueueSort and hints.
+        on_raised: receives the unexpected exceptions of all other points.
         sampled: whether the calls of the present cycle are timed.
         steps: the end time and name of each extension point of the present cycle.
     """
@@ -59,12 +66,14 @@ class PluginCalls:
         *,
         time_limit: TimeLimit = nullcontext,
         on_failed: Callable[[PluginError], object] = lambda _: None,
+        on_raised: Callable[[PluginError], object] = lambda _: None,
     ) -> None:
         self.profile = profile
         self.metrics = metrics
         self.now = now
         self._time_limit = time_limit
         self.on_failed = on_failed
+        self._on_raised = on_raised
         self.sampled = False
         self.steps: list[tuple[float, str]] = []
 
@@ -176,7 +185,10 @@ class PluginCalls:
     def failed(self, plugin: str, point: str, problem: BaseException) -> PluginError:
         """Make the error to raise when a plugin failed, and count it."""
         self.metrics.plugin_errors[plugin, point].inc()
-        return plugin_error(plugin, point, problem)
+        error = plugin_error(plugin, point, problem)
+        if point not in FAILS_NO_ATTEMPT and not isinstance(problem, _EXPLAINED):
+            self._on_raised(error)
+        return error
 
     def spared(self, plugin: str, point: str, code: Code) -> None:
         """Report a plugin that is not called, as its answer is known."""
@@ -194,7 +206,10 @@ def plugin_error(plugin: str, point: str, problem: BaseException) -> PluginError
     message = in_words(problem)
     if not isinstance(problem, WrongAnswerError):
         message = f"{type(problem).__name__}: {message}"
-    return PluginError(plugin, point, message)
+    error = PluginError(plugin, point, message)
+    # Not all of these errors are raised.
+    error.__cause__ = problem
+    return error
 
 
 def _status_name(answer: object) -> str:
