@@ -586,7 +586,7 @@ FAULTS: Final = (
     NamedFault(
         "what the watch brings late undoes the answer to a write: a device is given twice",
         "kernel/engine/event_handlers",
-        "            self._read[place] = new, watched\n",
+        "            self._answers.note(place, new, old)\n",
         "            pass\n",
         _CLAIMS + "test_an_answer_counts_before_the_watch_and_is_not_undone_by_it",
     ),
@@ -607,8 +607,8 @@ FAULTS: Final = (
     NamedFault(
         "an answer brings a claim back that is gone",
         "kernel/engine/event_handlers",
-        "        if old is not None and _is_older_of_same(old.metadata, new.metadata):\n",
-        "        if old is None or _is_older_of_same(old.metadata, new.metadata):\n",
+        "        if old is not None and is_older_of_same(old.metadata, new.metadata):\n",
+        "        if old is None or is_older_of_same(old.metadata, new.metadata):\n",
         _CLAIMS + "test_an_answer_about_a_claim_that_is_gone_brings_it_not_back",
     ),
     NamedFault(

@@ -6,15 +6,15 @@ Source: kubernetes pkg/scheduler/eventhandlers.go v1.36.
 from collections.abc import Callable, Collection
 from typing import Any, Final, TypeVar
 
-from scheduler.api.objects import Namespace, Node, ObjectMeta
+from scheduler.api.objects import Namespace, Node
 from scheduler.api.pods import PodInfo
-from scheduler.api.resource_versions import is_older_version
 from scheduler.kernel.cache import PodState
 from scheduler.kernel.engine.attempt import REVOCABLE, Attempt, AttemptState
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.binding_cycle import BindingCycle
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.events import ObjectGone
+from scheduler.kernel.engine.newer_answers import NewerAnswers, is_older_of_same
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.framework.events import (
@@ -63,15 +63,13 @@ class PodEventHandlers:
         self._attempts = attempts
         self._failures = failures
         self._binding = binding
-        self._read: dict[str, tuple[PodInfo | None, PodInfo]] = {}
-        """Pods from reads, until the watch is as far, and as the watch last showed them.
-
-        None is for one that is gone. Older versions from the watch are ignored meanwhile.
-        """
+        self._answers = NewerAnswers[str, PodInfo](lambda pod: pod.pod.metadata)
         self._preemption_executor = executor
 
     def set(self, new: PodInfo) -> None:
         """Take over a new or changed pod."""
+        if self._answers.hide(new.uid, new):
+            return
         is_needed = not new.node_name and not new.is_terminating
         if not self._waits_for_pre_bind(new.uid, new, is_needed=is_needed):
             self._set(new)
@@ -106,10 +104,6 @@ class PodEventHandlers:
 
     def _set(self, new: PodInfo) -> None:  # noqa: C901, PLR0912 - one branch per change of a pod
         core, uid = self._core, new.uid
-        read, _ = self._read.pop(uid, (None, None))
-        if read is not None and _is_older_of_same(new.pod.metadata, read.pod.metadata):
-            self._read[uid] = read, new
-            return
         if new.is_terminating:
             self._preemption_executor.leaving(uid)
         else:
@@ -140,11 +134,11 @@ class PodEventHandlers:
 
     def gone(self, event: ObjectGone) -> None:
         """Take over the deletion, or the end, of a pod."""
+        self._answers.forget(event.uid)
         if not self._waits_for_pre_bind(event.uid, event, is_needed=False):
             self._gone(event)
 
     def _gone(self, event: ObjectGone) -> None:
-        self._read.pop(event.uid, None)
         self._core.states.object_gone(POD_KIND, event.name, event.namespace, event.uid)
         self._end(event.uid)
 
@@ -173,19 +167,17 @@ class PodEventHandlers:
         if attempt is None:
             return
         known = attempt.queued.pod_info
-        _, watched = self._read.get(known.uid, (None, known))
+        self._answers.note(known.uid, pod, known)
         if pod is None:
-            self.gone(ObjectGone("pods", known.namespace, known.name, known.uid))
-        else:
-            if not pod.node_name:
-                self._binding.not_bound(attempt)
-            self.set(pod)
-        self._read[known.uid] = pod, watched
+            self._gone(ObjectGone("pods", known.namespace, known.name, known.uid))
+            return
+        if not pod.node_name:
+            self._binding.not_bound(attempt)
+        self._set(pod)
 
     def set_back(self) -> None:
         """Forget what only reads showed: it may be lost, and no watch undoes it."""
-        read, self._read = self._read, {}
-        for _, watched in read.values():
+        for watched in self._answers.take_watched():
             self.set(watched)
 
     def profiles_gone(self, names: Collection[str]) -> None:
@@ -352,22 +344,14 @@ class OtherEventHandlers:
     def __init__(self, core: EngineState, kind: ObjectKind) -> None:
         self._core = core
         self._kind = kind
-        self._read: dict[tuple[str, str], tuple[Any, Any]] = {}
-        """Objects from answers, until the watch is as far, and as the watch last showed them.
-
-        Older versions from the watch are ignored meanwhile.
-        """
+        self._answers = NewerAnswers[tuple[str, str], Any](lambda obj: obj.metadata)
 
     def set(self, new: Any) -> None:
         """Take over a new or changed object."""
-        place = place_of(new)
-        read, _ = self._read.pop(place, (None, None))
-        if read is not None:
-            if _is_older_of_same(new.metadata, read.metadata):
-                self._read[place] = read, new
-                return
-            if _is_same_version(new.metadata, read.metadata):
-                return
+        if not self._answers.hide(place_of(new), new):
+            self._set(new)
+
+    def _set(self, new: Any) -> None:
         old = self._core.states.object_set(self._kind, new)
         self._wake(ActionType.ADD if old is None else ActionType.UPDATE, old, new)
 
@@ -378,22 +362,18 @@ class OtherEventHandlers:
         """
         namespace, name = place = place_of(new)
         old = self._core.states.lister(self._kind).get(name, namespace)
-        if old is not None and _is_older_of_same(old.metadata, new.metadata):
-            self._core.states.object_set(self._kind, new)
-            self._wake(ActionType.UPDATE, old, new)
-            _, watched = self._read.get(place, (None, old))
-            self._read[place] = new, watched
+        if old is not None and is_older_of_same(old.metadata, new.metadata):
+            self._answers.note(place, new, old)
+            self._set(new)
 
     def set_back(self) -> None:
         """Forget what only answers showed: the writes may be lost, and no watch undoes them."""
-        for read, watched in self._read.values():
-            self._core.states.object_set(self._kind, watched)
-            self._wake(ActionType.UPDATE, read, watched)
-        self._read.clear()
+        for watched in self._answers.take_watched():
+            self._set(watched)
 
     def gone(self, event: ObjectGone) -> None:
         """Take over the deletion of an object."""
-        self._read.pop((event.namespace, event.name), None)
+        self._answers.forget((event.namespace, event.name))
         old = self._core.states.object_gone(self._kind, event.name, event.namespace)
         if old is not None:
             self._wake(ActionType.DELETE, old, None)
@@ -413,12 +393,3 @@ def wake(core: EngineState, event: ClusterEvent, old: object, new: object) -> No
 def _read_of(node: Node) -> tuple[object, ...]:
     """All of a node that scheduling reads."""
     return node.spec, node.status, node.metadata.labels, node.metadata.annotations
-
-
-def _is_older_of_same(meta: ObjectMeta, other: ObjectMeta) -> bool:
-    """Whether a version of an object is older than another of the same object."""
-    return meta.uid == other.uid and is_older_version(meta.resource_version, other.resource_version)
-
-
-def _is_same_version(meta: ObjectMeta, other: ObjectMeta) -> bool:
-    return (meta.uid, meta.resource_version) == (other.uid, other.resource_version)

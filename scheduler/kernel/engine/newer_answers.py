@@ -1,0 +1,64 @@
+"""Objects that answers to reads and writes showed before the watch.
+
+Source of the idea: kubernetes pkg/scheduler/util/assumecache v1.36 (latestObj, apiObj, Restore).
+"""
+
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+from scheduler.api.objects import ObjectMeta
+from scheduler.api.resource_versions import is_older_version
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+
+
+class NewerAnswers(Generic[K, T]):
+    """Objects of one kind by key, each from an answer and as the watch last showed it.
+
+    An object is kept until the watch is as far as the answer, or the API server was set back.
+
+    Args:
+        meta_of: returns the metadata of an object.
+    """
+
+    def __init__(self, meta_of: Callable[[T], ObjectMeta]) -> None:
+        self._meta_of = meta_of
+        self._kept: dict[K, tuple[T | None, T]] = {}
+
+    def note(self, key: K, answer: T | None, known: T) -> None:
+        """Keep an object from an answer; None if it is gone.
+
+        `known` is the object before the answer. An earlier answer may have shown it.
+        """
+        _, watched = self._kept.get(key, (None, known))
+        self._kept[key] = answer, watched
+
+    def hide(self, key: K, watched: T) -> bool:
+        """Return whether an object from the watch is no newer than the answer.
+
+        It is noted if it is older; otherwise the answer is forgotten. An object that an answer
+        showed as gone is always newer: it may be back.
+        """
+        answer, _ = self._kept.pop(key, (None, None))
+        if answer is None:
+            return False
+        meta, other = self._meta_of(watched), self._meta_of(answer)
+        if is_older_of_same(meta, other):
+            self._kept[key] = answer, watched
+            return True
+        return (meta.uid, meta.resource_version) == (other.uid, other.resource_version)
+
+    def forget(self, key: K) -> None:
+        """Forget an object that the watch showed as gone."""
+        self._kept.pop(key, None)
+
+    def take_watched(self) -> list[T]:
+        """Forget all answers, and return their objects as the watch last showed them."""
+        kept, self._kept = self._kept, {}
+        return [watched for _, watched in kept.values()]
+
+
+def is_older_of_same(meta: ObjectMeta, other: ObjectMeta) -> bool:
+    """Whether a version of an object is older than another of the same object."""
+    return meta.uid == other.uid and is_older_version(meta.resource_version, other.resource_version)
