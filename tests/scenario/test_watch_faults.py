@@ -243,6 +243,35 @@ def test_a_new_leader_whose_list_never_comes(monkeypatch: pytest.MonkeyPatch) ->
     play(story)
 
 
+def test_a_new_leader_waits_although_the_standby_waited_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The leader before it fills the only node long after the standby's last news of pods."""
+    monkeypatch.setattr(doubts, "LIMIT_SECONDS", 2.0)
+
+    async def story(world: World) -> None:
+        await stand_by(world)
+        for verb in ("watch", "list"):
+            world.sandbox.faults.answer(500, verb=verb, path="*/pods", times=None)
+        with capture_logs() as logs:
+
+            def is_told(start: str) -> bool:
+                return any(each["event"].startswith(start) for each in logs)
+
+            world.sandbox.faults.close_watches(abort=True)
+            await world.until(lambda: is_told("Objects may be obsolete"), "the limit")
+            world.pod("old", cpu="1", nodeName="n", scheduler="another")
+            world.end_lease()
+            await world.until(lambda: is_told("Leading"), "the standby to lead")
+        await asyncio.sleep(0.5)
+        world.sandbox.faults.clear()
+
+        await world.rejected("new")
+        assert world.node_of("new") == ""
+
+    play(story)
+
+
 def test_a_new_leader_whose_watches_go_on_lists_nothing() -> None:
     async def story(world: World) -> None:
         await stand_by(world)

@@ -40,6 +40,10 @@ class Doubts:
             loop = asyncio.get_running_loop()
             self._limits[kind] = loop.call_later(LIMIT_SECONDS, self._tolerate, kind)
 
+    def tolerate_nothing(self) -> None:
+        """Let bindings wait for each kind again: what a standby has waited counts for nothing."""
+        self._tolerated.clear()
+
     def end(self, kind: str) -> None:
         """Note that a kind's objects are those of the API server."""
         self._tolerated.discard(kind)

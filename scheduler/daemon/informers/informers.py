@@ -83,6 +83,7 @@ class Informers:
         A new leader calls this: it does not know what the leader before it has done meanwhile.
         Bindings wait for these lists.
         """
+        self._doubts.tolerate_nothing()
         for informer in self._informers.values():
             informer.catch_up()
 
