@@ -24,7 +24,6 @@ from scheduler.kernel.framework.property_changes import pod_scheduling_propertie
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.queue.backoff import BackoffSettings
 from scheduler.kernel.queue.dump import UNSCHEDULABLE
-from scheduler.kernel.queue.equivalent_pods import ProbeEvent
 from scheduler.kernel.queue.hints import ObservedEvent, QueueingStrategy
 from scheduler.kernel.queue.moves import SortKey, count_rejectors
 from scheduler.kernel.queue.queued_pods import QueuedPods
@@ -318,7 +317,7 @@ class SchedulingQueue(QueuedPods):
         if self._moves.requeue(uid, queued, strategy, SCHEDULE_ATTEMPT_FAILURE) == UNSCHEDULABLE:
             self._metrics.queue_incoming_pods[UNSCHEDULABLE, SCHEDULE_ATTEMPT_FAILURE].inc()
             is_known = failure.fits_nowhere and self._unschedulable.note_rejected(uid, failure)
-            self._waking.end_probe(uid, ProbeEvent.REJECT if is_known else ProbeEvent.LEAVE)
+            self._waking.end_probe(uid, is_rejected=is_known)
         if queued.unschedulable_plugins:
             self._active.note_rejection()
         return True
