@@ -14,6 +14,7 @@ from scheduler.kernel.framework.events import (
     ASSIGNED_POD_DELETE,
     CONFIGURATION_CHANGED,
     FORCE_ACTIVATE,
+    POP_FROM_BACKOFF_Q,
     SCHEDULE_ATTEMPT_FAILURE,
     UNSCHEDULED_POD_ADD,
     UNSCHEDULED_POD_UPDATE,
@@ -23,7 +24,7 @@ from scheduler.kernel.framework.events import (
 from scheduler.kernel.framework.property_changes import pod_scheduling_properties_change
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.queue.backoff import BackoffSettings
-from scheduler.kernel.queue.dump import UNSCHEDULABLE
+from scheduler.kernel.queue.dump import ACTIVE, UNSCHEDULABLE
 from scheduler.kernel.queue.hints import ObservedEvent, QueueingStrategy
 from scheduler.kernel.queue.moves import SortKey, count_rejectors
 from scheduler.kernel.queue.queued_pods import QueuedPods
@@ -215,7 +216,11 @@ class SchedulingQueue(QueuedPods):
             if self._readmission.sources:
                 return None
         self._waking.some()
-        queued = self._moves.pop()
+        if self._moves.is_flushing:
+            self._moves.flush()
+        queued = self._active.pop()
+        if queued is None and (queued := self._backoff.pop_early()) is not None:
+            self._metrics.queue_incoming_pods[ACTIVE, POP_FROM_BACKOFF_Q].inc()
         return None if queued is None else self._popped(queued)
 
     def pop_equal(self, pod: PodInfo) -> QueuedPodInfo | None:
