@@ -50,6 +50,7 @@ from tests.support.clock import FakeClock
 from tests.support.fake_plugins import make_plugin_set
 from tests.support.handles import make_services
 from tests.support.shares import unseen_queues, unseen_shares
+from tests.support.validating import validating
 from tests.support.virtual_time import run_in
 from tests.unit.driver.fake_writes import FakeWrites, settle
 from tests.unit.engine.engine import Everything
@@ -148,11 +149,13 @@ class World:
             make_plugin_set([self.plugin], profile="test", now=self.clock.monotonic)
         )
         services = make_services()
-        self.engine = Engine(
-            {"test": framework},
-            EngineSettings(seed=1, is_validating=True),
-            services=services,
-            states=services.states,
+        self.engine = validating(
+            Engine(
+                {"test": framework},
+                EngineSettings(seed=1),
+                services=services,
+                states=services.states,
+            )
         )
         self.services = services
         self.driver = Driver(self.engine, self.clock, event_logs=(self,))

@@ -56,6 +56,7 @@ from scheduler.observability.instruments import Instruments
 from tests.support.builders import make_node, make_pod_info
 from tests.support.clock import FakeClock
 from tests.support.fake_plugins import make_plugin_set
+from tests.support.validating import validating
 
 
 class Everything(
@@ -160,13 +161,15 @@ class EngineUnderTest:
             make_plugin_set(made, profile="test", now=self.clock.monotonic),
             has_extenders=bool(extenders),
         )
-        self.engine = Engine(
-            {"test": framework},
-            EngineSettings(seed=seed, extenders=extenders, is_validating=True),
-            services=self.services,
-            states=self.states,
-            kinds={watched_kind(kind).name: kind for kind in kinds},
-            take_outcome=self.outcomes.append,
+        self.engine = validating(
+            Engine(
+                {"test": framework},
+                EngineSettings(seed=seed, extenders=extenders),
+                services=self.services,
+                states=self.states,
+                kinds={watched_kind(kind).name: kind for kind in kinds},
+                take_outcome=self.outcomes.append,
+            )
         )
         for node in nodes:
             self.handle(ObjectSet("nodes", make_node(node) if isinstance(node, str) else node))
