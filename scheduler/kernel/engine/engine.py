@@ -52,11 +52,7 @@ from scheduler.kernel.engine.held import WaitingPod, WaitingPods
 from scheduler.kernel.engine.instructions import Configured, Instruction, RecordEvent
 from scheduler.kernel.engine.outcome import TakeOutcome
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
-from scheduler.kernel.engine.profiles import (
-    ProfilesOf,
-    no_other_profiles,
-    queue_profiles,
-)
+from scheduler.kernel.engine.profiles import ProfilesOf, queue_profiles
 from scheduler.kernel.engine.schedule_one import SchedulingLoop
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.engine.story import Entry, Story
@@ -123,11 +119,11 @@ class Engine:
         *,
         services: PluginServices,
         states: SharedStates,
+        rules_of: ProfilesOf,
         kinds: Mapping[str, ObjectKind] | None = None,
         tracer: CycleTracer | None = None,
         take_outcome: TakeOutcome | None = None,
         stopwatch: Callable[[], float] = lambda: 0.0,
-        rules_of: ProfilesOf = no_other_profiles,
     ) -> None:
         """Make an engine that knows no cluster yet.
 
@@ -136,11 +132,11 @@ class Engine:
             settings: seed and times.
             services: the services that plugins see; filled in here.
             states: the shared states and listers of plugins.
+            rules_of: builds the profiles of another configuration.
             kinds: the kinds that plugins read, by plural.
             tracer: receives each cycle.
             take_outcome: takes a row of data for each attempt that ends.
             stopwatch: a running clock to measure with; no decision depends on it.
-            rules_of: builds the profiles of another configuration.
         """
         time = EventTime()
         self._inbox: deque[Event] = deque()

@@ -18,7 +18,7 @@ from scheduler.observability.instruments import Instruments
 from scheduler.observability.queue_metrics import QueueMetrics
 from scheduler.observability.tracing import CycleTracer
 from tests.support.builders import make_node, make_pod_info
-from tests.support.validating import validating
+from tests.support.engines import validating
 from tests.unit.observability.test_tracing import RecordingLog
 
 START = 1000.0

@@ -47,10 +47,10 @@ from scheduler.kernel.framework.shortcuts import Shortcuts
 from scheduler.kernel.framework.status import Code, Status, error, unschedulable
 from tests.support.builders import make_node, make_pod_info
 from tests.support.clock import FakeClock
+from tests.support.engines import no_other_profiles, validating
 from tests.support.fake_plugins import make_plugin_set
 from tests.support.handles import make_services
 from tests.support.shares import unseen_queues, unseen_shares
-from tests.support.validating import validating
 from tests.support.virtual_time import run_in
 from tests.unit.driver.fake_writes import FakeWrites, settle
 from tests.unit.engine.engine import Everything
@@ -154,6 +154,7 @@ class World:
                 {"test": framework},
                 EngineSettings(seed=1),
                 services=services,
+                rules_of=no_other_profiles,
                 states=services.states,
             )
         )

@@ -55,8 +55,8 @@ from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
 from tests.support.builders import make_node, make_pod_info
 from tests.support.clock import FakeClock
+from tests.support.engines import no_other_profiles, validating
 from tests.support.fake_plugins import make_plugin_set
-from tests.support.validating import validating
 
 
 class Everything(
@@ -166,6 +166,7 @@ class EngineUnderTest:
                 {"test": framework},
                 EngineSettings(seed=seed, extenders=extenders),
                 services=self.services,
+                rules_of=no_other_profiles,
                 states=self.states,
                 kinds={watched_kind(kind).name: kind for kind in kinds},
                 take_outcome=self.outcomes.append,

@@ -31,9 +31,9 @@ from scheduler.kernel.queue.backoff import BackoffSettings
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
+from tests.support.engines import no_other_profiles, validating
 from tests.support.fake_plugins import make_plugin_set
 from tests.support.rogues import rogue_framework
-from tests.support.validating import validating
 from tests.unit.engine.cluster import Cluster
 from tests.unit.engine.driven import Holds, Prepares, Room
 
@@ -117,6 +117,7 @@ def cluster_of_rogues(seed: int, rate: float) -> tuple[Cluster, Ledger, list[Any
             {"test": framework},
             EngineSettings(seed, queue=QUICK),
             services=services,
+            rules_of=no_other_profiles,
             states=states,
             kinds={"services": SERVICE},
         )
@@ -180,6 +181,7 @@ def test_room_is_made_without_losing_anybody(seed: int, extenders: tuple[Extende
             },
             EngineSettings(seed, queue=QUICK, extenders=extenders),
             services=services,
+            rules_of=no_other_profiles,
             states=states,
             kinds={"services": SERVICE},
         )

@@ -1,10 +1,13 @@
-"""An engine whose invariants are checked after every event."""
+"""Engines that check themselves after every event, and that keep their configuration."""
 
 from collections.abc import Sequence
+from typing import Any
 
+from scheduler.errors import SchedulerError
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import Event
 from scheduler.kernel.engine.instructions import Instruction
+from scheduler.kernel.engine.profiles import EngineProfiles
 from scheduler.testing.validation import validate_engine
 
 
@@ -19,3 +22,12 @@ def validating(engine: Engine) -> Engine:
 
     engine.handle = checked  # type: ignore[method-assign]
     return engine
+
+
+def no_other_profiles(_: dict[str, Any]) -> EngineProfiles:
+    """Refuse another configuration.
+
+    Raises:
+        SchedulerError: always.
+    """
+    raise SchedulerError("this engine keeps its configuration")
