@@ -74,7 +74,6 @@ class EquivalentPods:
 
     __slots__ = (
         "excess",
-        "gating_plugin",
         "key",
         "members",
         "node_changes",
@@ -92,7 +91,6 @@ class EquivalentPods:
         self.profile = spec.scheduler_name
         self.priority = spec.priority or 0
         self.rejectors = key.unschedulable_plugins | key.pending_plugins
-        self.gating_plugin = key.gating_plugin
         self.excess = None if key.gating_plugin else key.excess
         self.members: dict[str, QueuedPodInfo] = {}
         self.probe = ""
@@ -106,4 +104,5 @@ class EquivalentPods:
         A gated pod cannot leave before its gating plugin lets it, so only what that plugin
         registered for matters.
         """
-        return not self.gating_plugin or self.gating_plugin in interest.of(self.profile).hints
+        gating_plugin = self.key.gating_plugin
+        return not gating_plugin or gating_plugin in interest.of(self.profile).hints

@@ -165,7 +165,7 @@ class UnschedulablePods:
             if queued.gate_failed
             else queued.timestamp + self._patience,
         )
-        if group.gating_plugin:
+        if group.key.gating_plugin:
             self.gated_count += 1
 
     def remove(self, uid: str) -> QueuedPodInfo | None:
@@ -175,7 +175,7 @@ class UnschedulablePods:
             return None
         queued = group.members.pop(uid)
         self.deadlines.remove(uid)
-        if group.gating_plugin:
+        if group.key.gating_plugin:
             self.gated_count -= 1
         if not group.members:
             self._forget(group)
