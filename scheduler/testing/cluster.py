@@ -19,6 +19,7 @@ from scheduler.kernel.framework.handle import StateT
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.testing.decision import Decision
 from scheduler.testing.objects import Manifest
+from scheduler.testing.validation import validate_engine
 from scheduler.testing.world import ClusterError, SimulatedCluster
 from scheduler.tools.offline.admission import Admission
 from scheduler.tools.offline.cluster import (
@@ -255,7 +256,7 @@ class Cluster:
             SchedulerError: one does not hold.
         """
         if self._world is not None:
-            self._world.engine.validate()
+            validate_engine(self._world.engine)
 
     # --- within ---------------------------------------------------------------------------------
 

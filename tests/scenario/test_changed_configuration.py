@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 from scheduler.kernel.framework.events import ObjectKind
 from scheduler.kernel.framework.interface import NodeFilterPlugin
 from scheduler.kernel.framework.status import SUCCESS
+from scheduler.testing.validation import validate_engine
 from tests.scenario.test_plugins import Holds, held
 from tests.scenario.test_recording import replay
 from tests.scenario.world import World, play
@@ -101,7 +102,7 @@ def test_weights_change_under_load(file: Path, tmp_path: Path) -> None:
         assert len(set(nodes)) == 1
         assert world.bindings() == 80
         assert world.daemon.comparer.compare().agrees
-        world.daemon.driver.engine.validate()
+        validate_engine(world.daemon.driver.engine)
         await world.stop_daemon()
 
     play(story)
@@ -242,7 +243,7 @@ def test_profiles_come_and_go(file: Path) -> None:
         daemon.reloader.look()
         await world.bound("large")
         await world.settled()
-        daemon.driver.engine.validate()
+        validate_engine(daemon.driver.engine)
 
     play(story)
 
@@ -284,7 +285,7 @@ def test_pods_that_a_plugin_holds(file: Path, is_gone: bool) -> None:
         if not is_gone:
             assert waiting.allow(uid, "Holds")
         assert await world.bound("p") == ["n"]
-        daemon.driver.engine.validate()
+        validate_engine(daemon.driver.engine)
 
     play(story)
 

@@ -13,6 +13,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import NodeFilterPlugin, PermitPlugin, PreBindPlugin
 from scheduler.kernel.framework.status import Code, Status
+from scheduler.testing.validation import validate_engine
 from tests.scenario.test_plugins import with_plugins
 from tests.scenario.test_preemption import pod as pod_of_priority
 from tests.scenario.world import BINDINGS, Object, World, play
@@ -423,7 +424,7 @@ def test_asking_leaves_no_trace() -> None:
             await asked.explain("p")
 
         assert state() == before
-        engine.validate()
+        validate_engine(engine)
 
     asking(story)
 

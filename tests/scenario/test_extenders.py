@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from scheduler.testing.validation import validate_engine
 from tests.scenario.world import World, play
 from tests.support.builders import make_node
 from tests.support.extender import (
@@ -281,7 +282,7 @@ def test_slow_ones_disturb_nobody() -> None:
             world.pod(f"plain{number}")
         await world.until(lambda: world.bindings() == 5000, "the others to be bound", 300)
         line = world.daemon.driver.engine.attempts.extender_calls.counts()
-        world.daemon.driver.engine.validate()
+        validate_engine(world.daemon.driver.engine)
         go_on.set()
         await world.until(lambda: world.bindings() == 5200, "all to be bound", 60)
         await world.settled()
@@ -289,7 +290,7 @@ def test_slow_ones_disturb_nobody() -> None:
         assert line == (64, 136)
         assert extender.count("filter") == 200
         assert extender.most == 64
-        world.daemon.driver.engine.validate()
+        validate_engine(world.daemon.driver.engine)
 
     act(story, FakeExtender())
 
@@ -463,7 +464,7 @@ def test_a_pod_that_is_deleted_meanwhile() -> None:
 
         assert await world.bound("q") == ["n1"]
         await world.settled()
-        world.daemon.driver.engine.validate()
+        validate_engine(world.daemon.driver.engine)
 
     act(story, FakeExtender(filter=after(30, only("n1"))))
 

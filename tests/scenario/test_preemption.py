@@ -9,6 +9,7 @@ from scheduler.api.pods import PodInfo
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.interface import PermitPlugin
 from scheduler.kernel.framework.status import Code, Status
+from scheduler.testing.validation import validate_engine
 from tests.scenario.world import Object, World, play
 
 
@@ -95,7 +96,7 @@ def test_high_displaces_low() -> None:
             assert event["related"]["uid"] == uid
         assert deletions(world) == 3
         assert not world.node_of("waits")
-        world.daemon.driver.engine.validate()
+        validate_engine(world.daemon.driver.engine)
 
     play(story)
 

@@ -17,7 +17,6 @@ from scheduler.kernel.framework.interface import EnqueueExtensions, PreEnqueuePl
 from scheduler.kernel.framework.status import SUCCESS, Status, unschedulable
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.queue import QueueProfile, QueueSettings, SchedulingQueue
-from scheduler.kernel.queue.settings import PluginEvents
 from scheduler.observability.instruments import Instruments
 from scheduler.observability.queue_metrics import QueueMetrics
 from tests.support.clock import FakeClock
@@ -86,7 +85,7 @@ class QueueUnderTest:
 
     def __init__(
         self,
-        events: PluginEvents | None = None,
+        events: Mapping[str, Sequence[ClusterEventWithHint]] | None = None,
         pre_enqueue: Mapping[str, Check] | None = None,
         *,
         profile: str = "stowage",

@@ -30,7 +30,6 @@ def build_engine(  # noqa: PLR0913 - what differs between a daemon, a file and a
     tracer: CycleTracer | None = None,
     take_outcome: TakeOutcome | None = None,
     stopwatch: Callable[[], float] = lambda: 0.0,
-    is_validating: bool = False,
 ) -> Engine:
     """Build an engine without a cluster; see `Engine` and `EngineSettings`.
 
@@ -52,7 +51,6 @@ def build_engine(  # noqa: PLR0913 - what differs between a daemon, a file and a
             config.percentage_of_nodes_to_score,
             QueueSettings(_backoff(config), max_in_unschedulable_seconds),
             config.extenders,
-            is_validating,
         ),
         services=builder.services,
         states=builder.states,

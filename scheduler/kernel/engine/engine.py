@@ -52,15 +52,10 @@ from scheduler.kernel.engine.held import WaitingPod, WaitingPods
 from scheduler.kernel.engine.instructions import Configured, Instruction, RecordEvent
 from scheduler.kernel.engine.outcome import TakeOutcome
 from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
-from scheduler.kernel.engine.profiles import (
-    ProfilesOf,
-    no_other_profiles,
-    queue_profiles,
-)
+from scheduler.kernel.engine.profiles import ProfilesOf, queue_profiles
 from scheduler.kernel.engine.schedule_one import SchedulingLoop
 from scheduler.kernel.engine.scheduling_failure import FailureHandler
 from scheduler.kernel.engine.story import Entry, Story
-from scheduler.kernel.engine.validation import validate_engine
 from scheduler.kernel.engine.waking_groups import GroupWaking
 from scheduler.kernel.extender import Extenders
 from scheduler.kernel.framework.events import ObjectKind
@@ -94,14 +89,12 @@ class EngineSettings(msgspec.Struct, frozen=True):
         percentage_of_nodes_to_score: the default for profiles without one of their own.
         queue: times of the queue.
         extenders: webhooks that take part in decisions.
-        is_validating: whether every invariant is checked after every event; for tests.
     """
 
     seed: int = 0
     percentage_of_nodes_to_score: int = 0
     queue: QueueSettings = QueueSettings()
     extenders: tuple[Extender, ...] = ()
-    is_validating: bool = False
 
 
 class Engine:
@@ -113,6 +106,7 @@ class Engine:
         core: the state; for reading.
         attempts: the attempts under way; for reading.
         scheduler: the loop that takes pods off the queue; for reading.
+        preemption_executor: the evictions under way; for reading.
         services: the services that plugins see; to run plugins on a fork.
         from_outside: takes the events that plugins post while the engine handles none (PreBind,
             Bind); the driver passes them to `handle`.
@@ -125,11 +119,11 @@ class Engine:
         *,
         services: PluginServices,
         states: SharedStates,
+        rules_of: ProfilesOf,
         kinds: Mapping[str, ObjectKind] | None = None,
         tracer: CycleTracer | None = None,
         take_outcome: TakeOutcome | None = None,
         stopwatch: Callable[[], float] = lambda: 0.0,
-        rules_of: ProfilesOf = no_other_profiles,
     ) -> None:
         """Make an engine that knows no cluster yet.
 
@@ -138,17 +132,16 @@ class Engine:
             settings: seed and times.
             services: the services that plugins see; filled in here.
             states: the shared states and listers of plugins.
+            rules_of: builds the profiles of another configuration.
             kinds: the kinds that plugins read, by plural.
             tracer: receives each cycle.
             take_outcome: takes a row of data for each attempt that ends.
             stopwatch: a running clock to measure with; no decision depends on it.
-            rules_of: builds the profiles of another configuration.
         """
         time = EventTime()
         self._inbox: deque[Event] = deque()
         self._is_handling = False
         self.from_outside: Callable[[Event], None] = self._inbox.append
-        self._settings = settings
         self._rules_of = rules_of
         self.services = services
         random = Random(settings.seed)  # noqa: S311 - breaks ties, keeps no secret
@@ -183,7 +176,7 @@ class Engine:
         )
         self.attempts = attempts = Attempts(self.core)
         failures = FailureHandler(self.core, attempts)
-        self._preemption_executor = executor = PreemptionExecutor(self.core, attempts, failures)
+        self.preemption_executor = executor = PreemptionExecutor(self.core, attempts, failures)
         self._waking = GroupWaking(self.core, executor)
         self._binding = binding = BindingCycle(self.core, attempts, failures)
         self.scheduler = SchedulingLoop(
@@ -220,8 +213,8 @@ class Engine:
             ObjectRead: lambda e: others[e.kind].read(e.object),
             Allowed: lambda e: binding.allowed(e.uid, e.plugin),
             Rejected: binding.rejected,
-            Evicted: lambda e: self._preemption_executor.evicted(e.uid, was_there=e.was_there),
-            EvictFailed: lambda e: self._preemption_executor.failed(e.uid, e.message),
+            Evicted: lambda e: self.preemption_executor.evicted(e.uid, was_there=e.was_there),
+            EvictFailed: lambda e: self.preemption_executor.failed(e.uid, e.message),
             WriteFailed: lambda e: failures.write_failed(e.uid, e.message),
             Activate: lambda e: self.core.queue.activate(e.uids),
             PluginEvent: lambda e: self.core.out.append(e.tell),
@@ -277,8 +270,6 @@ class Engine:
         self._is_handling = False
         if core.cache.has_many_changes:
             core.catch_up()
-        if self._settings.is_validating:
-            self.validate()
         return out
 
     def _call(self, handler: Callable[[Any], None], about: Event | WaitingPod) -> None:
@@ -303,19 +294,6 @@ class Engine:
     def story(self, uid: str) -> list[Entry]:
         """The latest entries of a pod's story, oldest first."""
         return self.core.story.of(uid)
-
-    def validate(self) -> None:
-        """Check every invariant. Cost: O(everything).
-
-        Raises:
-            SchedulerError: one does not hold.
-        """
-        validate_engine(
-            self.core,
-            self.attempts,
-            self._preemption_executor,
-            self.scheduler.group_cycle.all_members(),
-        )
 
     def _post(self, event: Event) -> None:
         """Handle an event that a plugin posts, after the event at hand.
@@ -360,7 +338,7 @@ class Engine:
             return
         gone = core.frameworks.keys() - rules.frameworks.keys()
         self._pods.profiles_gone(gone)
-        self._preemption_executor.drop_all()
+        self.preemption_executor.drop_all()
         self.scheduler.room_keeper.drop_all()
         core.frameworks = rules.frameworks
         core.algorithm.percentage_of_nodes_to_score = rules.percentage_of_nodes_to_score
@@ -394,7 +372,7 @@ class Engine:
         core.queue.flush_backoff_completed()
         core.queue.flush_unschedulable_leftover()
         self._binding.tick()
-        self._preemption_executor.tick()
+        self.preemption_executor.tick()
         self.scheduler.room_keeper.tick()
         core.catch_up()
         core.audit()

@@ -28,7 +28,6 @@ from scheduler.kernel.engine.group_step import COPIED, READ, GroupStep, cost_of_
 from scheduler.kernel.extender import Advice
 from scheduler.kernel.framework.cycle_state import CycleState
 from scheduler.kernel.framework.runtime import PluginError
-from scheduler.kernel.framework.runtime.nominated_pods import NominatedPods
 from scheduler.kernel.framework.status import SUCCESS, Code, Status, error, unschedulable
 from scheduler.kernel.framework.steps import Steps
 from scheduler.kernel.framework.types import Failure
@@ -250,16 +249,10 @@ class GroupTrial:
         nodes = self.world.table.row_of
         self.world.update([PodRemoved(pod) for pod, _ in placed if pod.node_name in nodes])
         for pod, _ in placed if self._is_nominated else ():
-            _nominate_again(self.nominated, pod)
+            self.nominated.nominate(pod)
 
     def _fails_like(self, failing: PodInfo, pod: PodInfo) -> bool:
         """Whether a member fits nowhere, because an equal one before it did not."""
         is_asked = failing.uid in self._advice or pod.uid in self._advice
         is_equal = pod.kind is failing.kind and not is_asked
         return is_equal and self.framework.decides_alike(pod)
-
-
-def _nominate_again(nominated: NominatedPods, pod: PodInfo) -> None:
-    node = pod.pod.status.nominated_node_name
-    if node:
-        nominated.nominate(pod, node)

@@ -113,10 +113,6 @@ class PodGroupCycle:
         """Whether a group may go on, or begin without being popped."""
         return not self.asking.is_waiting if self.members else bool(self.asking.ready)
 
-    def all_members(self) -> list[Member]:
-        """The members of the group under way, and of groups that ask extenders before."""
-        return [*self.members, *self.asking.members()]
-
     def schedule(self, first: QueuedPodInfo) -> int:
         """Begin the group of a pod that was popped; return the number of members in this step."""
         known = self._known(first.pod_info)

@@ -7,7 +7,6 @@ from typing import Any, TypeAlias
 import msgspec
 
 from scheduler.api.pods import PodInfo
-from scheduler.errors import SchedulerError
 from scheduler.kernel.framework.runtime import Framework
 from scheduler.kernel.queue import BackoffSettings, QueueProfile
 
@@ -28,16 +27,6 @@ class EngineProfiles(msgspec.Struct, frozen=True):
 
 ProfilesOf: TypeAlias = Callable[[dict[str, Any]], EngineProfiles]
 """Builds the rules of a configuration in plain values; raises `SchedulerError`."""
-
-
-def no_other_profiles(configuration: dict[str, Any]) -> EngineProfiles:
-    """Refuse another configuration, for engines that keep theirs.
-
-    Raises:
-        SchedulerError: always.
-    """
-    del configuration
-    raise SchedulerError("this engine keeps its configuration")
 
 
 def queue_profiles(frameworks: Mapping[str, Framework]) -> dict[str, QueueProfile]:

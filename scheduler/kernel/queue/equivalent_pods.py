@@ -5,9 +5,6 @@ them alike, the rejection of one holds for all: an event sends one of them to be
 probe. The others follow only if it finds a place.
 """
 
-from enum import Enum
-from typing import Final
-
 import msgspec
 
 from scheduler.api.pods import PodKind
@@ -62,51 +59,6 @@ class Wake(msgspec.Struct, frozen=True):
     late_before: float | None = None
 
 
-class ProbeState(Enum):
-    """The state in which equivalent pods wait."""
-
-    RESTING = "resting"
-    """No probe is on its way."""
-    PROBING = "probing"
-    """A probe is on its way, as an event may help all of them."""
-    EXPIRING = "expiring"
-    """A probe is on its way, as its deadline passed; each late pod gets a new status."""
-
-
-class ProbeEvent(Enum):
-    """An event of equivalent pods, or of their probe."""
-
-    WAKE = "wake"
-    """An event wakes one of them, which becomes the probe."""
-    EXPIRE = "expire"
-    """The deadline of one of them is over; it becomes the probe."""
-    REJECT = "reject"
-    """The probe is rejected by the plugins that rejected the others."""
-    LEAVE = "leave"
-    """The probe finds a place, is rejected by other plugins, is gated, changes or is deleted."""
-
-
-class Following(Enum):
-    """The choice of the next probe when a probe has come to its end."""
-
-    NONE = "none"
-    LATE = "one whose deadline is over"
-    ANY = "any"
-
-
-_S, _E = ProbeState, ProbeEvent
-
-PROBE_TRANSITIONS: Final = {
-    (_S.RESTING, _E.WAKE): (_S.PROBING, Following.NONE),
-    (_S.RESTING, _E.EXPIRE): (_S.EXPIRING, Following.NONE),
-    (_S.PROBING, _E.REJECT): (_S.RESTING, Following.NONE),
-    (_S.PROBING, _E.LEAVE): (_S.RESTING, Following.ANY),
-    (_S.EXPIRING, _E.REJECT): (_S.RESTING, Following.LATE),
-    (_S.EXPIRING, _E.LEAVE): (_S.RESTING, Following.ANY),
-}
-"""By state and event: the next state, and which pod is then the next probe, woken the same way."""
-
-
 class EquivalentPods:
     """Waiting pods of the same key.
 
@@ -114,16 +66,14 @@ class EquivalentPods:
         key: the key that they share.
         excess: the request that exceeds every node; None also for gated pods.
         members: the pods by UID, in order of arrival.
-        state: whether a probe is on its way.
-        probe: UID of the probe; empty while there is none.
-        wake: the way in which it was woken.
+        probe: UID of the probe that is on its way; empty while there is none.
+        wake: the way in which it was woken; the next probe is woken in the same way.
         rejection: the last failure of a member that fits nowhere; None before the first.
         node_changes: the number of node changes before the latest member came.
     """
 
     __slots__ = (
         "excess",
-        "gating_plugin",
         "key",
         "members",
         "node_changes",
@@ -132,7 +82,6 @@ class EquivalentPods:
         "profile",
         "rejection",
         "rejectors",
-        "state",
         "wake",
     )
 
@@ -142,10 +91,8 @@ class EquivalentPods:
         self.profile = spec.scheduler_name
         self.priority = spec.priority or 0
         self.rejectors = key.unschedulable_plugins | key.pending_plugins
-        self.gating_plugin = key.gating_plugin
         self.excess = None if key.gating_plugin else key.excess
         self.members: dict[str, QueuedPodInfo] = {}
-        self.state = ProbeState.RESTING
         self.probe = ""
         self.wake = Wake(QueueingStrategy.SKIP, "")
         self.rejection: Failure | None = None
@@ -157,16 +104,5 @@ class EquivalentPods:
         A gated pod cannot leave before its gating plugin lets it, so only what that plugin
         registered for matters.
         """
-        return not self.gating_plugin or self.gating_plugin in interest.of(self.profile).hints
-
-    def send(self, uid: str, wake: Wake) -> None:
-        """Make a pod the probe; there must be none."""
-        event = ProbeEvent.WAKE if wake.late_before is None else ProbeEvent.EXPIRE
-        self.state, _ = PROBE_TRANSITIONS[self.state, event]
-        self.probe, self.wake = uid, wake
-
-    def end_probe(self, event: ProbeEvent) -> Following:
-        """Take note of the end of the probe; return the choice of the next one."""
-        self.state, following = PROBE_TRANSITIONS[self.state, event]
-        self.probe = ""
-        return following
+        gating_plugin = self.key.gating_plugin
+        return not gating_plugin or gating_plugin in interest.of(self.profile).hints

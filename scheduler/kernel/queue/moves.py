@@ -27,10 +27,7 @@ from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from scheduler.clock import MonotonicClock
-from scheduler.kernel.framework.events import (
-    BACKOFF_COMPLETE,
-    POP_FROM_BACKOFF_Q,
-)
+from scheduler.kernel.framework.events import BACKOFF_COMPLETE
 from scheduler.kernel.framework.status import Code
 from scheduler.kernel.framework.types import QueuedPodInfo
 from scheduler.kernel.queue.active import ActiveQueue
@@ -48,7 +45,7 @@ _FLUSHED_AT_ONCE: Final = 512
 
 
 class Moves:
-    """Puts pods where they belong, and takes the next one out.
+    """Puts pods where they belong.
 
     Attributes:
         is_flushing: whether pods remain that had completed back-off at the last flush.
@@ -128,17 +125,6 @@ class Moves:
         if uid in self._active:
             self._active.rekey(uid, self._sort_key(queued))
         self._backoff.rekey(uid, self._sort_key(queued))
-
-    def pop(self) -> QueuedPodInfo | None:
-        """Take out the most important pod that is ready; None when there is none."""
-        if self.is_flushing:
-            self.flush()
-        queued = self._active.pop()
-        if queued is None:
-            queued = self._backoff.pop_early()
-            if queued is not None:
-                self._metrics.queue_incoming_pods[ACTIVE, POP_FROM_BACKOFF_Q].inc()
-        return queued
 
     def flush(self) -> None:
         """Let back-off end; if it does for very many pods, the rest follow with the next pops."""

@@ -14,6 +14,7 @@ from scheduler.kernel.framework.events import (
     ASSIGNED_POD_DELETE,
     CONFIGURATION_CHANGED,
     FORCE_ACTIVATE,
+    POP_FROM_BACKOFF_Q,
     SCHEDULE_ATTEMPT_FAILURE,
     UNSCHEDULED_POD_ADD,
     UNSCHEDULED_POD_UPDATE,
@@ -23,8 +24,7 @@ from scheduler.kernel.framework.events import (
 from scheduler.kernel.framework.property_changes import pod_scheduling_properties_change
 from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.queue.backoff import BackoffSettings
-from scheduler.kernel.queue.dump import UNSCHEDULABLE
-from scheduler.kernel.queue.equivalent_pods import ProbeEvent
+from scheduler.kernel.queue.dump import ACTIVE, UNSCHEDULABLE
 from scheduler.kernel.queue.hints import ObservedEvent, QueueingStrategy
 from scheduler.kernel.queue.moves import SortKey, count_rejectors
 from scheduler.kernel.queue.queued_pods import QueuedPods
@@ -216,7 +216,11 @@ class SchedulingQueue(QueuedPods):
             if self._readmission.sources:
                 return None
         self._waking.some()
-        queued = self._moves.pop()
+        if self._moves.is_flushing:
+            self._moves.flush()
+        queued = self._active.pop()
+        if queued is None and (queued := self._backoff.pop_early()) is not None:
+            self._metrics.queue_incoming_pods[ACTIVE, POP_FROM_BACKOFF_Q].inc()
         return None if queued is None else self._popped(queued)
 
     def pop_equal(self, pod: PodInfo) -> QueuedPodInfo | None:
@@ -318,7 +322,7 @@ class SchedulingQueue(QueuedPods):
         if self._moves.requeue(uid, queued, strategy, SCHEDULE_ATTEMPT_FAILURE) == UNSCHEDULABLE:
             self._metrics.queue_incoming_pods[UNSCHEDULABLE, SCHEDULE_ATTEMPT_FAILURE].inc()
             is_known = failure.fits_nowhere and self._unschedulable.note_rejected(uid, failure)
-            self._waking.end_probe(uid, ProbeEvent.REJECT if is_known else ProbeEvent.LEAVE)
+            self._waking.end_probe(uid, is_rejected=is_known)
         if queued.unschedulable_plugins:
             self._active.note_rejection()
         return True

@@ -1,7 +1,6 @@
 """Settings of the queue, the functions of a profile that it calls, and its counts."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
 
 import msgspec
 
@@ -20,31 +19,20 @@ class QueueSettings(msgspec.Struct, frozen=True):
     """After this time a rejected pod is tried again although nothing happened."""
 
 
-PluginEvents: TypeAlias = Mapping[str, Sequence[ClusterEventWithHint]]
-"""The events each plugin of a profile registered, by plugin name."""
-
-PreEnqueue: TypeAlias = Callable[[PodInfo, str], Status]
-"""See `Framework.run_pre_enqueue_plugins`."""
-
-AskHint: TypeAlias = Callable[
-    [str, ClusterEventWithHint, str, PodInfo, object, object], QueueingHint
-]
-"""See `Framework.run_queueing_hint`."""
-
-
 class QueueProfile(msgspec.Struct, frozen=True):
     """The functions and event registrations of one profile; the queue calls no plugin itself.
 
     Attributes:
         events: the registrations of its plugins; see `Framework.events_to_register`.
-        pre_enqueue: returns whether a pod may become active.
-        ask_hint: returns whether an event may help a pod.
+        pre_enqueue: returns whether a pod may become active; see
+            `Framework.run_pre_enqueue_plugins`.
+        ask_hint: returns whether an event may help a pod; see `Framework.run_queueing_hint`.
         shares_rejections: returns whether a pod's rejection holds for all pods equal to it.
     """
 
-    events: PluginEvents
-    pre_enqueue: PreEnqueue
-    ask_hint: AskHint
+    events: Mapping[str, Sequence[ClusterEventWithHint]]
+    pre_enqueue: Callable[[PodInfo, str], Status]
+    ask_hint: Callable[[str, ClusterEventWithHint, str, PodInfo, object, object], QueueingHint]
     shares_rejections: Callable[[PodInfo], bool] = lambda _: False
 
 

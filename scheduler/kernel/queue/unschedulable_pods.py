@@ -17,8 +17,6 @@ from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.queue.equivalent_pods import (
     EquivalenceKey,
     EquivalentPods,
-    Following,
-    ProbeEvent,
     Wake,
     key_of,
 )
@@ -167,7 +165,7 @@ class UnschedulablePods:
             if queued.gate_failed
             else queued.timestamp + self._patience,
         )
-        if group.gating_plugin:
+        if group.key.gating_plugin:
             self.gated_count += 1
 
     def remove(self, uid: str) -> QueuedPodInfo | None:
@@ -177,7 +175,7 @@ class UnschedulablePods:
             return None
         queued = group.members.pop(uid)
         self.deadlines.remove(uid)
-        if group.gating_plugin:
+        if group.key.gating_plugin:
             self.gated_count -= 1
         if not group.members:
             self._forget(group)
@@ -225,23 +223,25 @@ class UnschedulablePods:
         """Take out a pod that is woken; where others are equivalent, it is the probe for them."""
         group = self._group_of.get(uid)
         if group is not None and group.key.shares and not group.probe:
-            group.send(uid, wake)
+            group.probe, group.wake = uid, wake
             self.probes[uid] = group
         return self.remove(uid)
 
-    def end_probe(self, uid: str, event: ProbeEvent) -> Step | None:
-        """Take note of the end of a probe; return the next probe and its way of waking, or None."""
+    def end_probe(self, uid: str, *, is_rejected: bool) -> Step | None:
+        """Take note of the end of a probe; return the next probe and its way of waking, or None.
+
+        A probe that `is_rejected` by the plugins that rejected the others stands for them, but for
+        those whose deadline is over, too. Any other has found a place, was rejected by other
+        plugins, was gated, changed or deleted.
+        """
         group = self.probes.pop(uid, None)
         if group is None:
             return None
-        which = group.end_probe(event)
+        group.probe = ""
         following, limit = next(iter(group.members.values())), group.wake.late_before
-        if which is Following.ANY:
-            return following, group.wake
-        if which is Following.LATE and limit is not None:
-            is_late = self.deadlines.of(following.pod_info.uid) < limit
-            return (following, group.wake) if is_late else None
-        return None
+        if is_rejected and (limit is None or self.deadlines.of(following.pod_info.uid) >= limit):
+            return None
+        return following, group.wake
 
     def note_rejected(self, uid: str, rejection: Failure) -> bool:
         """Note that a pod that is here fits nowhere, by an evaluation of it or of an equal pod.

@@ -97,10 +97,8 @@ class RowCounts:
     def sum_of(cls, parts: Iterable["RowCounts"], capacity: int) -> "RowCounts":
         """Sum counts up by row."""
         column = np.zeros(capacity)
-        sparse: dict[int, int] = {}
         for part in parts:
-            part.add_to(column, sparse)
-        column[list(sparse.keys())] += list(sparse.values())
+            part.add_to(column)
         return cls.of_column(column)
 
     @classmethod
@@ -114,12 +112,12 @@ class RowCounts:
             counts._densify(len(column))
         return counts
 
-    def add_to(self, column: NDArray[np.float64], sparse: dict[int, int]) -> None:
-        """Add the counts to an array if dense, to a dictionary if sparse."""
+    def add_to(self, column: NDArray[np.float64]) -> None:
+        """Add the counts to an array."""
         if self._dense is not None:
             column[: len(self._dense)] += self._dense
         for row, count in self._sparse.items():
-            sparse[row] = sparse.get(row, 0) + count
+            column[row] += count
 
     def at(self, row: int) -> float:
         """The count of one row."""

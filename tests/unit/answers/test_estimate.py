@@ -25,6 +25,7 @@ from scheduler.kernel.answers.waiting_model import Estimate
 from scheduler.kernel.ends.times import text_of
 from scheduler.kernel.framework.events import POD_GROUP_KIND
 from scheduler.kernel.framework.steps import finished
+from scheduler.testing.validation import validate_engine
 from scheduler.tools.offline.cluster import DEFAULT_PROFILE, ClusterState, Profiles
 from scheduler.tools.offline.reading import ClusterObjects
 from scheduler.tools.offline.simulate import simulate
@@ -295,7 +296,7 @@ def test_the_engine_may_go_on_between_two_steps() -> None:
         count += 1
         if count == 3:
             simulate(cluster)
-    engine.validate()
+    validate_engine(engine)
 
     assert found is not None
     assert found.time == text_of(NOW + 240)

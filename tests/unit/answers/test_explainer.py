@@ -11,6 +11,7 @@ from scheduler.config.load import load_object
 from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.answers.model import PodAnswer
 from scheduler.kernel.answers.why import Depth
+from scheduler.testing.validation import validate_engine
 from scheduler.tools.offline.cluster import DEFAULT_PROFILE, ClusterState, Profiles
 from scheduler.tools.offline.reading import documents_from_text, objects_from_documents
 from tests.parity.generator.draw import Object
@@ -158,7 +159,7 @@ def test_explaining_changes_no_decision() -> None:
         assert own.feasible
 
     assert explainer.explain(waiting) == before
-    cluster.engine.validate()
+    validate_engine(cluster.engine)
 
 
 def test_a_pod_that_the_snapshot_does_not_know_yet_is_not_taken_from_it() -> None:

@@ -18,6 +18,7 @@ from scheduler.observability.instruments import Instruments
 from scheduler.observability.queue_metrics import QueueMetrics
 from scheduler.observability.tracing import CycleTracer
 from tests.support.builders import make_node, make_pod_info
+from tests.support.engines import validating
 from tests.unit.observability.test_tracing import RecordingLog
 
 START = 1000.0
@@ -29,12 +30,13 @@ def engine_of(
     """An engine of some nodes."""
     config = config or default_configuration("stowage")
     builder = FrameworkBuilder(lambda: 0.0)
-    engine = build_engine(
-        config,
-        builder,
-        builder.build(config),
-        is_validating=True,
-        **settings,
+    engine = validating(
+        build_engine(
+            config,
+            builder,
+            builder.build(config),
+            **settings,
+        )
     )
     for number in range(nodes):
         engine.handle(ObjectSet("nodes", make_node(f"n{number}")), START)

@@ -16,6 +16,7 @@ from scheduler.kernel.answers.explainer import Explainer
 from scheduler.kernel.answers.why import Depth
 from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.events import ObjectGone, ObjectSet, Tick
+from scheduler.testing.validation import validate_engine
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import ClusterObjects
 from tests.support.builders import make_node, make_pod_info
@@ -88,7 +89,7 @@ def _asked(between: Callable[[Engine, int], None]) -> tuple[dict[str, Any], int]
         try:
             answering.send(None)
         except StopIteration as end:
-            engine.validate()
+            validate_engine(engine)
             return json.loads(end.value)["pods"][0], steps
         steps += 1
         between(engine, steps)

@@ -12,12 +12,6 @@ from typing import Final
 from scheduler.daemon.driver.lanes import CONCURRENCY, LANES
 from scheduler.kernel.engine.attempt import ACQUIRED, TRANSITIONS, AttemptEvent, AttemptState
 from scheduler.kernel.extender.calls import CALL_TRANSITIONS, CallEvent, CallState
-from scheduler.kernel.queue.equivalent_pods import (
-    PROBE_TRANSITIONS,
-    Following,
-    ProbeEvent,
-    ProbeState,
-)
 from tests.mutants.named import FAULTS
 from tests.unit.docs import not_here
 
@@ -28,7 +22,6 @@ PARITY: Final = CHECKOUT / "docs" / "parity.md"
 BEGIN: Final = "<!-- drawn by: python -m tests.unit.docs.drawn -->"
 BEGIN_CALLS: Final = "<!-- drawn, calls, by: python -m tests.unit.docs.drawn -->"
 BEGIN_LANES: Final = "<!-- drawn, lanes, by: python -m tests.unit.docs.drawn -->"
-BEGIN_PROBES: Final = "<!-- drawn, probes, by: python -m tests.unit.docs.drawn -->"
 BEGIN_NOT_HERE: Final = "<!-- drawn, not here, by: python -m tests.unit.docs.drawn -->"
 END: Final = "<!-- end of what is drawn -->"
 
@@ -43,20 +36,6 @@ def table() -> str:
             cells = ["" if found is None else found.name for found in follows]
             taken = ", ".join(what.value for what in ACQUIRED[state])
             lines.append([f"**{state.name}**", *cells, taken or "nothing"])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def probes() -> str:
-    """One line per state of equivalent pods, one column per event, with the pod that follows."""
-    head = ["state", *(event.name.lower() for event in ProbeEvent)]
-    lines = [head, ["---"] * len(head)]
-    for state in ProbeState:
-        cells = []
-        for event in ProbeEvent:
-            to, following = PROBE_TRANSITIONS.get((state, event), (None, Following.NONE))
-            follows = "" if following is Following.NONE else f"; next: {following.value}"
-            cells.append("" if to is None else f"{to.name}{follows}")
-        lines.append([f"**{state.name}**", *cells])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -123,7 +102,6 @@ def _with_lines(text: str) -> str:
 if __name__ == "__main__":
     page = with_table(_with_lines(PAGE.read_text()), table())
     page = with_table(page, lanes(), BEGIN_LANES)
-    page = with_table(page, calls(), BEGIN_CALLS)
-    PAGE.write_text(with_table(page, probes(), BEGIN_PROBES))
+    PAGE.write_text(with_table(page, calls(), BEGIN_CALLS))
     PARITY.write_text(with_table(PARITY.read_text(), not_here.table(), BEGIN_NOT_HERE))
     TESTING.write_text(with_table(TESTING.read_text(), faults()))

@@ -9,14 +9,12 @@ from tests.unit.docs.drawn import (
     BEGIN,
     BEGIN_CALLS,
     BEGIN_LANES,
-    BEGIN_PROBES,
     END,
     PAGE,
     TESTING,
     calls,
     faults,
     lanes,
-    probes,
     table,
 )
 
@@ -34,9 +32,8 @@ def test_the_table_of_an_attempt_is_the_codes() -> None:
     assert drawn_in(TEXT) == table()
 
 
-def test_the_table_of_equivalent_pods_is_the_codes() -> None:
-    """`make docs` draws it again."""
-    assert drawn_in(TEXT, BEGIN_PROBES) == probes()
+def test_the_tables_of_lanes_and_calls_are_the_codes() -> None:
+    """`make docs` draws them again."""
     assert drawn_in(TEXT, BEGIN_LANES) == lanes()
     assert drawn_in(TEXT, BEGIN_CALLS) == calls()
 

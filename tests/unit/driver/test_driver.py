@@ -47,6 +47,7 @@ from scheduler.kernel.framework.shortcuts import Shortcuts
 from scheduler.kernel.framework.status import Code, Status, error, unschedulable
 from tests.support.builders import make_node, make_pod_info
 from tests.support.clock import FakeClock
+from tests.support.engines import no_other_profiles, validating
 from tests.support.fake_plugins import make_plugin_set
 from tests.support.handles import make_services
 from tests.support.shares import unseen_queues, unseen_shares
@@ -148,11 +149,14 @@ class World:
             make_plugin_set([self.plugin], profile="test", now=self.clock.monotonic)
         )
         services = make_services()
-        self.engine = Engine(
-            {"test": framework},
-            EngineSettings(seed=1, is_validating=True),
-            services=services,
-            states=services.states,
+        self.engine = validating(
+            Engine(
+                {"test": framework},
+                EngineSettings(seed=1),
+                services=services,
+                rules_of=no_other_profiles,
+                states=services.states,
+            )
         )
         self.services = services
         self.driver = Driver(self.engine, self.clock, event_logs=(self,))

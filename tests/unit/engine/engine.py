@@ -55,6 +55,7 @@ from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
 from tests.support.builders import make_node, make_pod_info
 from tests.support.clock import FakeClock
+from tests.support.engines import no_other_profiles, validating
 from tests.support.fake_plugins import make_plugin_set
 
 
@@ -160,13 +161,16 @@ class EngineUnderTest:
             make_plugin_set(made, profile="test", now=self.clock.monotonic),
             has_extenders=bool(extenders),
         )
-        self.engine = Engine(
-            {"test": framework},
-            EngineSettings(seed=seed, extenders=extenders, is_validating=True),
-            services=self.services,
-            states=self.states,
-            kinds={watched_kind(kind).name: kind for kind in kinds},
-            take_outcome=self.outcomes.append,
+        self.engine = validating(
+            Engine(
+                {"test": framework},
+                EngineSettings(seed=seed, extenders=extenders),
+                services=self.services,
+                rules_of=no_other_profiles,
+                states=self.states,
+                kinds={watched_kind(kind).name: kind for kind in kinds},
+                take_outcome=self.outcomes.append,
+            )
         )
         for node in nodes:
             self.handle(ObjectSet("nodes", make_node(node) if isinstance(node, str) else node))

@@ -31,6 +31,7 @@ from scheduler.kernel.queue.backoff import BackoffSettings
 from scheduler.kernel.snapshot import Snapshot
 from scheduler.observability.framework_metrics import FrameworkMetrics
 from scheduler.observability.instruments import Instruments
+from tests.support.engines import no_other_profiles, validating
 from tests.support.fake_plugins import make_plugin_set
 from tests.support.rogues import rogue_framework
 from tests.unit.engine.cluster import Cluster
@@ -111,12 +112,15 @@ def cluster_of_rogues(seed: int, rate: float) -> tuple[Cluster, Ledger, list[Any
     framework, rogues = rogue_framework(Random(seed + 2), swallowed, Room(4), meddler, preemption)
     for rogue in rogues:
         rogue.rate = 0.0
-    engine = Engine(
-        {"test": framework},
-        EngineSettings(seed, queue=QUICK, is_validating=True),
-        services=services,
-        states=states,
-        kinds={"services": SERVICE},
+    engine = validating(
+        Engine(
+            {"test": framework},
+            EngineSettings(seed, queue=QUICK),
+            services=services,
+            rules_of=no_other_profiles,
+            states=states,
+            kinds={"services": SERVICE},
+        )
     )
     for rogue in rogues:
         rogue.rate, rogue.kindness = rate, 0.9
@@ -168,16 +172,19 @@ def test_room_is_made_without_losing_anybody(seed: int, extenders: tuple[Extende
     handle = Handle(services, watches=(BUDGETS,))
     preemption = DefaultPreemption(DefaultPreemptionArgs(100, 100), handle)
     plugins = (Room(2), preemption, Holds("Rows", 5.0), Prepares())
-    engine = Engine(
-        {
-            "test": Framework(
-                make_plugin_set(plugins, profile="test"), has_extenders=bool(extenders)
-            )
-        },
-        EngineSettings(seed, queue=QUICK, extenders=extenders, is_validating=True),
-        services=services,
-        states=states,
-        kinds={"services": SERVICE},
+    engine = validating(
+        Engine(
+            {
+                "test": Framework(
+                    make_plugin_set(plugins, profile="test"), has_extenders=bool(extenders)
+                )
+            },
+            EngineSettings(seed, queue=QUICK, extenders=extenders),
+            services=services,
+            rules_of=no_other_profiles,
+            states=states,
+            kinds={"services": SERVICE},
+        )
     )
     cluster = Cluster(engine, "test", Random(seed))
 
@@ -228,13 +235,15 @@ def test_nobody_is_lost_while_the_configuration_changes(
         return EngineProfiles({"test": framework}, 0, BackoffSettings(variant + 0.5, 2.0 + variant))
 
     first = rules_of({"variant": 0})
-    engine = Engine(
-        first.frameworks,
-        EngineSettings(seed, queue=QUICK, extenders=extenders, is_validating=True),
-        services=services,
-        states=states,
-        kinds={"services": SERVICE},
-        rules_of=rules_of,
+    engine = validating(
+        Engine(
+            first.frameworks,
+            EngineSettings(seed, queue=QUICK, extenders=extenders),
+            services=services,
+            states=states,
+            kinds={"services": SERVICE},
+            rules_of=rules_of,
+        )
     )
     cluster = Cluster(engine, "test", Random(seed))
 

@@ -13,6 +13,7 @@ from scheduler.api.pod_groups import MODE_POD, MODE_POD_GROUP, PodGroup
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.events import Decide, Event, ObjectSet, Tick
 from scheduler.kernel.engine.instructions import Evict, LogError
+from scheduler.testing.validation import validate_engine
 from tests.support.builders import make_node
 from tests.unit.engine.answered import AnsweredCluster
 
@@ -118,7 +119,7 @@ def test_no_pod_leaves_in_vain_and_no_group_by_half() -> None:
                 cluster.handle(Tick())
                 while cluster.engine.has_ready:
                     cluster.decide()
-        cluster.engine.validate()
+        validate_engine(cluster.engine)
         preempted += cluster.preempted
         whole += cluster.whole
 

@@ -13,6 +13,7 @@ from typing_extensions import override
 from scheduler.kernel.engine.events import Decide, Event, ObjectGone, ObjectSet
 from scheduler.kernel.engine.group_step import UNITS
 from scheduler.kernel.engine.instructions import Evict, Instruction
+from scheduler.testing.validation import validate_engine
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.engine.test_group_preemption import Preempting
 from tests.unit.engine.test_group_preemption_law import Watched
@@ -42,7 +43,7 @@ class Stepping(Preempting):
                 left.add(name)
                 self.handle(ObjectGone("pods", "default", name, name))
             self.tick(10.0)
-        self.engine.validate()
+        validate_engine(self.engine)
 
 
 def interrupted(
@@ -236,7 +237,7 @@ class Told(Watched):
             else:
                 self.add_pod(number)
             self.pass_time(self.random.choice((1, 12)))
-        self.engine.validate()
+        validate_engine(self.engine)
 
 
 @pytest.mark.parametrize("seed", range(1, 4))

@@ -17,6 +17,7 @@ from scheduler.kernel.engine.events import Configure, Decide, ObjectGone, Object
 from scheduler.kernel.engine.instructions import Instruction, PatchGroupStatus
 from scheduler.kernel.engine.profiles import EngineProfiles
 from scheduler.kernel.preemption.kept_room import KeptRoom, RoomReservation
+from scheduler.testing.validation import validate_engine
 from scheduler.tools.offline.cluster import Profiles
 from scheduler.tools.offline.reading import objects_from_documents
 from tests.support.builders import make_node
@@ -117,7 +118,7 @@ class Scene:
         for each in told:
             if isinstance(each, PatchGroupStatus):
                 self.conditions[each.name] = each.condition.message
-        self.engine.validate()
+        validate_engine(self.engine)
         return told
 
     def pass_seconds(self, seconds: float = 1.0) -> None:

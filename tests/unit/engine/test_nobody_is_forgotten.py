@@ -20,6 +20,7 @@ from scheduler.api.objects import (
 from scheduler.kernel.engine.events import Decide, ObjectGone, ObjectSet, Tick
 from scheduler.kernel.framework.events import QueueingHint
 from scheduler.kernel.framework.runtime import Framework
+from scheduler.testing.validation import validate_engine
 from tests.support.builders import make_node
 from tests.unit.engine.answered import AnsweredCluster
 
@@ -101,7 +102,7 @@ def test_nobody_waits_who_fits(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
     waited = 0
     for number in range(STEPS):
         world.step()
-        world.engine.validate()
+        validate_engine(world.engine)
         if number % 50 == 49:
             world.run()
             world.pass_time(30)
@@ -121,7 +122,7 @@ def test_a_pod_that_fits_waits_five_minutes_at_most_though_hints_are_deaf(
     found = 0
     for number in range(STEPS):
         world.step()
-        world.engine.validate()
+        validate_engine(world.engine)
         if number % 50 == 49:
             world.run()
             forgotten = set(world.forgotten())

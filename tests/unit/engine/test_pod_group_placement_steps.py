@@ -12,6 +12,7 @@ from typing_extensions import override
 from scheduler.kernel.engine.events import Decide, ObjectGone, Tick
 from scheduler.kernel.engine.group_step import UNITS
 from scheduler.kernel.engine.pod_group_placements import PodGroupPlacements
+from scheduler.testing.validation import validate_engine
 from tests.support.builders import make_pod_info
 from tests.unit.engine.test_pod_group_placements import Racks, world
 
@@ -77,7 +78,7 @@ def interrupted(
         if driven.is_decided:
             break
         happens(driven)
-        driven.engine.validate()
+        validate_engine(driven.engine)
         yield driven
         count += 1
     assert count > 3
@@ -194,7 +195,7 @@ def test_steps_change_nothing(seed: int) -> None:
         racks.engine.scheduler.group_cycle.step.units = units
         while racks.engine.has_ready:
             racks.handle(Decide())
-        racks.engine.validate()
+        validate_engine(racks.engine)
 
     first, *others = [racks.told for racks in worlds]
     assert [other == first for other in others] == [True, True]

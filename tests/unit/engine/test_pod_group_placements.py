@@ -26,6 +26,7 @@ from scheduler.kernel.extender import Filtered
 from scheduler.kernel.framework.runtime.pod_class import PodClass
 from scheduler.kernel.groups import GroupMembers
 from scheduler.kernel.plugins.topology_aware import TopologyPlacementGenerator
+from scheduler.testing.validation import validate_engine
 from scheduler.tools.offline.cluster import Profiles
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.engine.extenders import FILTERS
@@ -75,7 +76,7 @@ class Racks:
             if not self.engine.has_ready:
                 break
             self.handle(Decide())
-        self.engine.validate()
+        validate_engine(self.engine)
 
     def answer(self, allowed: Mapping[str, str]) -> None:
         """Extenders let each pod pass on one node."""

@@ -19,11 +19,11 @@ from scheduler.kernel.engine.events import (
 )
 from scheduler.kernel.engine.instructions import Cancel, Evict, LogError, PatchStatus, RecordEvent
 from scheduler.kernel.engine.preemption_executor import UNSEEN_SECONDS
-from scheduler.kernel.engine.validation import EngineInvariantError
 from scheduler.kernel.framework.interface import Plugin
 from scheduler.kernel.plugins.default_preemption import BUDGETS, DefaultPreemption
 from scheduler.kernel.plugins.node_resources_fit import NodeResourcesFit
 from scheduler.kernel.preemption import Evictions
+from scheduler.testing.validation import EngineInvariantError, validate_engine
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.engine.driven import ENDED, DrivenEngine, Holds, Prepares
 
@@ -629,12 +629,12 @@ def test_the_invariants_know_evictions() -> None:
     """A preemptor that is let go while its victims stay is a contradiction."""
     driven = Preempting()
     high = driven.preemptor()
-    driven.engine.validate()
+    validate_engine(driven.engine)
 
     driven.states.shared(Evictions, "").end(high.uid)
 
     with pytest.raises(EngineInvariantError, match="held back"):
-        driven.engine.validate()
+        validate_engine(driven.engine)
 
 
 # --- what comes in between ------------------------------------------------------------------------

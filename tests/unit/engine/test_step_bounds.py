@@ -18,6 +18,7 @@ from scheduler.kernel.engine.group_trial import GroupTrial
 from scheduler.kernel.framework.placements import Placements
 from scheduler.kernel.framework.runtime import Feasibility, Framework
 from scheduler.kernel.framework.runtime.filtering import Filtering
+from scheduler.testing.validation import validate_engine
 from tests.support.builders import make_node, make_pod_info
 from tests.unit.engine.test_kept_room import TimedCluster
 from tests.unit.engine.test_pod_group_placements import RACK, Racks
@@ -53,7 +54,7 @@ def calls_by_step(
     while racks.engine.has_ready:
         racks.handle(Decide())
         calls.append(0)
-    racks.engine.validate()
+    validate_engine(racks.engine)
     assert (racks.bound("g"), len(racks.racks("g"))) == (members, 1)
     return calls
 

@@ -15,6 +15,7 @@ from hypothesis import given, settings, strategies as st
 from scheduler.daemon.informers.kinds import KINDS, PODS, Kind, MalformedObjectError
 from scheduler.kernel.engine.events import Decide, ObjectGone, ObjectSet, Tick
 from scheduler.kernel.engine.instructions import Bind, Instruction, LogError
+from scheduler.testing.validation import validate_engine
 from scheduler.tools.offline.cluster import DEFAULT_PROFILE, Profiles
 from scheduler.tools.offline.driving import Driving
 from scheduler.tools.offline.reading import ClusterObjects
@@ -96,10 +97,10 @@ def check(world: World) -> None:
     """The others are scheduled before and after, nothing raised, and nothing is left over."""
     world.rest()
     world.schedule_good_one(1)
-    world.engine.validate()
+    validate_engine(world.engine)
     assert not world.reports
     world.delete_all()
-    world.engine.validate()
+    validate_engine(world.engine)
     assert not world.reports
     assert len(world.engine.core.cache.pods) == 0
 

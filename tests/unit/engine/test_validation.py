@@ -1,4 +1,4 @@
-"""Each invariant of the engine: `validate` notices when it is broken, and says which."""
+"""Each invariant of the engine: `validate_engine` notices when it is broken, and says which."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ import pytest
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine import AttemptState
 from scheduler.kernel.engine.events import Decide
-from scheduler.kernel.engine.validation import EngineInvariantError
+from scheduler.testing.validation import EngineInvariantError, validate_engine
 from tests.support.builders import make_pod_info
 from tests.unit.engine.driven import DrivenEngine, engine_at
 from tests.unit.engine.extenders import FILTERS
@@ -22,11 +22,11 @@ Breaking = Callable[[DrivenEngine, PodInfo], object]
 
 def said_after(driven: DrivenEngine, pod: PodInfo, breaking: Breaking) -> str:
     """What is said when something was broken, which was whole before."""
-    driven.engine.validate()
+    validate_engine(driven.engine)
 
     breaking(driven, pod)
     with pytest.raises(EngineInvariantError) as raised:
-        driven.engine.validate()
+        validate_engine(driven.engine)
     return str(raised.value)
 
 
@@ -159,7 +159,7 @@ def test_a_group_knows_which_members_have_a_place(breaking: Breaking, said: str)
 
 
 def let_go(driven: DrivenEngine, pod: PodInfo) -> None:
-    executor = driven.engine._preemption_executor
+    executor = driven.engine.preemption_executor
     executor._evictions().end(pod.uid)
 
 
@@ -168,11 +168,11 @@ def wait_no_more(driven: DrivenEngine, pod: PodInfo) -> None:
 
 
 def evict_nothing(driven: DrivenEngine, pod: PodInfo) -> None:
-    driven.engine._preemption_executor._asked.clear()
+    driven.engine.preemption_executor._asked.clear()
 
 
 def want_another(driven: DrivenEngine, pod: PodInfo) -> None:
-    driven.engine._preemption_executor._wanted["default/low-9"] = [pod.uid]
+    driven.engine.preemption_executor._wanted["default/low-9"] = [pod.uid]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from scheduler.kernel.engine.batch import Lookahead
 from scheduler.kernel.engine.events import Decide, Event, ObjectSet
 from scheduler.kernel.engine.instructions import Bind, Instruction
 from scheduler.kernel.framework.interface import Plugin
+from scheduler.testing.validation import validate_engine
 from tests.unit.engine.cluster import encoded
 
 PROFILE = "stowage"
@@ -76,7 +77,7 @@ class Twins:
         for _ in range(max(1, self.batching.scheduler.scheduled)):
             expected += self.single.handle(Decide(), self.now)
         assert encoded(told) == encoded(expected)
-        self.batching.validate()
+        validate_engine(self.batching)
         assert self.batching.has_ready == self.single.has_ready
         return told
 

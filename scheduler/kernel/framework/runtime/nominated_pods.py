@@ -71,12 +71,10 @@ class NominatedPods:
             since 1970; infinite where unknown.
     """
 
-    end_if_started: Callable[[PodInfo], float]
-
     def __init__(self) -> None:
         self.version = 0
         self.withdrawals = 0
-        self.end_if_started = _never
+        self.end_if_started: Callable[[PodInfo], float] = lambda _: inf
         self._row_log = RowLog()
         self._pods_by_node: dict[str, dict[str, PodInfo]] = {}
         self._node_by_pod: dict[str, str] = {}
@@ -84,9 +82,8 @@ class NominatedPods:
         self._pods: list[PodInfo] = []
         self._columns = np.zeros((4, _MIN_CAPACITY), np.int64)
         self._kinds: PodKinds | None = None
-        self._epoch = 0
-        self._log: RowLog | None = None
-        self._position = -1
+        self._seen: object = None
+        """The kinds and the nodes that the columns are of."""
         self._rows_of: Mapping[str, int] = {}
 
     def __len__(self) -> int:
@@ -278,15 +275,10 @@ class NominatedPods:
     def _refresh(self, snapshot: Snapshot) -> None:
         """Bring rows and kinds up to date; both stay the same while no node comes or goes."""
         kinds, log = snapshot.kinds, snapshot.node_log
-        if (
-            kinds is self._kinds
-            and kinds.epoch == self._epoch
-            and log is self._log
-            and log.position == self._position
-        ):
+        seen = kinds, kinds.epoch, log, log.position
+        if seen == self._seen:
             return
-        self._kinds, self._epoch = kinds, kinds.epoch
-        self._log, self._position = log, log.position
+        self._seen, self._kinds = seen, kinds
         self._rows_of = snapshot.table.row_of
         self._row_log = RowLog(self._row_log.position + 1)
         for slot in range(len(self._pods)):
@@ -304,7 +296,3 @@ class NominatedPods:
         column[_ROW] = self._rows_of.get(self._node_by_pod[pod.uid], _NOWHERE)
         if self._kinds is not None:
             column[_KIND] = self._kinds.number_of(pod)
-
-
-def _never(_: PodInfo) -> float:
-    return inf

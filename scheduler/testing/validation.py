@@ -1,37 +1,36 @@
-"""Checks of the engine's invariants."""
+"""Checks of the engine's invariants; no daemon runs them."""
 
 from collections.abc import Iterator, Sequence
 
 from scheduler.errors import SchedulerError
 from scheduler.kernel.cache import PodState
+from scheduler.kernel.engine import Engine
 from scheduler.kernel.engine.attempt import ACQUIRED, UNDECIDED, Attempt, AttemptState
 from scheduler.kernel.engine.attempts import Attempts
 from scheduler.kernel.engine.engine_state import EngineState
 from scheduler.kernel.engine.group_members import Member
-from scheduler.kernel.engine.preemption_executor import PreemptionExecutor
 
 
 class EngineInvariantError(SchedulerError):
     """The engine contradicts itself; a programming error."""
 
 
-def validate_engine(
-    core: EngineState, attempts: Attempts, executor: PreemptionExecutor, members: Sequence[Member]
-) -> None:
-    """Check the invariants that hold between two events.
-
-    The members are those of the group under way, and of groups that ask extenders before.
+def validate_engine(engine: Engine) -> None:
+    """Check the invariants that hold between two events. Cost: O(everything).
 
     Raises:
         SchedulerError: an invariant is broken; the message lists all that are.
     """
+    core, attempts, cycle = engine.core, engine.attempts, engine.scheduler.group_cycle
+    # Of the group under way, and of groups that ask extenders before.
+    members = [*cycle.members, *cycle.asking.members()]
     core.queue.validate()
     problems = [
         *_attempts(core, attempts, members),
         *_assumed(core, attempts),
         *_held(core, attempts),
     ]
-    problems.extend(executor.problems())
+    problems.extend(engine.preemption_executor.problems())
     problems.extend(_unserved(core))
     problems.extend(_miscounted(core))
     if problems:
