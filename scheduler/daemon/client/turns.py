@@ -19,7 +19,7 @@ _Rank = tuple[float, int]
 _FIRST: Final[_Rank] = (-inf, 0)
 
 
-class Turns:
+class RequestTurns:
     """A limit of requests under way, and the line of those that wait.
 
     Args:
@@ -77,7 +77,7 @@ class Place:
 
     def __init__(self, rank: _Rank) -> None:
         self._rank = rank
-        self._waiting: list[tuple[Turns, _Turn]] = []
+        self._waiting: list[tuple[RequestTurns, _Turn]] = []
         self._has_sent = False
 
     @classmethod
@@ -107,8 +107,8 @@ class Place:
             elif not turn.done():
                 turn.set_exception(NotSentError("not sent: the attempt was cancelled"))
 
-    async def wait(self, turns: Turns) -> None:
-        """Wait for a turn; see `Turns.turn`."""
+    async def wait(self, turns: RequestTurns) -> None:
+        """Wait for a turn; see `RequestTurns.turn`."""
         if not turns.take():
             turn = asyncio.get_running_loop().create_future()
             turns.put(self._rank, turn)

@@ -24,7 +24,7 @@ from scheduler.daemon.client.session import (
     STRATEGIC_MERGE_PATCH,
     ApiSession,
 )
-from scheduler.daemon.client.turns import Turns
+from scheduler.daemon.client.turns import RequestTurns
 from scheduler.daemon.client.wire import json_string, segment
 
 PLUGIN_REQUESTS: Final = 32
@@ -59,7 +59,7 @@ class PodWrites:
         self._timeout = timeout
         self._event_timeout = min(timeout, EVENT_TIMEOUT_SECONDS)
         self.plugin_requests = 0
-        self._for_plugins = Turns(PLUGIN_REQUESTS)
+        self._for_plugins = RequestTurns(PLUGIN_REQUESTS)
 
     async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
         """Bind the pod to the node.

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from scheduler.daemon.client.errors import NotSentError
-from scheduler.daemon.client.turns import FIRST, Place, Turns
+from scheduler.daemon.client.turns import FIRST, Place, RequestTurns
 
 FEW = 2
 
@@ -22,7 +22,7 @@ class World:
     """
 
     def __init__(self) -> None:
-        self.turns = Turns(FEW)
+        self.turns = RequestTurns(FEW)
         self.begun: list[str] = []
         self.under_way: dict[str, asyncio.Future[None]] = {}
 

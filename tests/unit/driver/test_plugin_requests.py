@@ -25,6 +25,7 @@ from scheduler.kernel.framework.shortcuts import Shortcuts
 from scheduler.kernel.framework.status import SKIP, SUCCESS, Status
 from tests.support.builders import make_node, make_pod_info
 from tests.support.clock import FakeClock
+from tests.support.engines import no_other_profiles
 from tests.support.fake_plugins import make_plugin_set
 from tests.support.handles import make_services
 from tests.support.shares import unseen_queues, unseen_shares
@@ -132,6 +133,7 @@ class World:
         engine = Engine(
             {"test": Framework(plugins)},
             EngineSettings(seed=1),
+            rules_of=no_other_profiles,
             services=services,
             states=services.states,
         )
