@@ -1,6 +1,7 @@
 """The configuration that the command line names, read and checked against this version."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 
 from scheduler.config.notices import (
     contradictions,
@@ -35,7 +36,7 @@ def read_configuration(
         implemented_plugins(out_of_tree).keys(),
         options.feature_gates,
         source=options.config or "command line",
-        text=read_file(options.config) if options.config else b"",
+        text=partial(read_file, options.config) if options.config else bytes,
         allow_unsupported=options.allow_unsupported,
         pod_group_apis=options.pod_group_apis,
     )
@@ -48,7 +49,7 @@ def check_usable(  # noqa: PLR0913 - what a configuration is checked against
     feature_gates: Iterable[str],
     *,
     source: str,
-    text: bytes = b"",
+    text: Callable[[], bytes] = bytes,
     allow_unsupported: bool,
     has_file: Callable[[str], bool] | None = None,
     pod_group_apis: Collection[str] = (),
@@ -62,7 +63,7 @@ def check_usable(  # noqa: PLR0913 - what a configuration is checked against
         implemented: the plugins that exist.
         feature_gates: settings as they were written.
         source: the configuration's name in messages.
-        text: the file it was read from, for the lines in messages; empty without one.
+        text: returns the file it was read from, for the lines in messages; empty without one.
         allow_unsupported: whether an unsupported feature is a notice.
         has_file: whether the daemon will find a file, if it runs elsewhere.
         pod_group_apis: the foreign APIs whose pod groups are read as well.
@@ -78,6 +79,6 @@ def check_usable(  # noqa: PLR0913 - what a configuration is checked against
         *extender_problems(config.extenders, has_file),
     )
     if refused:
-        raise ConfigError(source, with_lines(refused, text))
+        raise ConfigError(source, with_lines(refused, text()))
     in_vain = (*gates_by_half(feature_gates), *not_in_effect(config, implemented))
     return (*in_vain, *map(str, lacking))

@@ -97,7 +97,7 @@ def _print(
         implemented_plugins(plugins).keys(),
         feature_gates,
         source=source,
-        text=text,
+        text=lambda: text,
         allow_unsupported=allow_unsupported,
     )
     if effective.plugin_names() & own_plugins(plugins).keys():

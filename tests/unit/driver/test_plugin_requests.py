@@ -301,7 +301,7 @@ def test_deleted_pods_that_have_sent_nothing_end_at_once() -> None:
 
 
 def test_a_deleted_pod_whose_claim_is_half_written_goes_first() -> None:
-    """Its devices are given back when the claim is written, whoever waits."""
+    """Its devices are given back when the claim is written, before others are served."""
 
     async def story(world: World) -> None:
         [pod] = world.add("claim-low", priority=-1)
