@@ -7,6 +7,7 @@ Source: k8s.io/apimachinery pkg/labels (Requirement.Matches), pkg/apis/meta/v1
 LabelSelectorAsSelector; k8s.io/component-helpers scheduling/corev1/nodeaffinity (v0.36).
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Final
@@ -121,7 +122,17 @@ EVERYTHING: Final = Selector()
 NOTHING: Final = Selector(nothing=True)
 
 _LABEL_OPERATORS: Final = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
+_NODE_OPERATORS: Final = frozenset(op.value for op in Operator)
 _INT64: Final = 2**63
+_LABEL_VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?").fullmatch
+_EXPECTED: Final = {
+    Operator.IN: "values of labels",
+    Operator.NOT_IN: "values of labels",
+    Operator.GT: "one number without a sign",
+    Operator.LT: "one number without a sign",
+    Operator.EXISTS: "no values",
+    Operator.DOES_NOT_EXIST: "no values",
+}
 
 
 def parse_int64(text: str | None) -> int | None:
@@ -156,12 +167,44 @@ def selector_from_labels(labels: Mapping[str, str]) -> Selector:
 
 
 def node_requirement(requirement: NodeSelectorRequirement) -> Requirement:
-    """A requirement over node labels or fields, which may also compare numbers.
+    """A requirement over node labels, which may also compare numbers.
+
+    The API server lets preferred terms have values that no label has, and a Gt or Lt without a
+    number everywhere; upstream's `labels.NewRequirement` refuses both.
 
     Raises:
-        SelectorError: the operator is unknown.
+        SelectorError: the operator is unknown, or the values do not go with it.
     """
-    return _requirement(requirement, frozenset(op.value for op in Operator))
+    parsed = _requirement(requirement, _NODE_OPERATORS)
+    values = requirement.values
+    fits = False
+    match parsed.operator:
+        case Operator.IN | Operator.NOT_IN:
+            fits = bool(values)
+        case Operator.GT | Operator.LT:
+            fits = len(values) == 1 and parse_int64(values[0]) is not None
+        case Operator.EXISTS | Operator.DOES_NOT_EXIST:
+            fits = not values
+    if not (fits and all(map(_LABEL_VALUE, values))):
+        raise SelectorError(
+            f"operator {requirement.operator} of key {requirement.key!r} expects "
+            f"{_EXPECTED[parsed.operator]}, got {list(values)}"
+        )
+    return parsed
+
+
+def field_requirement(requirement: NodeSelectorRequirement) -> Requirement:
+    """A requirement over a node's fields.
+
+    Raises:
+        SelectorError: it is not In or NotIn with one value.
+    """
+    if requirement.operator not in ("In", "NotIn") or len(requirement.values) != 1:
+        raise SelectorError(
+            f"field {requirement.key!r} expects In or NotIn with one value, got "
+            f"{requirement.operator} with {len(requirement.values)}"
+        )
+    return _requirement(requirement, _NODE_OPERATORS)
 
 
 def _in_order(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:

@@ -2,8 +2,7 @@
 
 Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/pools_incubating.go
 (NodeMatches); k8s.io/component-helpers scheduling/corev1/nodeaffinity (NodeSelector, v0.36.3).
-Differs: a term that cannot be read matches nothing; upstream ends the attempt. The API server
-accepts no such slices.
+Differs: a term that cannot be read matches nothing; upstream ends the attempt (docs/parity.md).
 """
 
 from collections.abc import Iterable
@@ -14,7 +13,13 @@ import numpy as np
 
 from scheduler.api.devices import Device, ResourceSliceSpec
 from scheduler.api.objects import Node, NodeSelector, NodeSelectorTerm
-from scheduler.api.selectors import Operator, Requirement, SelectorError, node_requirement
+from scheduler.api.selectors import (
+    Operator,
+    Requirement,
+    SelectorError,
+    field_requirement,
+    node_requirement,
+)
 from scheduler.kernel.devices.pools import Rows
 from scheduler.kernel.snapshot import Mask, Snapshot
 
@@ -113,6 +118,6 @@ def _term(term: NodeSelectorTerm) -> Term | None:
         return None
     try:
         labels = tuple(map(node_requirement, term.match_expressions))
-        return Term(labels, tuple(map(node_requirement, term.match_fields)))
+        return Term(labels, tuple(map(field_requirement, term.match_fields)))
     except SelectorError:
         return None

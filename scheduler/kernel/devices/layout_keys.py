@@ -177,6 +177,9 @@ def _keys(
     columns: Mapping[str, NDArray[np.integer]], owner: Rows, flags: Sequence[Hashable]
 ) -> list[Hashable]:
     """By layout, its key, of all columns of its devices."""
+    if not columns:
+        # Claims without requests take no devices.
+        return list(flags)
     names = tuple(columns)
     matrix = np.column_stack([column.astype(np.int32) for column in columns.values()])
     data, width = matrix.tobytes(), matrix.shape[1] * matrix.itemsize

@@ -16,13 +16,18 @@ import numpy as np
 from scheduler.api.objects import (
     Node,
     NodeSelector,
-    NodeSelectorRequirement,
     NodeSelectorTerm,
     PodSpec,
     PreferredSchedulingTerm,
     Taint,
 )
-from scheduler.api.selectors import Operator, Requirement, SelectorError, node_requirement
+from scheduler.api.selectors import (
+    Operator,
+    Requirement,
+    SelectorError,
+    field_requirement,
+    node_requirement,
+)
 from scheduler.api.taints import NO_EXECUTE, NO_SCHEDULE, Tolerations
 from scheduler.kernel.framework.interface import Scores
 from scheduler.kernel.plugins.columns import Judged, count_of
@@ -162,7 +167,7 @@ def node_term(term: NodeSelectorTerm) -> NodeTerm:
         SelectorError: a requirement cannot be parsed.
     """
     labels = tuple(map(node_requirement, term.match_expressions))
-    fields = tuple(map(_field_requirement, term.match_fields))
+    fields = tuple(map(field_requirement, term.match_fields))
     if not (labels or fields):
         return NEVER
     # No other field exists, so that nothing can be In it and everything is NotIn it.
@@ -224,16 +229,6 @@ def _term_or_never(term: NodeSelectorTerm) -> NodeTerm:
         return node_term(term)
     except SelectorError:
         return NEVER
-
-
-def _field_requirement(requirement: NodeSelectorRequirement) -> Requirement:
-    parsed = node_requirement(requirement)
-    if parsed.operator not in (Operator.IN, Operator.NOT_IN) or len(requirement.values) != 1:
-        raise SelectorError(
-            f"field {requirement.key!r} expects In or NotIn with one value, got "
-            f"{requirement.operator} with {len(requirement.values)}"
-        )
-    return parsed
 
 
 def _is_named(requirement: Requirement, snapshot: Snapshot, rows: Rows) -> Mask:

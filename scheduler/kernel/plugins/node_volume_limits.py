@@ -143,6 +143,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
         """
         wanted = state.get(_WANTED)
         if wanted is None:
+            # A profile may have no PreFilter, which does this otherwise.
+            self._handle.shared(VolumeCatalog).refresh(snapshot)
             wanted = self._wanted(pod)
             state.write(_WANTED, wanted)
         if wanted.missing:

@@ -42,6 +42,14 @@ def test_the_first_claim_of_a_pod_gets_the_first_device() -> None:
     assert chosen(allocate(devices, nodes, "n", one, other)) == [["r=gpu-0"], ["r=gpu-1"]]
 
 
+def test_a_claim_that_requests_nothing_is_allocated_everywhere() -> None:
+    """The API server accepts it: a node needs no devices for it."""
+    devices, nodes = cluster([a_slice("n", _gpus(1))]), nodes_of("n", "bare")
+
+    assert verdicts(devices, nodes, a_claim()) == {"n": ALLOCATABLE, "bare": ALLOCATABLE}
+    assert chosen(allocate(devices, nodes, "n", a_claim())) == [[]]
+
+
 def test_devices_that_were_taken_since_the_node_was_judged_are_not_given() -> None:
     devices, nodes = cluster([a_slice("n", _gpus(2))]), nodes_of("n")
     claim = a_claim(exactly(count=2))

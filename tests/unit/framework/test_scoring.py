@@ -1,7 +1,7 @@
 """From feasible nodes to totals: weights, normalisation, who takes part, what is refused."""
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from scheduler.kernel.framework.runtime import Framework, PluginError
 from scheduler.kernel.framework.runtime.diagnosis import Feasibility
 from scheduler.kernel.framework.runtime.scoring import Scoring
 from scheduler.kernel.framework.shortcuts import Shortcuts
-from scheduler.kernel.framework.status import SUCCESS, Status, unschedulable
+from scheduler.kernel.framework.status import SUCCESS, Status, error, unschedulable
 from scheduler.kernel.snapshot import NodeRemoved, Rows, Snapshot
 from tests.support.builders import make_pod_info
 from tests.support.fake_plugins import (
@@ -175,6 +175,50 @@ def test_prescore_cannot_reject(reads: Reads) -> None:
     said = "returned Unschedulable: too late, expected Success, Skip or Error"
     with pytest.raises(PluginError, match=f'running PreScore plugin "R": {said}'):
         totals(framework, make_snapshot("a"))
+
+
+@pytest.mark.parametrize("reads", READS, ids=str)
+@pytest.mark.parametrize("fitting", [0, 1, 2])
+def test_a_failure_to_prepare_matters_only_where_nodes_are_scored(
+    reads: Reads, fitting: int
+) -> None:
+    """Of no node and of a single one there is nothing to choose, and PreScore is not called."""
+
+    class Failing(ColumnScore):
+        def pre_score(self, *_: Any) -> Status:
+            return error("unreadable")
+
+    names = ("a", "b", "c")
+    rejecting = ColumnFilter("F", dict.fromkeys(names[fitting:], 1))
+    framework = make_framework(rejecting, Failing("Bad", {}, reads=reads))
+    snapshot = make_snapshot(*names)
+
+    found = framework.filtering.find_nodes_that_fit(POD, snapshot)
+
+    if fitting > 1:
+        with pytest.raises(PluginError, match=r'running PreScore plugin "Bad": .*unreadable'):
+            framework.scoring.best_nodes(found, POD, snapshot)
+    else:
+        assert framework.scoring.best_nodes(found, POD, snapshot).rows.tolist() == [0][:fitting]
+
+
+@pytest.mark.parametrize("reads", [Reads.NODE, Reads.PODS], ids=str)
+def test_a_plugin_that_failed_to_prepare_is_asked_again(reads: Reads) -> None:
+    """The next attempt of the same class scores, if PreScore succeeds by then."""
+
+    class FailingOnce(ColumnScore):
+        answers: ClassVar = [error("not yet"), error("not yet")]
+
+        def pre_score(self, *_: Any) -> Status:
+            return self.answers.pop() if self.answers else SUCCESS
+
+    framework = make_framework(FailingOnce("Late", {"a": 7}, reads=reads))
+    snapshot = make_snapshot("a", "b")
+
+    with pytest.raises(PluginError, match="not yet"):
+        totals(framework, snapshot)
+
+    assert totals(framework, snapshot) == {"a": 7, "b": 0}
 
 
 @pytest.mark.parametrize("bad", [-1, 101, math.nan, math.inf, 0.5], ids=str)

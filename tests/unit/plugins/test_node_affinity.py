@@ -86,6 +86,9 @@ def fitting(pod: PodInfo, plugin: NodeAffinity | None = None) -> set[str]:
         ),
         pytest.param((requirement("disk", "Like", "s*"),), set(), id="unknown operator"),
         pytest.param((), set(), id="no requirement matches nothing"),
+        pytest.param((requirement("disk", "NotIn", "no/value"),), set(), id="no label's value"),
+        pytest.param((requirement("disk", "NotIn"),), set(), id="none of nothing"),
+        pytest.param((requirement("disk", "Exists", "ssd"),), set(), id="labelled with a value"),
     ],
 )
 def test_a_required_term_selects_nodes(
@@ -262,16 +265,37 @@ def test_score_works_without_pre_score() -> None:
     assert plain.tolist() == [0, 0, 0]
 
 
-def test_a_preference_that_cannot_be_read_is_an_error() -> None:
-    """Such a pod cannot be scored, and says why."""
-    broken = affinity(preferred=((1, term(requirement("disk", "Like", "x"))),))
-    pod = make_pod_info(affinity=Affinity(node_affinity=broken))
+@pytest.mark.parametrize(
+    "broken",
+    [
+        requirement("disk", "Like", "x"),
+        requirement("cores", "Gt", "many"),
+        requirement("cores", "Lt", "9223372036854775808"),
+        requirement("cores", "Gt", "-5"),
+        requirement("cores", "Gt"),
+        requirement("disk", "In", "ssd", "no/value"),
+        requirement("disk", "In", "s" * 64),
+    ],
+    ids=lambda each: f"{each.operator} {','.join(each.values)[:20]}",
+)
+def test_a_preference_that_cannot_be_read_is_an_error(broken: NodeSelectorRequirement) -> None:
+    """Such a pod cannot be scored, and says why; the API server accepts all but the first."""
+    broken_affinity = affinity(preferred=((1, term(broken)),))
+    pod = make_pod_info(affinity=Affinity(node_affinity=broken_affinity))
 
     answer = score_answers(NodeAffinity(), pod, SNAPSHOT)
 
     assert isinstance(answer, Status)
     assert answer.code is Code.ERROR
-    assert "'Like'" in answer.message
+    assert broken.operator in answer.message
+
+
+def test_values_of_labels_may_be_empty_or_of_63_characters() -> None:
+    """These are the bounds of what a preference may name."""
+    preferred = affinity(preferred=((1, term(requirement("disk", "NotIn", "", "s" * 63))),))
+    pod = make_pod_info(affinity=Affinity(node_affinity=preferred))
+
+    assert score_answers(NodeAffinity(), pod, SNAPSHOT) == {"fast": 1, "slow": 1, "bare": 1}
 
 
 @pytest.mark.parametrize(

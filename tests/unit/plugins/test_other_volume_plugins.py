@@ -237,6 +237,24 @@ def test_a_full_node_is_rejected() -> None:
     assert judged(NodeVolumeLimits, catalog, snapshot) == {"full"}
 
 
+def test_limits_hold_without_pre_filter() -> None:
+    """A profile may name the plugin for Filter alone; pods without volumes then fit."""
+    catalog = make_catalog(
+        bound_claim("c", "pv"),
+        make_volume("pv", csi=CSISource("csi", "a")),
+        make_csi_node("full", {"csi": 0}),
+    )
+    snapshot = cluster_of([make_node("full"), make_node("bare")])
+    plugin = NodeVolumeLimits(None, make_handle({VolumeCatalog: catalog}, snapshot=snapshot))
+    rows = slice(0, snapshot.table.size)
+
+    bits = plugin.filter(CycleState(), POD, snapshot, rows)
+
+    assert bits is not None
+    assert (bits != 0).tolist() == [name == "full" for name in snapshot.table.names]
+    assert plugin.filter(CycleState(), make_pod_info("plain"), snapshot, rows) is None
+
+
 def test_a_claim_that_does_not_exist_rejects_every_node() -> None:
     """For profiles without the plugins that look for it before."""
     snapshot = cluster_of([make_node("n")])

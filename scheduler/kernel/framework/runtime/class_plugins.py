@@ -67,6 +67,7 @@ class ClassPlugins:
         self.state = CycleState()
         self.failures: dict[int, PluginError] = {}
         self.score_failure: PluginError | None = None
+        self._unprepared: set[str] = set()
         self.pre_filter: dict[str, tuple[PreFilterResult | None, Status]] = {
             each.name: each.call(self.state, pod, snapshot)
             for each in plugins.pre_filter
@@ -140,14 +141,28 @@ class ClassPlugins:
     def score(self, scored: BoundScore, snapshot: Snapshot, rows: Rows) -> Scores:
         """The scores of one plugin; zeros if it fails, and the failure is kept."""
         try:
+            if scored.name in self._unprepared:
+                self._prepare(scored, snapshot)
+                self._unprepared.discard(scored.name)
             return scored.score(self.state, self._pod, snapshot, rows)
         except PluginError as problem:
             self.score_failure = problem
             return np.zeros(len(snapshot.table.alive[rows]))
 
     def _skips(self, scored: BoundScore, snapshot: Snapshot) -> bool:
-        """Whether a score plugin skips the class."""
+        """Whether a score plugin skips the class.
+
+        One whose PreScore fails does not: it matters only if there are nodes to be scored.
+        """
+        try:
+            return self._prepare(scored, snapshot) is Code.SKIP
+        except PluginError:
+            self._unprepared.add(scored.name)
+            return False
+
+    def _prepare(self, scored: BoundScore, snapshot: Snapshot) -> Code:
+        """Run PreScore; it must not depend on the rows."""
         prepare: Callable[..., Status] | None = scored.pre_score
         if prepare is None:
-            return False
-        return prepare(self.state, self._pod, snapshot, slice(0, 0)).code is Code.SKIP
+            return Code.SUCCESS
+        return prepare(self.state, self._pod, snapshot, slice(0, 0)).code
