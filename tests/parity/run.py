@@ -145,8 +145,10 @@ def _run_family(
         stowage.send({key: admitted[key] for key in ("config", "objects") if key in admitted})
         differences = compare(admitted["answer"], stowage.receive(), admitted["objects"])
         flags = FLAGS.get(family, ())
-        differences += choice_differences(admitted, admitted["answer"], flags)[0]
-        if differences and _contradicts_itself(family, seed, admitted["answer"]):
+        if not (differences or admitted["answer"].get("error")):
+            # A configuration that is refused chooses nothing.
+            differences = choice_differences(admitted, admitted["answer"], flags)[0]
+        if differences and _contradicts_itself(family, seed, admitted):
             tally.undecided += 1
         elif differences:
             tally.differing += 1
@@ -155,11 +157,13 @@ def _run_family(
     return tally
 
 
-def _contradicts_itself(family: str, seed: int, answer: object) -> bool:
+def _contradicts_itself(family: str, seed: int, admitted: Any) -> bool:
+    answer, objects = admitted["answer"], admitted["objects"]
     with _judge(family) as oracle:
         for _ in range(REPEATED):
             oracle.send(make_case(family, seed))
-            if oracle.receive().get("answer") != answer:
+            # It gives reasons in any order, which is no contradiction.
+            if compare(answer, oracle.receive()["answer"], objects):
                 print(f"{family}:{seed} the judge contradicts itself", flush=True)
                 return True
     return False

@@ -13,6 +13,10 @@ from tests.parity.generator.draw import Draw, Object
 from tests.parity.generator.errors import Halves
 from tests.parity.generator.extenders import AskedExtenders
 from tests.parity.generator.feature import Feature
+from tests.parity.generator.odd import OddBudgets, OddNodes, OddPods
+from tests.parity.generator.odd_devices import OddDevices
+from tests.parity.generator.odd_profiles import OddProfiles
+from tests.parity.generator.odd_storage import OddStorage
 from tests.parity.generator.placement import (
     ComparedTaints,
     DeclaredFeatures,
@@ -140,9 +144,62 @@ FAMILIES: dict[str, Callable[[], Sequence[Feature]]] = {
         DemandingStorage(0.9, configured=0.2),
     ),
     "device-taint-rules": lambda: (NodeLabels(0.6), RuledDevices(0.85)),
+    "odd": lambda: (
+        Queueing(0.1),
+        NodeLabels(0.7),
+        Resources(0.2),
+        Taints(0.2),
+        Spread(0.1),
+        PodAffinity(0.1),
+        DeclaredFeatures(0.05),
+        OddNodes(0.2),
+        OddPods(0.5),
+    ),
+    "odd-storage": lambda: (
+        Queueing(0.1),
+        NodeLabels(0.75),
+        Storage(0.85, configured=0.1),
+        OddNodes(0.05),
+        OddStorage(0.3),
+    ),
+    "odd-profiles": lambda: (
+        NodeLabels(0.7),
+        Resources(0.4),
+        Taints(0.2),
+        NodeAffinity(0.2),
+        Images(0.2),
+        Spread(0.2, owned=0.3),
+        PodAffinity(0.2),
+        OddPods(0.05),
+        OddProfiles(0.97),
+    ),
+    "odd-preemption": lambda: (
+        Queueing(0.1, gated=0.02, foreign=0.02),
+        NodeLabels(0.7),
+        Resources(0.35),
+        Taints(0.1),
+        NodeAffinity(0.2),
+        Ports(0.2),
+        Spread(0.15, owned=0.1),
+        PodAffinity(0.15),
+        Storage(0.25),
+        Devices(0.2, asked=0.05),
+        Preemption(0.7, configured=0.1),
+        OddNodes(0.05),
+        OddPods(0.1),
+        OddBudgets(0.5),
+    ),
+    "odd-devices": lambda: (
+        Queueing(0.05),
+        NodeLabels(0.7),
+        Devices(0.85, asked=0.15),
+        OddNodes(0.05),
+        OddDevices(0.2),
+    ),
 }
 FLAGS: Mapping[str, tuple[str, ...]] = {
     "preemption": ("--preempt",),
+    "odd-preemption": ("--preempt",),
     "extenders": ("--preempt",),
     "storage-scores": ("--feature-gates=StorageCapacityScoring=true",),
     "compared-taints": ("--feature-gates=TaintTolerationComparisonOperators=true",),
@@ -150,7 +207,7 @@ FLAGS: Mapping[str, tuple[str, ...]] = {
     "demanding-drivers": ("--feature-gates=VolumeLimitScaling=true",),
 }
 """Flags with which the cases of a family are answered, by the oracle and by `stowage explain`."""
-PREEMPTING = frozenset({"preemption", "extenders"})
+PREEMPTING = frozenset({"preemption", "extenders", "odd-preemption"})
 """Families in which pods that fit nowhere preempt; their nodes hold more pods."""
 NODE_COUNTS = (5, 5, 6, 8, 8, 12, 20, 60)
 
