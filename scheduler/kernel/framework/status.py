@@ -13,13 +13,13 @@ class Code(IntEnum):
     """The outcome of a call for the pod, in order of severity."""
 
     SUCCESS = 0
-    """Go on."""
+    """The pod passes."""
     WAIT = 1
     """Permit only: hold the pod until it is allowed or rejected."""
     SKIP = 2
     """PreFilter, PreScore, Bind: this plugin has nothing to do for this pod."""
     PENDING = 3
-    """Rejected until something outside happens; the wake-up skips back-off."""
+    """Rejected until an external event; a pod that is requeued then skips back-off."""
     UNSCHEDULABLE = 4
     """Rejected; removing other pods might help."""
     UNSCHEDULABLE_AND_UNRESOLVABLE = 5
@@ -39,7 +39,7 @@ CODE_NAMES: Final = {
 
 
 class Status(msgspec.Struct, frozen=True, gc=False):
-    """One answer of a plugin: a code, and reasons for people when it is not success."""
+    """One answer of a plugin: a code, and human-readable reasons when it is not success."""
 
     code: Code = Code.SUCCESS
     reasons: tuple[str, ...] = ()

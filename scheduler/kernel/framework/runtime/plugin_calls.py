@@ -17,10 +17,10 @@ from scheduler.observability.instruments import Instruments
 _SHOWN_TO_NOBODY: Final = FrameworkMetrics(Instruments())
 
 FAILS_NO_ATTEMPT: Final = frozenset({"PreEnqueue", "QueueSort", "QueueingHint"})
-"""The extension points whose failures are reported with a pod, by the caller."""
+"""The extension points whose failures fail no attempt; the caller reports them with the pod."""
 
 _EXPLAINED: Final = (WrongAnswerError, SchedulerError)
-"""Errors whose message says all; the failed attempt is logged with it."""
+"""Errors that need no traceback: the failed attempt is logged with their message."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -166,7 +166,7 @@ class PluginCalls:
         """As `bound`, for a method that may wait for I/O, within the plugin's patience."""
 
         async def call(*args: Any) -> R:
-            # `sampled` may be of another cycle by now: it still selects a share of the calls.
+            # Another cycle may have set `sampled` since: it still selects a share of the calls.
             sampled, start, status = self.sampled, self.now(), "Error"
             try:
                 async with self._time_limit(plugin.patience_seconds):
@@ -191,7 +191,7 @@ class PluginCalls:
         return error
 
     def spared(self, plugin: str, point: str, code: Code) -> None:
-        """Report a plugin that is not called, as its answer is known."""
+        """Observe a call that the runtime spares because its answer is known."""
         if self.sampled:
             self._report(plugin, point, CODE_NAMES[code], self.now())
 
@@ -207,7 +207,7 @@ def plugin_error(plugin: str, point: str, problem: BaseException) -> PluginError
     if not isinstance(problem, WrongAnswerError):
         message = f"{type(problem).__name__}: {message}"
     error = PluginError(plugin, point, message)
-    # Not all of these errors are raised.
+    # Set here, because some of these errors are never raised.
     error.__cause__ = problem
     return error
 

@@ -1,7 +1,7 @@
 """The rows with the best total, in each domain of a topology, updated as rows change.
 
-Within a domain the same score is added to all rows. So the best of them are the best of the class
-there, whatever is added. Without a topology all rows are one domain.
+A score by domain adds the same number to all rows of a domain, so it does not change which of them
+are best. Without a topology all rows are one domain.
 """
 
 from typing import Final
@@ -18,7 +18,7 @@ INFEASIBLE_TOTAL: Final = -1.0
 BYTES_PER_ROW: Final = 48
 NO_ROWS: Final = np.zeros(0, np.intp)
 _FEW: Final = 4
-"""The most changed rows that are followed; a new pass takes no longer than following more."""
+"""The most changed rows that are followed; for more rows, a new pass takes no longer."""
 _MAX_MERGED: Final = 4
 """The most sets of domains whose merged best rows are kept."""
 

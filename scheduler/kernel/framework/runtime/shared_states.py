@@ -1,6 +1,6 @@
-"""The states that plugins share, and the objects they list: they receive all changes, in order.
+"""The shared states of plugins and the objects of listers; both receive all changes, in order.
 
-The engine calls `SharedStates` for each change; a fork of it goes with a fork of the snapshot.
+The engine calls `SharedStates` for each change, and forks it together with the snapshot.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -56,8 +56,8 @@ class ObjectStore(SharedState):
 class SharedStates:
     """All shared states of one composition.
 
-    No method raises an exception of a state: failures are returned, each with the plugin that asked
-    for the state first, and counted.
+    An exception of a state becomes a `PluginError` of the plugin that asked for the state first; it
+    is counted, and most methods return it.
 
     Attributes:
         changes: number of changes of objects so far.
@@ -100,9 +100,9 @@ class SharedStates:
         return self._stores[kind]
 
     def shared(self, state_type: type[StateT], plugin: str) -> StateT:
-        """The state of a type; made for the plugin that asks first.
+        """Return the state of a type; the first call makes it, on behalf of its plugin.
 
-        A state that is made late first receives the objects that the others have.
+        A state made after the start receives all known objects and assumed pods first.
         """
         found: StateT | None = self._states.get(state_type)
         if found is None:
@@ -143,7 +143,7 @@ class SharedStates:
         self._assumed, self._on_failed = assumed, on_failed
 
     def object_set(self, kind: ObjectKind, new: Any) -> Any | None:
-        """Take over a new or changed object; return its former version.
+        """Store an added or updated object, and pass it to the states; return its former version.
 
         None for an undeclared kind. A pod that lost its node, or was replaced, is removed first.
         """
@@ -164,7 +164,7 @@ class SharedStates:
     def object_gone(
         self, kind: ObjectKind, name: str, namespace: str = "", uid: str = ""
     ) -> Any | None:
-        """Take out an object; return it, or None if it is not there or has another UID.
+        """Remove an object; return it, or None if it is missing or has another UID.
 
         Args:
             kind: its kind.
@@ -181,7 +181,7 @@ class SharedStates:
         return old
 
     def object_changed(self, kind: ObjectKind, old: object, new: object) -> list[PluginError]:
-        """Pass on an object that came (`old` is None), changed, or went (`new` is None)."""
+        """Pass on an object that was added (`old` is None), updated or deleted (`new` is None)."""
         self.changes += 1
         store = self._stores.get(kind)
         if store is not None:
@@ -192,13 +192,13 @@ class SharedStates:
         )
 
     def reserved(self, pod: PodInfo) -> list[PluginError]:
-        """Pass on that a pod is assumed on the node it names."""
+        """Call `reserve` of the states for a pod that is assumed on the node it names."""
         if not self._reserving:
             return []
         return self._tell(self._reserving, lambda state: state.reserve(pod, pod.node_name))
 
     def unreserved(self, pod: PodInfo) -> list[PluginError]:
-        """Pass on that an assumed pod is not on its node after all."""
+        """Call `unreserve` of the states for an assumed pod that is forgotten."""
         return self._tell(self._reserving, lambda state: state.unreserve(pod, pod.node_name))
 
     def fork(self) -> "SharedStates":
@@ -249,7 +249,7 @@ class SharedStates:
         for state_type, state in states.items():
             try:
                 what(state)
-            except FOREIGN_ERRORS as problem:  # the others must hear too
+            except FOREIGN_ERRORS as problem:  # the other states must receive it
                 failures.append(self._failed(state_type, problem))
         return failures
 
