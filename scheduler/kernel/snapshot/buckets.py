@@ -31,7 +31,7 @@ class Buckets(Generic[K, T]):
             self._alone[key] = item
 
     def discard(self, key: K, item: T) -> None:
-        """Take out an item that is filed under this key."""
+        """Remove an item that is filed under this key."""
         several = self._several.get(key)
         if several is None:
             del self._alone[key]
