@@ -39,7 +39,7 @@ class HeldGroups(PreFilterPlugin, PostFilterPlugin, EnqueueExtensions, SignPlugi
 
     NAME: ClassVar[str] = "GangScheduling"
     READS: ClassVar[Reads] = Reads.NODE
-    """Reads nothing, in fact: its signature decides."""
+    """The plugin reads no node; its answer depends on the pod's signature alone."""
 
     @override
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
@@ -62,7 +62,7 @@ class HeldGroups(PreFilterPlugin, PostFilterPlugin, EnqueueExtensions, SignPlugi
     def post_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status]:
-        """Keep the other plugins from trying for a member: evictions cannot help it."""
+        """Stop PostFilter for a member of a group: evictions cannot make it schedulable."""
         if pod.spec.scheduling_group is None:
             return None, unschedulable()
         return None, unresolvable()
