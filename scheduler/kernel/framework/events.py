@@ -77,7 +77,7 @@ class ObjectKind(msgspec.Struct, frozen=True):
         kind: its name, such as `Service`.
         api_version: group and version, such as `apps/v1`.
         plural: the name in the path that serves it. Only for kinds that the scheduler does not
-            know by itself; objects of these kinds come as plain dictionaries.
+            decode itself; plugins get objects of these kinds as plain dictionaries.
     """
 
     kind: str

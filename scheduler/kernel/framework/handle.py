@@ -92,7 +92,7 @@ class Api(Protocol):
     async def request(self, method: str, path: str, body: object = None) -> Any:
         """Send a request with a JSON body, or none; PATCH is a strategic merge patch.
 
-        Requests wait while many are under way; those of pods with high priority go first.
+        Requests wait while many are in flight; those of pods with high priority are sent first.
 
         Returns:
             The decoded answer.
@@ -305,7 +305,7 @@ class Handle:
         add: Iterable[PodInfo] = (),
         remove: Iterable[PodInfo] = (),
     ) -> dict[str, Status]:
-        """Run the profile's filters for a pod on some nodes, as if other pods came or went.
+        """Run the profile's filters for a pod on some nodes, with other pods added or removed.
 
         Args:
             pod: the pod.

@@ -43,7 +43,7 @@ Scores: TypeAlias = NDArray[np.float64]
 
 
 class Reads(Flag):
-    """The data that a column plugin's answer for one node depends on, beside the pod's signature.
+    """The data on which a column plugin's answer for a node depends, besides the pod's signature.
 
     The runtime keeps the answers of plugins that read only the row and re-evaluates the rows that
     changed.
@@ -54,8 +54,8 @@ class Reads(Flag):
     SUMS = 2
     """The sums and the number of the pods of the row (and the node object).
 
-    Of the node object an in-tree plugin reads only the amounts of resources: rows that offer and
-    hold the same get the same answers.
+    Of the node object an in-tree plugin reads only the amounts of resources: rows with equal
+    allocatable amounts and equal sums get equal answers.
     """
     PODS = 2 | 4
     """The pods on the row (and the node object)."""
@@ -164,7 +164,7 @@ class QueueSortPlugin(Plugin, Protocol):
 
     @abstractmethod
     def sort_key(self, queued: QueuedPodInfo) -> Any:
-        """Return a key that compares smaller for the pod that goes first."""
+        """Return a key that is smaller for the pod that is popped first."""
 
 
 class PreFilterResult(msgspec.Struct, frozen=True):
@@ -311,7 +311,7 @@ class CountingFilterPlugin(FilterPlugin, Protocol):
         rows: NDArray[np.intp],
         others: OtherPods,
     ) -> Counting:
-        """Return the counts by which to judge rows where pods of these kinds come or go."""
+        """Return the counts by which to judge rows with pods of these kinds added or removed."""
 
 
 class NodeFilterPlugin(Plugin, Protocol):

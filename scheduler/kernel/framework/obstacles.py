@@ -37,7 +37,7 @@ class DomainCount(msgspec.Struct, frozen=True, rename="camel"):
         domain: the value of the topology key.
         pods: number of pods that count there.
         skew: its lead over the emptiest domain, in pods.
-        skew_with_pod: the same, once the pod runs there.
+        skew_with_pod: that lead with the pod in the domain.
     """
 
     domain: str

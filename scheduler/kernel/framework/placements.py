@@ -27,7 +27,7 @@ class Placements(msgspec.Struct, frozen=True, eq=False):
         numbers: the numbers of the placements; each has a node at least.
         of_row: by row, the number of its placement, or a number outside `numbers` where it has
             none. None where the only placement is all nodes.
-        names: the names of placements for people, by number.
+        names: the names of placements by number, for messages.
     """
 
     numbers: NDArray[np.intp]

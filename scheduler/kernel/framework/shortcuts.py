@@ -19,7 +19,7 @@ Fitting: TypeAlias = Callable[[Topology], NDArray[np.bool_]]
 class Shortcuts(Protocol):
     """Optional methods that spare calls; without them a plugin is called for each pod and point.
 
-    To be subclassed beside the extension points; each shortcut names the calls that it must equal.
+    A plugin subclasses it besides the extension points; each shortcut names the calls it replaces.
     """
 
     NEEDS: ClassVar[int] = 0

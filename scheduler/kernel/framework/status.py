@@ -48,7 +48,7 @@ class Status(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_success(self) -> bool:
-        """Whether the pod may go on."""
+        """Whether the code is Success."""
         return self.code is Code.SUCCESS
 
     @property
@@ -62,7 +62,7 @@ class Status(msgspec.Struct, frozen=True, gc=False):
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> "Status":
-        """The same status, attributed to a plugin in place of any other."""
+        """Return the status with this plugin as its plugin."""
         return self if self.plugin == plugin else msgspec.structs.replace(self, plugin=plugin)
 
 

@@ -49,7 +49,7 @@ class Failure(msgspec.Struct, frozen=True):
     Attributes:
         message: the text of the event and the condition; cut at `MESSAGE_LIMIT`.
         is_rejection: whether the pod was rejected; False for an unexpected error.
-        unschedulable_plugins: the plugins that rejected the pod; their hints may wake it.
+        unschedulable_plugins: the plugins that rejected the pod; their hints may requeue it.
         pending_plugins: the plugins that returned Pending.
         nominated_node_name: a nomination; "" withdraws one, None keeps the present one.
         needed_at: the time at which the nominated pod needs its room, in seconds since 1970; 0
@@ -98,7 +98,7 @@ class QueuedPodInfo(msgspec.Struct, eq=False):
         gating_plugin: the PreEnqueue plugin that holds it, or empty.
         gate_failed: whether that plugin failed; the pod then waits for the flush, not for an event.
         last_failure: the message of the last failed attempt, for `explain` and people.
-        is_slow: whether decisions about it took so long that other pods go first.
+        is_slow: whether decisions about it took so long that other pods are popped first.
         slow_attempt: the number of the last attempt whose decision took long; -1 for none.
         was_flushed: whether the five-minute flush put it back last.
         waits_out: whether its last attempt took so long that it is not tried before its back-off is

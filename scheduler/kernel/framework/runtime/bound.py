@@ -1,7 +1,7 @@
 """Plugins as the runtime calls them: one callable per plugin and extension point.
 
 The guard of a call, the check of its answer and its timing are chosen when the profile is built.
-The calling code knows nothing of them. Nothing else calls a plugin.
+The calling code does not depend on them. No other code calls a plugin.
 
 Source: kubernetes pkg/scheduler/framework/runtime/framework.go (run...Plugin) v1.36.
 """

@@ -140,7 +140,7 @@ class ChangedRows:
         Returns:
             A mask of the pods that are not added back.
         """
-        # Not `[:, kinds]`: that lies in memory row by row, and all sums go line by line.
+        # Not `[:, kinds]`: its memory layout is by row, and all sums read it by line.
         more = self._weights.take(kinds, axis=1)
         if self._asked:
             misses = self._misses_of_any(self._places[at], more, pods())
@@ -210,7 +210,7 @@ class ChangedRows:
         return self._judge(self._places, nominated=True)
 
     def _settle(self, known: Verdicts | None) -> First:
-        """Take over the known answers of filters that no change concerns.
+        """Store the known answers of filters that no change concerns.
 
         Returns:
             By row, the filter after which others may not have run; FEASIBLE if all have run.

@@ -128,7 +128,7 @@ class Filtering:
         snapshot: Snapshot,
         nominated: NominatedPods | None = None,
     ) -> list[Verdicts]:
-        """Judge every row by each filter, even where another filter rejects it. For people.
+        """Judge every row by each filter, even where another filter rejects it; for `explain`.
 
         Args:
             found: the result for the same pod; its `verdicts` must not be None.

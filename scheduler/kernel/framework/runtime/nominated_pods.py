@@ -199,7 +199,7 @@ class NominatedPods:
     def row_log(self, snapshot: Snapshot) -> RowLog:
         """The log of rows whose nominations changed.
 
-        It begins anew when nodes change, or for another cluster.
+        The log is a new one when nodes change, or for another snapshot.
         """
         self._refresh(snapshot)
         return self._row_log
@@ -231,7 +231,7 @@ class NominatedPods:
         self._note(slot)
 
     def update_nominated_pod(self, old: PodInfo, new: PodInfo) -> None:
-        """Take over a newer version of a pod.
+        """Store a newer version of a pod.
 
         Watch events of the pod may precede the write of its nomination to the API server. So an
         update in which neither version has a nomination keeps the nomination.
@@ -272,7 +272,7 @@ class NominatedPods:
             yield "nominations and their columns differ"
 
     def _refresh(self, snapshot: Snapshot) -> None:
-        """Bring rows and kinds up to date; both stay the same while no node comes or goes."""
+        """Update rows and kinds if nodes or the numbering of kinds have changed."""
         kinds, log = snapshot.kinds, snapshot.node_log
         seen = kinds, kinds.epoch, log, log.position
         if seen == self._seen:

@@ -226,7 +226,7 @@ class ProfilePlugins:
         self.binds_plainly = all(getattr(p, "ONLY_BINDS", False) for p in self._list("bind"))
 
     def filters_only(self, calls: PluginCalls, without: Container[str] = ()) -> "ProfilePlugins":
-        """Return the same PreFilter and Filter plugins without some of them; no others but sort."""
+        """Return the set with only QueueSort, PreFilter and Filter; the latter two without some."""
         kept = {
             point: [each for each in self._enabled.get(point, ()) if each[0] not in without]
             for point in ("preFilter", "filter")

@@ -313,7 +313,7 @@ class PodClass:
         self._evaluate_raw(snapshot, rows, self._pod_raw)
 
     def _is_known(self, sums: ResourceSums, rows: Rows) -> bool:
-        """Take over known answers for rows with the same load; return False if one is missing."""
+        """Set the known answers of rows with the same load; return False if one is missing."""
         if isinstance(rows, slice) or len(rows) > _FEW:
             return False
         for row in rows.tolist():

@@ -53,7 +53,7 @@ class Ranking:
         self._is_known = False
 
     def follow(self, row: int, before: float, now: float) -> None:
-        """Take over the new total of one row."""
+        """Update the results for the new total of one row."""
         if not self._is_known or before == now:
             return
         self.feasible += (now != INFEASIBLE_TOTAL) - (before != INFEASIBLE_TOTAL)
@@ -73,7 +73,7 @@ class Ranking:
             self._part(domain)
 
     def follow_all(self, rows: NDArray[np.intp], before: Scores, now: Scores) -> None:
-        """Take over the new totals of some rows, each named once.
+        """Update the results for the new totals of some rows, each named once.
 
         Args:
             rows: the rows.
@@ -186,7 +186,7 @@ class Ranking:
 
 def _without(rows: NDArray[np.intp], row: int) -> NDArray[np.intp]:
     """Sorted rows without one of them; the array passed in must not be used afterwards."""
-    # In place: most rows may be equal, and only one of them goes.
+    # In place: a copy without one row would cost as much as all rows.
     at = rows.searchsorted(row)
     rows[at:-1] = rows[at + 1 :]
     return rows[:-1]

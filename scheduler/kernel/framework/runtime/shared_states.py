@@ -223,7 +223,7 @@ class SharedStates:
         state_type: type[StateT],
         fork: Callable[[StateT], SharedState] = lambda state: state.fork(),
     ) -> "SharedStates":
-        """The same states, except for a fork of one: for questions that concern that state alone.
+        """Return the same states with a fork of one, for simulations that change that state only.
 
         Args:
             state_type: the type of that state.
