@@ -51,7 +51,7 @@ class PodUpdated(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodRelabelled(msgspec.Struct, frozen=True, gc=False):
-    """A pod has other labels, and is on the same node with the same resources.
+    """The labels of a pod changed, but not its node and resources.
 
     API servers copy topology labels of the node to a pod when it is bound (since 1.35), so this
     happens once for every pod.

@@ -51,7 +51,7 @@ class InternedColumn(Generic[T]):
 
     Attributes:
         values: distinct values by number; 0 is the value of rows before they are set.
-        numbering: number of times that values were numbered anew.
+        numbering: number of times that values were renumbered.
     """
 
     def __init__(self, default: T, capacity: int) -> None:

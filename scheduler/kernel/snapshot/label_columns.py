@@ -40,7 +40,7 @@ class LabelColumn(InternedColumn[str | None]):
     def verdicts(self, requirement: Requirement) -> NDArray[np.bool_]:
         """Per value id, whether the value satisfies the requirement."""
         if self._judged is not self.values:
-            # Values were numbered anew, or this is a copy.
+            # The values were renumbered, or this column is a copy.
             self._judged, self._verdicts, self._verdict_bytes = self.values, {}, 0
         table = self._verdicts.get(requirement)
         if table is not None and len(table) == len(self.values):

@@ -85,7 +85,7 @@ class NodeTable:
 
     @property
     def taint_sets(self) -> Interner[tuple[Taint, ...]]:
-        """The distinct lists of taints; another object once they are numbered anew."""
+        """The distinct lists of taints; another object once they are renumbered."""
         return self._taint_sets.values
 
     @property
@@ -95,7 +95,7 @@ class NodeTable:
 
     @property
     def feature_sets(self) -> Interner[frozenset[str]]:
-        """The distinct sets of features; another object once they are numbered anew."""
+        """The distinct sets of features; another object once they are renumbered."""
         return self._feature_sets.values
 
     @property

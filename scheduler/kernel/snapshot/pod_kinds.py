@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scheduler.api.pods import PodInfo, PodKind
 
 _FEW_GONE: Final = 1024
-"""The most numbers of kinds without pods that are kept; above it all are numbered anew."""
+"""The most numbers of kinds without pods that are kept; above it all kinds are renumbered."""
 
 
 class PodKinds:

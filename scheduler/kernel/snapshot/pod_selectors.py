@@ -125,8 +125,8 @@ class SelectorIndex(Generic[S]):
     def distinction(self, labels: Mapping[str, str]) -> tuple[tuple[str, str | None], ...]:
         """The part of labels that items can tell apart: keys, and the values that an item names.
 
-        Selectors of pods compare with values and with nothing else, so the same items match labels
-        that are equal in this part.
+        Selectors of pods only compare with values that they name, so labels that are equal in this
+        part match the same items.
         """
         named = self._named
         return tuple(

@@ -39,7 +39,7 @@ class ResourceSums:
 
     Attributes:
         resources: line by resource name.
-        layout: another object whenever a resource got a line or lines were numbered anew.
+        layout: another object whenever a resource gets a line or lines are renumbered.
         max_pods: allocatable pods by row.
         pod_count: pods by row.
     """

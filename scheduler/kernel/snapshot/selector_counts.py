@@ -141,7 +141,7 @@ class SelectorCounts:
         return found
 
     def copy(self, namespaces: NamespaceLabels) -> "SelectorCounts":
-        """An independent copy; its classes are derived anew on their first read."""
+        """An independent copy; it derives its classes again on their first read."""
         copy = SelectorCounts(namespaces)
         copy._groups = self._groups.copy()
         return copy
