@@ -1,8 +1,8 @@
 """GangScheduling where its feature gate is off: no member of a pod group is bound alone.
 
 A gang of which only some members run holds resources and does no work. So pods with a
-`spec.schedulingGroup` are rejected where groups are not scheduled as a whole. The plugin stands in
-for `gang_scheduling` in each profile that does not have it: no configuration turns it off.
+`spec.schedulingGroup` are rejected where groups are not scheduled as a whole. The plugin replaces
+`gang_scheduling` in each profile that does not have it: no configuration turns it off.
 
 Extension points: PreFilter, PostFilter.
 Events: none; nothing that happens in the cluster turns the gate on.

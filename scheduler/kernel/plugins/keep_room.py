@@ -78,7 +78,7 @@ class KeepRoom(PostFilterPlugin, RoomForGroupPlugin, EnqueueExtensions):
         if not self._kept.keeps_for(pod):
             return None, unschedulable() if pod.group_name else unschedulable(NOT_KEPT)
         if pod.group_name or self._kept.holds_more(pod):
-            # Room is kept for all members together, and for volumes and devices in the same way.
+            # The engine keeps room for all members together, and for pods with volumes or devices.
             return None, unschedulable()
         found = cast("runtime.AttemptDiagnosis", diagnosis)
         turns, room = self._turns, self._turns.kept_for(pod.kind, pod.uid)

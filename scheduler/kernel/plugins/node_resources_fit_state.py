@@ -113,7 +113,7 @@ def prepare_fit(
 class FitCounting(Counting):
     """Counts pods and their use of the requested resources.
 
-    The constructor computes what each row has left beside the pod: pods, then resources.
+    The constructor computes the free amounts of each row with the pod on it: pods, then resources.
     """
 
     def __init__(

@@ -76,7 +76,7 @@ class NodeUnschedulable(FilterPlugin, EnqueueExtensions, SignPlugin):
 
 
 def tolerates_cordon(pod: PodInfo) -> bool:
-    """Whether the pod tolerates the taint that stands for a cordoned node."""
+    """Whether the pod tolerates the taint `node.kubernetes.io/unschedulable`."""
     return is_tolerated(UNSCHEDULABLE_TAINT, pod.spec.tolerations)
 
 

@@ -1,4 +1,4 @@
-"""PrioritySort: the pod of higher priority goes first, among equals the longest waiting.
+"""PrioritySort: the pod of higher priority is popped first, among equals the earliest queued.
 
 Extension points: QueueSort.
 Events: none; it rejects no pod.

@@ -8,7 +8,7 @@ Extension points: PreFilter, Filter, PreScore, Score, Reserve, PreBind.
 Events: claims of the pod, volumes, classes, capacities, CSI nodes and drivers change; a node is
 added or its labels change.
 Source: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go (v1.36).
-Differs: PreBind is woken by changes of claims and volumes instead of polling once a second.
+Differs: PreBind checks after events of claims and volumes, instead of polling once a second.
 """
 
 from collections.abc import Hashable, Sequence

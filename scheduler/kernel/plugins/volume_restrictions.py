@@ -176,7 +176,7 @@ def after_pod_deleted(
     old: PodInfo,
     new: None,  # noqa: ARG001 - hints share a signature
 ) -> QueueingHint:
-    """Queue if the deleted pod of the same namespace had a disk or a claim that the pod wants."""
+    """Queue if the deleted pod is of the pod's namespace and used one of its disks or claims."""
     if old.namespace != pod.namespace or not (old.pod.volumes and pod.pod.volumes):
         return QueueingHint.SKIP
     claims = {name.name for name in claim_names(pod, ephemeral=False)}
