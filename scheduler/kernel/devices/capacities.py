@@ -32,7 +32,7 @@ class CapacityShare(NamedTuple):
     Attributes:
         name: the name of the capacity.
         text: the amount as it is written into the allocation.
-        amount: the same as a number.
+        amount: the amount as a number.
         limit: the total capacity of the device.
     """
 

@@ -240,7 +240,7 @@ class DeviceColumns:
         for name, capacity in device.capacity.items():
             key = _split(name, driver)
             self._capacities.set(row, key, str(capacity.value), self.capacity)
-        # The full name wins over the bare one, which stands for the same.
+        # A full name overrides the bare one, which is short for it.
         for name in sorted(device.attributes, key=lambda name: "/" in name):
             self._add_attribute(row, driver, name, device)
         return row

@@ -198,7 +198,7 @@ class DeviceDecision:
             is_own = allocated.claim_index < self._claims.own
             yield self._claims.names[allocated.claim_index] if is_own else "", allocated
 
-    # --- for people -------------------------------------------------------------------------------
+    # --- for explanations -------------------------------------------------------------------------
 
     @property
     def claims_to_allocate(self) -> tuple[ResourceClaim, ...]:

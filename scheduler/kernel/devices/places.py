@@ -73,7 +73,7 @@ NOTHING: Final = Layout(())
 
 
 class Area:
-    """Nodes that see the same of the slices with conditions.
+    """Nodes that see the same part of the slices with conditions.
 
     Attributes:
         seen: the slices by pool.
@@ -162,7 +162,7 @@ class Places:
 
     @property
     def areas(self) -> list[Area]:
-        """The areas: groups of nodes that see the same of the slices with conditions."""
+        """The areas: groups of nodes that see the same part of the slices with conditions."""
         return self._areas.areas
 
     @property

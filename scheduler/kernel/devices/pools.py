@@ -242,7 +242,7 @@ class Pool:
         return view is not None and view.state is not PoolState.READY
 
     def local_view(self, number: int, elsewhere: Iterable[Seen]) -> PoolView | None:
-        """The pool view of the node of a number, which sees the given slices beside its own."""
+        """The view of the node of a number, which sees its own slices and those of `elsewhere`."""
         own = self.local.get(number, ())
         seen = [Seen(placed, placed.here.get(number)) for placed in own]
         return self.view([*seen, *map(Seen, self.counting.values()), *elsewhere])

@@ -55,7 +55,7 @@ def _assign(needs: Sequence[Need], number: int, owners: dict[int, int]) -> bool:
 def _hand_on(
     free: int, first: int, owners: dict[int, int], came_from: dict[int, int | None]
 ) -> None:
-    """Give the free device to the last owner of the path, whose own goes to the owner before."""
+    """Give the free device to the path's last owner, that owner's device to the one before, etc."""
     device = free
     while (given := came_from[device]) is not None:
         owners[device] = owners[given]
