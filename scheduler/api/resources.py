@@ -45,7 +45,7 @@ def may_be_devices(name: str) -> bool:
 
 
 def is_scalar_resource(name: str) -> bool:
-    """Whether the scheduler counts this resource beside cpu, memory and ephemeral storage.
+    """Whether the scheduler counts this resource besides cpu, memory and ephemeral storage.
 
     Source: pkg/scheduler/util/utils.go IsScalarResourceName.
     """
