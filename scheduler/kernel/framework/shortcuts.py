@@ -23,7 +23,7 @@ class Shortcuts(Protocol):
     """
 
     NEEDS: ClassVar[int] = 0
-    """VOLUMES or DEVICES if the plugin ignores pods without them: it returns Skip for such pods at
+    """VOLUMES or DEVICES if the plugin ignores pods without them. For such pods it returns Skip at
     PreFilter and PreBindPreFlight, scores all nodes alike and reserves nothing. The runtime still
     calls Unreserve."""
 

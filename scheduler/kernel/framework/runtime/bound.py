@@ -253,7 +253,7 @@ def row_indices(rows: Rows) -> NDArray[np.intp]:
 class _NodeByNode:
     """A node-form filter in column form.
 
-    An answer is not a bit set: it is the position, counted from 1, of a Status among those that the
+    An answer is not a bit set. It is the position, counted from 1, of a Status among those that the
     plugin returned in this attempt. So a plugin may return a different Status for every node.
     """
 

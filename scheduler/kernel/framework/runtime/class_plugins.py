@@ -1,7 +1,7 @@
 """The row-local plugins that take part for the pods of one class.
 
-They are sorted once, when the class is made: by PreFilter and PreScore, which hold for all its
-pods, and by the data that their answers depend on. Failures are kept until they matter to a pod.
+PreFilter and PreScore run once, when the class is made, and hold for all its pods. The other
+plugins are sorted by the data that they read. Failures are kept until they matter to a pod.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,7 @@
 """The verdicts of filters on nodes, as columns, and the meaning of these.
 
-`judge` is the only caller of filters: for all nodes and single ones, for attempts and simulations,
-with the cache of pod classes and without it.
+`judge` is the only caller of filters, for all nodes and single ones, for attempts and simulations.
+Results in the cache of pod classes are its results, too.
 
 Source: kubernetes pkg/scheduler/framework/types.go (NodeToStatus) v1.36.
 """
