@@ -10,8 +10,8 @@ T = TypeVar("T")
 class Buckets(Generic[K, T]):
     """Items by key, in order of arrival; compared by identity.
 
-    There may be as many keys as pods: an item that is alone with its key is kept as it is, since a
-    dictionary of one takes 200 bytes.
+    There may be as many keys as pods. The only item of a key is stored without a dictionary, which
+    would take 200 bytes.
     """
 
     __slots__ = ("_alone", "_several")

@@ -1,9 +1,9 @@
 """Number of pods of each kind on each node.
 
-Pods that agree in kind and in being deleted are one *group*. Each distinct `PodSelector`
-that a constraint or term uses is one *class*: the sum of the groups it matches, as a count per
-node, kept up to date while pods are added and removed. So plugins read one column for a selector,
-whatever the number of pods in the cluster.
+Pods that agree in kind and in being deleted are one *group*. Each distinct `PodSelector` that a
+constraint or term uses is one *class*: a count per node of the pods in all groups it matches. The
+counts follow each added and removed pod. So plugins read one column for a selector, whatever the
+number of pods in the cluster.
 
 Invariant: for every class and row, the count equals the number of pods on the row that the
 selector matches. A property test builds it from scratch and compares.

@@ -2,8 +2,8 @@
 
 The terms of running pods affect an incoming one: required anti-affinity excludes it, other terms
 attract or repel it. Equal terms of equal kind and weight are one class with a count
-per node. Weights are not summed per node, because terms that cancel out still match the pod:
-kube-scheduler then scores all nodes alike instead of skipping the score.
+per node. Weights are not summed per node, because terms that cancel out still match the pod. For
+such a pod kube-scheduler scores all nodes alike; it does not skip the score.
 """
 
 from collections.abc import Iterator
