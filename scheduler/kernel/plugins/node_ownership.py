@@ -3,7 +3,7 @@
 Not enabled by default; kube-scheduler has no such plugin. Two schedulers that bind pods to the same
 nodes may assign the same resources twice. With this plugin each has nodes of its own, by labels.
 All pods on them count, whichever scheduler bound them. If another scheduler binds a pod to one of
-our nodes, the next Reserve reports it: by an event about that pod, and by a metric.
+our nodes, the next Reserve reports it by an event about that pod and a metric.
 
 Extension points: Filter, Reserve.
 Events: a node is added or its labels change.

@@ -1,7 +1,7 @@
 """Predicates of a pod on the labels, names and taints of nodes, shared by several plugins.
 
-Predicates are parsed once per pod specification and evaluated for any rows: label requirements once
-per distinct label value, taints once per distinct list of taints.
+Predicates are parsed once per pod specification and evaluated for any rows. Label requirements are
+evaluated once per distinct label value, taints once per distinct list of taints.
 
 Source: k8s.io/component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go,
 scheduling/corev1/helpers.go (v0.36).

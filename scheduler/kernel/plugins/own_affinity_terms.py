@@ -102,8 +102,8 @@ def _resolved(affinity: AffinityTerms, namespace: str, snapshot: Snapshot) -> Ow
 def _pods(term: AffinityTerm, namespace: str, namespaces: NamespaceLabels) -> PodSelector:
     resolved = term.in_namespace(namespace)
     if resolved.namespace_selector.matches({}):
-        # Upstream also matches found pods against the namespace selector, with empty labels in
-        # place of the namespace's: a selector that only excludes labels matches all namespaces.
+        # Upstream also matches found pods against the namespace selector, but with empty labels.
+        # So a selector that only excludes labels matches all namespaces.
         return PodSelector(frozenset(), resolved.selector, EVERYTHING)
     matching = {
         name for name, labels in namespaces.items() if resolved.namespace_selector.matches(labels)
