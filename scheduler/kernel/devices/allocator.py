@@ -1,9 +1,9 @@
 """The allocator: the nodes that can satisfy a pod's claims, and the devices chosen there.
 
-A search reads only the properties of a node's devices that matter to the claims: which of them are
-usable, what constraints compare, the remaining capacity of shared devices and of counters. Nodes
-for which all of that is equal form a class, and one search answers for all of them. The classes are
-kept by row and computed again for the rows that changed.
+A search reads only the properties of a node's devices that matter to the claims. These are their
+usability, the attributes that constraints compare, and what remains of shared devices and counters.
+Nodes for which all of these are equal form a class, and one search answers for all of them. The
+classes are kept by row and computed again for the rows that changed.
 
 Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/allocator_incubating.go
 (v0.36.3).

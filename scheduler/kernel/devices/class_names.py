@@ -14,9 +14,9 @@ IMPLICIT_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 class ClassNames:
     """Device classes by the extended resources that they serve.
 
-    As upstream, an event about a class is ignored while a class of the same age or newer holds its
-    explicit resource name, the class itself included. The deletion of any class of that name frees
-    the name. So the result depends on the order of events.
+    As upstream, an event about a class is ignored while a newer class holds its explicit resource
+    name, or one of the same age whose name is not greater, such as the class itself. The deletion
+    of any class with that resource name frees it. So the result depends on the order of events.
 
     Attributes:
         version: number of changes so far.

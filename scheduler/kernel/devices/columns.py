@@ -47,8 +47,8 @@ class Consumed(NamedTuple):
 class _GrowingColumn(Generic[T]):
     """The codes and values of one property. `True` and `1` are two values.
 
-    Once more than half of the values are unused, the rest get new codes and `view` a new list:
-    verdicts per value are valid as long as the list is the same.
+    Once more than half of the values are unused, the rest get new codes, in a new list of `view`.
+    Verdicts per value are valid as long as the list is the same object.
     """
 
     def __init__(self, capacity: int) -> None:
