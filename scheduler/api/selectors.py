@@ -1,7 +1,7 @@
 """Selectors over labels, in a canonical form.
 
-A `Selector` is canonical: two spellings of the same requirements are equal and hash alike, so that
-pods with equal selectors share one class of counts.
+A `Selector` is canonical: two spellings of the same requirements are equal and hash alike. So pods
+with equal selectors share one class of counts.
 
 Source: k8s.io/apimachinery pkg/labels (Requirement.Matches), pkg/apis/meta/v1
 LabelSelectorAsSelector; k8s.io/component-helpers scheduling/corev1/nodeaffinity (v0.36).
