@@ -107,7 +107,7 @@ class SchedulingAlgorithm:
     ) -> ScheduleResult | None:
         """Choose the node for one more pod like the one before, by the columns of their class.
 
-        The filtering was for the first of them; the snapshot need not contain the others yet.
+        `found` is the filter result of the first such pod; the snapshot may lack the others.
 
         Returns:
             None where no node fits any more.
@@ -191,7 +191,7 @@ class SchedulingAlgorithm:
     def _sampled(self, found: Feasibility, snapshot: Snapshot, percentage: int) -> NDArray[np.intp]:
         """The feasible rows, or a sample of them if sampling is on.
 
-        A sample is of the first ones from a rotating start over the zone-interleaved order.
+        The sample is the first feasible rows from a rotating start in the zone-interleaved order.
         """
         rows, verdicts = found.feasible_rows(), found.verdicts
         if not percentage or verdicts is None or verdicts.rows is not None:

@@ -124,7 +124,7 @@ def group_condition(
 ) -> PatchGroupStatus | None:
     """The patch of a group's condition; None when nothing changes, or when it was scheduled once.
 
-    The watch may be behind what was written last: UID, status, reason and message.
+    `written` is the last write, which the watch may not show: UID, status, reason and message.
 
     Source: schedule_one_podgroup.go updatePodGroupCondition.
     """

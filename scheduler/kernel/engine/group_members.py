@@ -33,7 +33,7 @@ Conclusion: TypeAlias = tuple[str, str]
 
 
 class Member(msgspec.Struct):
-    """A member of the group that is under way.
+    """A member of the group under way.
 
     Attributes:
         attempt: its attempt.
@@ -55,7 +55,7 @@ class Member(msgspec.Struct):
 
     @property
     def has_failed(self) -> bool:
-        """Whether it met an error, as opposed to a rejection."""
+        """Whether it failed with an error, as opposed to a rejection."""
         return self.failure is not None and not self.failure.is_rejection
 
     @property
@@ -74,7 +74,7 @@ class Member(msgspec.Struct):
         return self.attempt.state is AttemptState.GONE
 
     def note_permit(self, permit: Status, waits: Mapping[str, float]) -> None:
-        """Take over what Permit says of its place: a status, and seconds by plugin that waits."""
+        """Store the result of Permit: a status, and seconds for each plugin that asked to wait."""
         self.permit, self.waits_for = permit, frozenset(waits)
         if not permit.is_success and permit.code is not Code.WAIT:
             self.failure = rejected_by(permit)
@@ -94,7 +94,7 @@ def guarded(core: EngineState, member: Member, try_it: Callable[[Member], None])
 
 
 def follows(last: Member, member: Member) -> bool:
-    """Whether the result of a member may hold for the next one."""
+    """Whether the next member is equal to the last, so that its result may hold for both."""
     is_equal = last.attempt.pod.kind is member.attempt.pod.kind
     return is_equal and last.within is member.within
 
@@ -157,7 +157,7 @@ def of_several_profiles(pods: Sequence[PodInfo]) -> Failure | None:
 
 
 def refused(members: Sequence[Member], failure: Failure) -> Conclusion:
-    """Fail all members for one reason."""
+    """Fail all members with one failure; return the conclusion for their group."""
     for each in members:
         each.failure = failure
         each.preemption = None
