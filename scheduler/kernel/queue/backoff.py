@@ -61,7 +61,7 @@ class BackoffQueue:
         return chain(self._rejected, self._failed)
 
     def in_order(self) -> list[QueuedPodInfo]:
-        """The pods, rejected ones first, each kind in the order in which it will be released."""
+        """The pods, first the rejected ones; both sorts in the order in which backoff ends."""
         return self._rejected.in_order() + self._failed.in_order()
 
     def expiration(self, queued: QueuedPodInfo) -> float:
@@ -86,7 +86,7 @@ class BackoffQueue:
             self._failed.push(uid, queued, queued.backoff_expiration)
 
     def rekey(self, uid: str, sort_key: Any) -> None:
-        """Take over a changed sort key of a pod that is here."""
+        """Change the sort key of a pod, if it is here after a rejection."""
         queued = self._rejected.get(uid)
         if queued is not None:
             self._rejected.rekey(uid, (queued.backoff_expiration, sort_key))
@@ -101,11 +101,11 @@ class BackoffQueue:
         return bool(len(self._rejected))
 
     def pop_early(self) -> QueuedPodInfo | None:
-        """Take out the rejected pod that is released first, although its time has not come."""
+        """Pop the rejected pod whose backoff ends first, before it ends."""
         return self._rejected.pop()
 
     def pop_completed(self) -> Iterator[QueuedPodInfo]:
-        """Take out the pods that have completed back-off."""
+        """Pop the pods that have completed backoff."""
         now = _window(self._clock.monotonic())
         for heap in (self._rejected, self._failed):
             while (first := heap.first()) is not None and first.backoff_expiration < now:

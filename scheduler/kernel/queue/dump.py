@@ -19,7 +19,7 @@ class QueuePosition(msgspec.Struct, frozen=True):
 
     Attributes:
         name: `active`, `backoff`, `unschedulable`, `gated`, or `inFlight`.
-        queued: the pod with its story.
+        queued: the pod with the history of its attempts.
         until: the end of its back-off, or its deadline when rejected; 0 in the other parts.
     """
 

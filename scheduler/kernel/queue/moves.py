@@ -16,7 +16,7 @@ The places of a pod, and the moves between them:
     back-off        active          flush_backoff_completed, activate
     any but flight  (unknown)       delete
     any but flight  readmission     configure
-    readmission     any but flight  pop, flush_backoff_completed, and all that concerns the pod
+    readmission     any but flight  pop, flush_backoff_completed, and any call about the pod
 
 Whenever a pod would become active or go to back-off, except from back-off, the PreEnqueue plugins
 run; a pod that one of them rejects goes to *unschedulable* as a gated pod instead.
@@ -45,7 +45,7 @@ _FLUSHED_AT_ONCE: Final = 512
 
 
 class Moves:
-    """Puts pods where they belong.
+    """Puts pods into the active, backoff or unschedulable queue.
 
     Attributes:
         is_flushing: whether pods remain that had completed back-off at the last flush.
@@ -74,7 +74,7 @@ class Moves:
     def requeue(
         self, uid: str, queued: QueuedPodInfo, strategy: QueueingStrategy, label: str
     ) -> str:
-        """Put a pod that is in no queue where it belongs, and return the name of that place."""
+        """Put a pod that is in no queue into one of them; return the name of that queue."""
         if strategy is QueueingStrategy.SKIP or not self.admit(queued):
             self._unschedulable.add(uid, queued)
             return UNSCHEDULABLE
@@ -86,7 +86,7 @@ class Moves:
         return ACTIVE
 
     def admit(self, queued: QueuedPodInfo) -> bool:
-        """Whether all PreEnqueue plugins let the pod pass; else the first that does not gates it.
+        """Run the PreEnqueue plugins; return False if one rejects, and so gates, the pod.
 
         The plugin that gated the pod before runs first, as it is the likeliest to do so again.
         """
@@ -113,21 +113,21 @@ class Moves:
         return False
 
     def activate(self, uid: str, queued: QueuedPodInfo, label: str) -> None:
-        """Make a pod active that is in no queue."""
+        """Put a pod that is in no queue into the active queue."""
         if queued.initial_attempt_timestamp is None:
             queued.initial_attempt_timestamp = self._clock.monotonic()
         self._active.push(uid, queued, self._sort_key(queued))
         self._metrics.queue_incoming_pods[ACTIVE, label].inc()
 
     def sort_anew(self, queued: QueuedPodInfo) -> None:
-        """Sort a pod anew whose importance changed, if it is active or in back-off."""
+        """Update the sort key of a changed pod, if it is active or in backoff."""
         uid = queued.pod_info.uid
         if uid in self._active:
             self._active.rekey(uid, self._sort_key(queued))
         self._backoff.rekey(uid, self._sort_key(queued))
 
     def flush(self) -> None:
-        """Let back-off end; if it does for very many pods, the rest follow with the next pops."""
+        """Activate pods that completed backoff; of very many, the next pops activate the rest."""
         completed = list(islice(self._backoff.pop_completed(), _FLUSHED_AT_ONCE))
         for queued in completed:
             self.activate(queued.pod_info.uid, queued, BACKOFF_COMPLETE)
