@@ -26,7 +26,7 @@ MIN_FEASIBLE_NODES_TO_FIND: Final = 100
 """Sampling never stops before this many. Source: minFeasibleNodesToFind."""
 
 NO_NODES: Final = Failure("no nodes available to schedule pods", is_rejection=True)
-"""No plugin rejects a pod where there are no nodes: the queue tries it again after back-off."""
+"""No plugin rejects a pod where there are no nodes: the queue tries it again after backoff."""
 
 _ALL_NODES: Final = 100
 """Percent."""
@@ -105,7 +105,7 @@ class SchedulingAlgorithm:
         snapshot: Snapshot,
         within: NDArray[np.intp] | None = None,
     ) -> ScheduleResult | None:
-        """Choose the node for one more pod like the one before, by the columns of their class.
+        """Choose the node for a pod equal to the last one, from the columns of their class.
 
         `found` is the filter result of the first such pod; the snapshot may lack the others.
 
@@ -206,7 +206,7 @@ class SchedulingAlgorithm:
 
 
 def nominated_row(found: Feasibility, pod: PodInfo, snapshot: Snapshot) -> NDArray[np.intp] | None:
-    """The row of the node the pod is nominated to, if it fits: then no other is evaluated."""
+    """The row of the pod's nominated node, if it fits: then no other node is evaluated."""
     row = snapshot.table.row_of.get(pod.pod.status.nominated_node_name)
     if row is None or row not in found.feasible_rows():
         return None

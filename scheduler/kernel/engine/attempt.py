@@ -179,11 +179,11 @@ class Attempt(msgspec.Struct):
 
     Attributes:
         id: the number of the attempt; grows.
-        framework: the profile that decides.
+        framework: the profile of the pod.
         queued: the pod as it was popped.
         start: the start of the attempt, in seconds of the events' clock.
         state: its state.
-        since: the time at which it came to that state.
+        since: the time at which the attempt entered that state.
         cycle_state: the plugins' data of this attempt; empty before a node was found.
         placed: the pod on its (assumed) node; None before.
         doubt: the reason why the binding is in doubt.

@@ -58,7 +58,7 @@ class Attempts:
         return attempt if attempt is not None and attempt.state in states else None
 
     def in_doubt(self, attempt_id: int) -> Attempt | None:
-        """The attempt, if it is not certain yet whether its pod is bound."""
+        """The attempt, if the API server has not yet shown whether its pod is bound."""
         return self.in_state(attempt_id, AttemptState.UNSURE, AttemptState.BOUND)
 
     def begin(self, queued: QueuedPodInfo) -> Attempt:

@@ -7,7 +7,7 @@ result that the batch computed ahead for the row of the last pod. Ties are broke
 the same choice as if each pod had its own step.
 
 Source: kubernetes pkg/scheduler/framework/runtime/batch.go (OpportunisticBatch) v1.36, KEP-5598.
-Differs: upstream keeps the order of nodes of the last pod for 500 ms. Here nothing outlives a step.
+Differs: upstream keeps the sorted nodes of the last pod for 500 ms. Here no result outlives a step.
 """
 
 from typing import Final
@@ -53,7 +53,7 @@ class Batch:
         self._last: ScheduleResult | None = None
         self._lookahead: Lookahead | None = None
         self._decides_alone = False
-        """Whether nothing but the class of the pods decides about them."""
+        """Whether the class of the pods alone decides about them."""
         self._is_snapshot_behind = False
 
     def next_result(self, framework: Framework, pod: PodInfo) -> ScheduleResult | None:
@@ -153,10 +153,10 @@ class Lookahead:
         """Number of pods of the batch on each row that the snapshot does not have yet."""
 
     def place(self, row: int, snapshot: Snapshot) -> bool:
-        """Take one more pod on a row into the columns, before the snapshot has it.
+        """Count one more pod on a row into the columns, before the snapshot has it.
 
         Returns:
-            False if the result cannot be foreseen: then the snapshot must be brought up to date.
+            False if the result cannot be computed ahead: then the snapshot must be updated.
         """
         more = self._uncounted.get(row, 0) + 1
         answer = self._answer(row, more, snapshot)

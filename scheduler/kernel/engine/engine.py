@@ -105,7 +105,7 @@ class Engine:
     Attributes:
         core: the state; for reading.
         attempts: the attempts under way; for reading.
-        scheduler: the loop that takes pods off the queue; for reading.
+        scheduler: the loop that pops and schedules pods; for reading.
         preemption_executor: the evictions under way; for reading.
         services: the services that plugins see; to run plugins on a fork.
         from_outside: takes the events that plugins post while the engine handles none (PreBind,
@@ -286,7 +286,7 @@ class Engine:
 
     @property
     def has_ready(self) -> bool:
-        """Whether `Decide` would find a pod to try, or other work."""
+        """Whether `Decide` would schedule a pod, or continue other work."""
         scheduler, queue = self.scheduler, self.core.queue
         is_blocked = scheduler.group_cycle.asking.is_waiting
         return scheduler.has_turn or (queue.has_ready and not is_blocked)

@@ -127,7 +127,7 @@ class EngineState(msgspec.Struct):
     def cluster_version(self) -> tuple[int, ...]:
         """The version of all that plugins may read when they reject a pod.
 
-        It is coarse: a change of anything is a change for every pod.
+        The version is coarse: any change of the cluster counts for every pod.
         """
         return self.cache.version, self.states.changes, self.queue.nominator.withdrawals
 

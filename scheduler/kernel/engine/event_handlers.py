@@ -221,8 +221,8 @@ class PodEventHandlers:
         if old is None:
             return
         if old.is_terminating and not new.is_terminating:
-            # The API server was restored from a backup. The pod stays, so the pods nominated to its
-            # node must be tried again.
+            # The API server was restored from a backup. The pod keeps running, so the pods that are
+            # nominated to its node must be tried again.
             nominated = core.queue.nominator.nominated_pods_for_node(new.node_name)
             core.queue.activate([pod.uid for pod in nominated])
         for event in pod_scheduling_properties_change(old, new):
@@ -309,7 +309,7 @@ class NodeEventHandlers:
 class NamespaceEventHandlers:
     """Keeps namespace labels in the cache, for namespace selectors; a change may move pods.
 
-    Differs: upstream wakes no pod, so a pod that only the change helps waits for another event.
+    Differs: upstream moves no pod, so a pod that only the change helps waits for another event.
     """
 
     def __init__(self, core: EngineState) -> None:

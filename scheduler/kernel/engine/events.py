@@ -148,7 +148,7 @@ class PluginEvent(_Event, frozen=True):
 
 
 class Configure(_Event, frozen=True):
-    """There is another configuration: answered by `Configured`.
+    """Use another configuration; answered by `Configured`.
 
     Attributes:
         configuration: all of it in plain values, as `config.write.to_object` returns it.
@@ -161,7 +161,7 @@ class SetBack(_Event, frozen=True):
     """The API server was set back to an older state, in which other pods may use the room.
 
     Attributes:
-        message: the failure of the pods that are on their way to a node.
+        message: the failure of the attempts that the event stops.
     """
 
     message: str

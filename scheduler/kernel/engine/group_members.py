@@ -37,10 +37,10 @@ class Member(msgspec.Struct):
 
     Attributes:
         attempt: its attempt.
-        failure: the reason why it has no place; None if it has one, or has left.
-        permit: the status of Permit for the place.
+        failure: the reason why it is not placed; None if it is assumed, or has left.
+        permit: the status of Permit for its node.
         waits_for: the plugins that asked to wait.
-        preemption: the preemption that makes room at its place; None where there is room.
+        preemption: the preemption that makes room on its node; None where there is room.
         fit_error: the reason why there is no room; None if there is.
         within: the rows to which the choice is limited; None for all.
     """
@@ -65,12 +65,12 @@ class Member(msgspec.Struct):
 
     @property
     def has_left(self) -> bool:
-        """Whether its attempt is no longer the group's: it has ended, or goes on alone."""
+        """Whether its attempt has ended, or continues alone after Reserve and Permit."""
         return self.attempt.state not in UNDECIDED | {AttemptState.ASKING}
 
     @property
     def is_gone(self) -> bool:
-        """Whether it needs no place any more."""
+        """Whether its pod no longer needs a node."""
         return self.attempt.state is AttemptState.GONE
 
     def note_permit(self, permit: Status, waits: Mapping[str, float]) -> None:
@@ -121,9 +121,9 @@ def wakers_of(member: Member) -> frozenset[str]:
 
 
 def let_down(member: Member, wakers: frozenset[str]) -> Failure:
-    """The failure of a member that has a place, in a group that fails.
+    """The failure of an assumed member of a group that fails.
 
-    Events that help any other member help it: they are tried together.
+    Events that may help any other member may help this member, since they are tried together.
     """
     why = ", ".join((GROUP_FAILS, *member.permit.reasons, ASKED_TO_WAIT))
     return Failure(why, is_rejection=True, unschedulable_plugins=wakers)
@@ -132,7 +132,7 @@ def let_down(member: Member, wakers: frozenset[str]) -> Failure:
 def waits_for_victims(
     member: Member, wakers: frozenset[str], message: str = WAITS_FOR_VICTIMS
 ) -> Failure:
-    """The failure of a member whose place is to be kept until the victims of others are gone."""
+    """The failure of a member that stays nominated until the victims of other members are gone."""
     if member.fit_error is not None:
         return member.fit_error
     node_name = member.attempt.pod.node_name

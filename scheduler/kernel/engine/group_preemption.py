@@ -34,7 +34,7 @@ CONSTRAINED: Final = GroupVictims(
     )
 )
 CHANGED: Final = GroupVictims(unschedulable("the cluster changed while victims were searched"))
-"""The group is tried again after back-off: there may be no event to wake it."""
+"""The group is tried again after backoff: there may be no event to wake it."""
 NOT_ASKED: Final = GroupVictims(
     unschedulable(
         "workload aware preemption is not supported for pods that extenders filter nodes for"

@@ -30,7 +30,7 @@ class GroupStep:
     """Counts the work of the current step of a group's attempt.
 
     Attributes:
-        units: the units of a step; a step ends the work that it has begun.
+        units: the units of a step; a step may exceed them to complete work that it has begun.
         long: an attempt that spends more units has taken long.
     """
 

@@ -62,11 +62,11 @@ class GroupTrialResult(msgspec.Struct):
 class GroupTrial:
     """A copy of the cluster in which a group is placed, without effect on the cluster.
 
-    Plugins must see it while it is used: `trial.steps(...)` has them do so.
+    Use it within `trial.steps(...)`, so that plugins see the copy.
 
     Attributes:
         world: the cluster.
-        framework: the group's profile, apart from the decisions.
+        framework: the group's profile, with columns of its own for this copy.
         nominated: the nominations.
         parts: the parts of the cluster, each as rows or None for all nodes; a run places the group
             in one of them.
@@ -163,9 +163,9 @@ class GroupTrial:
     def place(
         self, within: NDArray[np.intp] | None = None, *, all_of_them: bool = False
     ) -> Steps[GroupTrialResult]:
-        """Place the members on rows `within` one after the other, and take back their places.
+        """Place the members on rows `within` one after the other, then remove them again.
 
-        It ends with the first member that Permit allows, unless `all_of_them` are wanted.
+        The run ends with the first member that Permit allows, unless `all_of_them` are wanted.
         """
         placed: list[_Placed] = []
         tried, failing = GroupTrialResult([], unschedulable(GROUP_FAILS)), None
@@ -197,7 +197,7 @@ class GroupTrial:
         return {uid: given for uid, given in found.items() if given}
 
     def take_back(self, placed: list[_Placed]) -> Steps[None]:
-        """Take back places in reverse order, and restore nominations."""
+        """Unreserve and remove placed members in reverse order, and restore their nominations."""
         while placed:
             self._take_back([placed.pop() for _ in placed[-_AT_ONCE:]])
             yield
@@ -245,7 +245,7 @@ class GroupTrial:
         for pod, state in placed:
             self.framework.run_unreserve_plugins(state, pod, pod.node_name)
             self._states.unreserved(pod)
-        # The node of a place may have been deleted since.
+        # The node of a member may have been deleted since.
         nodes = self.world.table.row_of
         self.world.update([PodRemoved(pod) for pod, _ in placed if pod.node_name in nodes])
         for pod, _ in placed if self._is_nominated else ():

@@ -8,7 +8,7 @@ A group under way asks again only if nodes fit that the answers do not cover, or
 accept victims. Then its members stay assumed, and no pod is popped until the answer comes.
 
 Source: kubernetes pkg/scheduler/schedule_one.go (findNodesThatPassExtenders) v1.36.
-Differs: upstream asks about one member after the other, each with those before it in their places.
+Differs: upstream asks about one member after the other, with all earlier members assumed.
 """
 
 from collections import deque
@@ -30,7 +30,7 @@ from scheduler.kernel.framework.types import Failure
 from scheduler.kernel.groups import GroupKey
 
 MAX_CALLS: Final = 4
-"""The most times that extenders are asked from the beginning about one attempt."""
+"""The most times that extenders are asked about the nodes of one attempt."""
 NODES_CHANGE: Final = "the nodes that fit have changed each time extenders were asked about them"
 
 

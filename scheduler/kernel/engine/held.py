@@ -65,7 +65,7 @@ class WaitingPods:
 
     Attributes:
         settled: the settled pods, by UID, in the order in which they were settled.
-        deciding: UID of the pod that is being scheduled, and may be held afterwards.
+        deciding: UID of the pod in its scheduling cycle, which Permit may hold afterwards.
 
     Args:
         post: takes `allow` and `reject` as events; the engine handles them after the current event.

@@ -31,7 +31,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True, rename="camel", kw_only=True, 
         attempt: number of attempts for the pod, including this attempt.
         result: `scheduled`, `unschedulable`, `error`, or `gone` where the pod needed none any more.
         node: the node of its binding, successful or not; None where none was found.
-        nominated_node: the node that is being cleared for it.
+        nominated_node: the node that the pod is nominated to.
         nodes: number of nodes that were evaluated.
         feasible: number of them that fit.
         score: the total score of the node; None where it was the only one.

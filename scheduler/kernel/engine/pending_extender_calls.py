@@ -53,7 +53,7 @@ class PendingExtenderCalls:
         return bool(self._waiting) and len(self._asking) < MAX_ASKING
 
     def counts(self) -> tuple[int, int]:
-        """Attempts that ask, and attempts in the line."""
+        """Number of attempts that ask, and of attempts in the line."""
         return len(self._asking), len(self._waiting)
 
     def is_in_line(self, attempt: Attempt) -> bool:

@@ -28,7 +28,7 @@ class Placing:
         self._attempts = attempts
 
     def skips(self, pod: PodInfo) -> bool:
-        """End the attempt of a pod that needs no node; return whether it did."""
+        """Skip a popped pod that is terminating or assumed; return whether it was skipped."""
         core = self._core
         if not (pod.is_terminating or core.cache.state_of(pod.uid) is PodState.ASSUMED):
             return False

@@ -99,7 +99,7 @@ class PodGroupCycle:
         self._rejections = 0
         """Number of attempts that had been rejected at the end of the last step."""
         self._was_seen = False
-        """Whether another attempt was rejected while members had their places."""
+        """Whether another attempt was rejected while members were assumed."""
         self._room_keeper = room_keeper
         self.members: Sequence[Member] = ()
         self.decided = ""
@@ -110,7 +110,7 @@ class PodGroupCycle:
 
     @property
     def has_turn(self) -> bool:
-        """Whether a group may go on, or begin without being popped."""
+        """Whether the group under way may continue, or a group with all its answers may begin."""
         return not self.asking.is_waiting if self.members else bool(self.asking.ready)
 
     def schedule(self, first: QueuedPodInfo) -> int:
@@ -149,7 +149,7 @@ class PodGroupCycle:
             self._begin(sorted(here, key=lambda each: turn_of(each.attempt.queued)))
         self.decided = self.members[0].attempt.pod.uid if self.members else ""
         self.step.begin()
-        # Pods rejected because of the members' places are woken when these are given back.
+        # Pods that were rejected while members were assumed are moved if these members fail.
         self._was_seen |= self._rejections != self._failures.rejections
         try:
             next(self._steps)
@@ -234,7 +234,7 @@ class PodGroupCycle:
     def _ended(
         self, members: Sequence[Member], choice: PlacementChoice, known: GroupMembers | None
     ) -> Steps[tuple[Conclusion, GroupVictims | None]]:
-        """Search for victims, and conclude the attempt or make room for the whole group."""
+        """Search for victims; evict them for the whole group, or conclude without them."""
         group = None if known is None else known.group
         if choice.failure is not None and not choice.failure.is_rejection:
             group = None

@@ -1,12 +1,12 @@
-"""Preemption carried out: victims are evicted, and the preemptor is held back meanwhile.
+"""Carries out preemption: evicts the victims, and gates the preemptor meanwhile.
 
 Source: kubernetes pkg/scheduler/framework/preemption/executor.go (prepareCandidateAsync,
 PreemptPod) v1.36.
 Differs: a victim is evicted once, however many preemptors wait for it; victims differ by UID.
 An API server that is restored from a backup forgets evictions: the scheduler requests them again.
-If a preemptor is gone or has lost its place, its victims that are not evicted yet stay.
-After a failure the preemptor backs off. Upstream tries it at once, and so without end when a right
-is missing.
+If a preemptor is gone or loses its nomination, victims without a sent eviction stay.
+After a failure the preemptor is requeued with backoff. Upstream retries it at once, and so without
+end when a permission is missing.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -230,7 +230,7 @@ class PreemptionExecutor:
         return dict.fromkeys((*preemptor.pods, *known.waiting))
 
     def drop_all(self) -> None:
-        """End all preemptions: the plugins of a new configuration may not hold preemptors back."""
+        """End all preemptions: the plugins of a new configuration may not gate preemptors."""
         for preemptor in list(self._runs):
             self.drop(preemptor)
 

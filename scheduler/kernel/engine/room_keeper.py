@@ -54,7 +54,7 @@ class RoomKeeper:
                     nominator.delete_nominated_pod_if_exists(each.attempt.pod.uid)
 
     def _started(self, group: PodGroup, members: Sequence[Member]) -> None:
-        """Free the room that was kept for a group which has its places now."""
+        """Free the room that was kept for a group whose members are now placed."""
         kept = self._kept
         if kept is None:
             return

@@ -38,7 +38,7 @@ class SchedulingLoop:
         scheduled: number of pods in the last step.
         group_cycle: the cycle of pod groups; for reading.
         room_keeper: keeps room for pods and groups that wait long.
-        waking: wakes the members of groups; for reading.
+        waking: activates the members of groups; for reading.
     """
 
     def __init__(

@@ -174,7 +174,7 @@ class FailureHandler:
     def _free(self, attempt: Attempt) -> None:
         """Move pods that the freed room, devices or volumes may help.
 
-        Differs: upstream wakes no pod for devices and volumes that were taken in memory only.
+        Differs: upstream moves no pod for devices and volumes that were reserved in memory only.
         """
         pod, wake = attempt.pod, self._core.queue.move_all_to_active_or_backoff_queue
         wake(ASSIGNED_POD_DELETE, pod, None, but=pod.uid)
