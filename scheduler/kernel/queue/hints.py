@@ -55,7 +55,7 @@ class Interest(msgspec.Struct, frozen=True):
 
     @property
     def exists(self) -> bool:
-        """Whether the event can wake any pod."""
+        """Whether the event may requeue any pod."""
         return self.is_wildcard or bool(self.by_profile)
 
     def of(self, profile: str) -> ProfileInterest:
@@ -152,7 +152,7 @@ class QueueingHints:
     ) -> QueueingStrategy:
         """Return the effect on a failed pod of the events that happened during its attempt.
 
-        A pod is tried again after back-off if no plugin rejected it, or no events were kept for it.
+        A pod is tried again after backoff if no plugin rejected it, or no events were kept for it.
         """
         if events is None or not (queued.unschedulable_plugins or queued.pending_plugins):
             return QueueingStrategy.AFTER_BACKOFF

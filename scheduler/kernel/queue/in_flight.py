@@ -18,7 +18,7 @@ from scheduler.kernel.queue.hints import ObservedEvent
 POD_POPPED: Final = "PodPopped"
 """The label under which pods, rather than events, are counted in the metric of in-flight events."""
 MAX_EVENTS: Final = 256
-"""After more events than this a failed attempt goes to back-off without running hints: 5 ms."""
+"""After more events than this a failed attempt goes to backoff without running hints: 5 ms."""
 
 
 class InFlightPods:

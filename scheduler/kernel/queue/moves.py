@@ -1,4 +1,4 @@
-"""Moves each pod to the place where it waits: active, back-off or unschedulable.
+"""Moves each pod to the place where it waits: active, backoff or unschedulable.
 
 The places of a pod, and the moves between them:
 
@@ -6,19 +6,19 @@ The places of a pod, and the moves between them:
     --------------  --------------  ------------------------------------------------------------
     (unknown)       active          add, update
     active          in flight       pop
-    back-off        in flight       pop, when nothing is active and the pod may come early
+    backoff         in flight       pop, when nothing is active and the pod may come early
     in flight       (unknown)       done, delete
-    in flight       unschedulable   add_unschedulable_if_not_present: rejected, nothing happened
-    in flight       back-off        add_unschedulable_if_not_present: error, or woken meanwhile
-    in flight       active          add_unschedulable_if_not_present: a Pending plugin says Queue
-    unschedulable   back-off        event, update, flush_unschedulable_leftover, try_again
-    unschedulable   active          the same when back-off is over; activate, open_gate
-    back-off        active          flush_backoff_completed, activate
+    in flight       unschedulable   add_unschedulable_if_not_present: rejected, no event helps
+    in flight       backoff         add_unschedulable_if_not_present: error, or an event helps
+    in flight       active          add_unschedulable_if_not_present: Pending, and an event helps
+    unschedulable   backoff         event, update, flush_unschedulable_leftover, try_again
+    unschedulable   active          the same when backoff is over; activate, open_gate
+    backoff         active          flush_backoff_completed, activate
     any but flight  (unknown)       delete
     any but flight  readmission     configure
     readmission     any but flight  pop, flush_backoff_completed, and any call about the pod
 
-Whenever a pod would become active or go to back-off, except from back-off, the PreEnqueue plugins
+Whenever a pod would become active or go to backoff, except from backoff, the PreEnqueue plugins
 run; a pod that one of them rejects goes to *unschedulable* as a gated pod instead.
 """
 
@@ -41,14 +41,14 @@ from scheduler.observability.queue_metrics import QueueMetrics
 SortKey: TypeAlias = Callable[[QueuedPodInfo], Any]
 
 _FLUSHED_AT_ONCE: Final = 512
-"""The most pods that become active at once when their back-off ends: some 5 ms."""
+"""The most pods that become active at once when their backoff ends: some 5 ms."""
 
 
 class Moves:
     """Puts pods into the active, backoff or unschedulable queue.
 
     Attributes:
-        is_flushing: whether pods remain that had completed back-off at the last flush.
+        is_flushing: whether pods remain that had completed backoff at the last flush.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of the queue that a move touches

@@ -38,7 +38,7 @@ class PodHeap:
         return uid in self._entries
 
     def __iter__(self) -> Iterator[QueuedPodInfo]:
-        """The pods, in no useful order."""
+        """The pods, in any order."""
         return (entry[2] for entry in self._entries.values())
 
     def in_order(self) -> list[QueuedPodInfo]:

@@ -47,7 +47,7 @@ class QueueInvariantError(SchedulerError):
 
 
 class QueuedPods:
-    """Pods by place: active, back-off, unschedulable, in flight; `SchedulingQueue` moves them.
+    """Pods by place: active, backoff, unschedulable, in flight; `SchedulingQueue` moves them.
 
     Attributes:
         nominator: the nominated pods, by node.

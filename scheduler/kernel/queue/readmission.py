@@ -42,7 +42,7 @@ class Readmission:
     def add(
         self, active: ActiveQueue, backoff: BackoffQueue, unschedulable: UnschedulablePods
     ) -> None:
-        """Take over all pods of these queues. Cost: O(pods), some 300 ns each."""
+        """Add all pods of these queues. Cost: O(pods), some 300 ns each."""
         for pods, strategy in (
             (active, QueueingStrategy.IMMEDIATELY),
             (backoff, QueueingStrategy.AFTER_BACKOFF),

@@ -37,7 +37,7 @@ _ADMITTED_AT_ONCE: Final = 512
 class SchedulingQueue(QueuedPods):
     """Pods that wait for a node.
 
-    Invariant: a pod is in exactly one of active, back-off, unschedulable and in flight, from `add`
+    Invariant: a pod is in exactly one of active, backoff, unschedulable and in flight, from `add`
     until `delete`, or until `done` without being put back. See `validate`.
     """
 

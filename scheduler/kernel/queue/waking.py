@@ -46,7 +46,7 @@ class Waking:
 
     @property
     def has_more(self) -> bool:
-        """Whether `some` has something to do."""
+        """Whether a pass is under way, or due."""
         return self._pass is not None or bool(self.pending)
 
     def note(self, observed: ObservedEvent) -> None:
