@@ -28,7 +28,7 @@ from scheduler.kernel.snapshot import (
 )
 
 _MANY_CHANGES: Final = 2048
-"""This many changes are applied in about 10 ms."""
+"""The snapshot applies this many changes in about 10 ms."""
 
 
 class CacheInvariantError(SchedulerError):
@@ -174,7 +174,7 @@ class Cache:
     def update_snapshot(self, snapshot: Snapshot) -> Rebuilt | None:
         """Apply the changes since the last call to the snapshot.
 
-        When a change raises, the snapshot is built anew from the cache, so that neither that
+        When a change raises, the snapshot is rebuilt from the cache, so that neither that
         change nor those after it are lost.
 
         Cost: O(changes).
@@ -190,7 +190,7 @@ class Cache:
         return None
 
     def rebuild(self, snapshot: Snapshot, problem: Exception) -> Rebuilt:
-        """Build the snapshot anew, because it can no longer be trusted."""
+        """Rebuild the snapshot from the cache after an error in it."""
         self.version += 1
         self.changes = []
         return Rebuilt(problem, tuple(snapshot.rebuild(self.contents())))
