@@ -201,11 +201,11 @@ class DryRun:
     def _without(
         self, rows: Indices, at: Indices, numbers: Indices, pods: PodsOf
     ) -> tuple[ChangedRows, Indices, OtherPods]:
-        """Make rows without some pods and with the nominated ones.
+        """Evaluate rows without some pods and with the nominated pods.
 
         Args:
             rows: the rows.
-            at: the position of the row of each pod that goes.
+            at: the position of the row of each removed pod.
             numbers: the number of its kind.
             pods: returns these pods, should a filter need them.
 
@@ -256,14 +256,14 @@ def _reprieve(
     kinds: Indices,
     spared: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
-    """Bring pods back while the preemptor fits: on each node the spared ones first.
+    """Reprieve pods while the preemptor fits: on each node the spared ones first.
 
     Args:
         rows: the rows that include the nodes.
         places: the position of each node among them.
         lower: all pods that have left these nodes.
         kinds: the position of the kind of each.
-        spared: a mask of the pods that come back before others.
+        spared: a mask of the pods that are reprieved before others.
 
     Returns:
         A mask of the pods that must leave.
@@ -285,7 +285,7 @@ def _reprieve(
 
 
 def _turns(lower: RankedPods, spared: NDArray[np.bool_]) -> Indices:
-    """The order in which pods are brought back, laid out as their ranks are."""
+    """The order in which pods are reprieved, laid out as their ranks are."""
     every = np.arange(len(lower))
     if not spared.any():
         return every
@@ -304,7 +304,7 @@ def _turns(lower: RankedPods, spared: NDArray[np.bool_]) -> Indices:
 
 
 def _cut(tried: DryRunResult, wanted: int, clean: int, total: int) -> tuple[int, int]:
-    """Drop candidates beyond those wanted, as if nodes had been tried one by one.
+    """Drop candidates beyond the number wanted, as if nodes had been tried one by one.
 
     Args:
         tried: the nodes of this batch.

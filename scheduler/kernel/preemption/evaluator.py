@@ -78,7 +78,7 @@ class Evaluator:
             return None, unschedulable(refusal)
         if diagnosis.reviewed is not None:
             return self._take_reviewed(pod, snapshot, diagnosis, nominated, whole)
-        # 2. Find the nodes on which fewer pods might help.
+        # 2. Find the nodes on which evictions may help.
         rows = rows_that_may_help(snapshot, diagnosis)
         # 3. Do the dry run on them from a random start.
         batches: list[DryRunResult] = []

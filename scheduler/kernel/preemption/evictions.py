@@ -1,4 +1,4 @@
-"""The preemptors that are held back because the eviction of their victims is under way.
+"""The preemptors that are gated because the eviction of their victims is under way.
 
 The preemption executor keeps this state; PreEnqueue of DefaultPreemption reads it. No I/O here.
 
@@ -24,7 +24,7 @@ class Evictions(SharedState):
         return self._under_way
 
     def begin(self, preemptor_uid: str) -> None:
-        """Hold back a preemptor whose victims are going to be evicted."""
+        """Gate a preemptor whose victims are going to be evicted."""
         self._under_way.add(preemptor_uid)
 
     def end(self, preemptor_uid: str) -> None:
@@ -32,7 +32,7 @@ class Evictions(SharedState):
         self._under_way.discard(preemptor_uid)
 
     def hold(self, uid: str) -> bool:
-        """Whether a pod is held back."""
+        """Whether a pod or pod group is gated."""
         return uid in self._under_way
 
     @override

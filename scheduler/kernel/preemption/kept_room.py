@@ -115,7 +115,7 @@ class _Wait(msgspec.Struct):
     Attributes:
         since: its start.
         last: the last rejection.
-        uid: UID of a pod to be tried; empty if none waited when it had its turn.
+        uid: UID of a pod to be tried; empty if no pod could be tried at the waiter's last turn.
         asked_at: the time at which a try was last requested.
     """
 
@@ -228,7 +228,7 @@ class Turns:
         return next(iter(room.places))
 
     def _next(self, now: float) -> tuple[Waiter, _Wait] | None:
-        """The first that has waited long enough, if it outranks the waiter of the kept room."""
+        """The first waiter that waited long enough, if it outranks that of the kept room."""
         for priority in sorted(self._waits, reverse=True):
             if self.room is not None and self.room.priority >= priority:
                 return None
@@ -238,7 +238,7 @@ class Turns:
         return None
 
     def _first_of(self, priority: int, now: float) -> tuple[Waiter, _Wait] | None:
-        """The one of a priority that waits longest; forgets those that are gone."""
+        """The longest waiting waiter of a priority; drops the waiters that are gone."""
         waits, gone, first = self._waits[priority], [], None
         for waiter, wait in waits.items():
             if now - wait.last > FORGOTTEN_AFTER_SECONDS:
