@@ -97,7 +97,7 @@ class GroupMembers:
         self._bound_by_others = 0
         """Number of members bound without being assumed here; the group then needs fewer nodes."""
         self._released: tuple[str, int | None, int] = ("", None, 0)
-        """The reason for the hold, members needed, and `_bound_by_others`, at the last wake-up."""
+        """The hold's reason, members needed, and `_bound_by_others`, at the last activation."""
 
     @property
     def scheduled(self) -> int:
@@ -126,12 +126,12 @@ class GroupMembers:
         return "waiting" if self.pending else ""
 
     def has_quorum(self) -> bool:
-        """Whether enough members have a place."""
+        """Whether enough members have a node, or are assumed on one."""
         least = None if self.group is None else self.group.min_count
         return least is None or self.scheduled >= least
 
     def add(self, pod: PodInfo) -> None:
-        """Add a member, or take over its newer version."""
+        """Add a member, or store its newer version."""
         uid = pod.uid
         if pod.node_name:
             self._bound_by_others += uid not in self.assumed and uid not in self.assigned
