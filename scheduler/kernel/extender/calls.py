@@ -54,7 +54,7 @@ class CallState(Enum):
     PREEMPT = "preempt"
     """Choose the victims to evict; one extender after the other, each on the candidates left."""
     FAILED = "failed"
-    """No more calls about nodes: the attempt fails, unless no feasible node is left."""
+    """No further calls about nodes: the attempt fails, unless no feasible node is left."""
 
 
 class CallEvent(Enum):

@@ -59,7 +59,7 @@ class _Priority(msgspec.Struct, gc=False, rename="pascal"):
 def read_answer(verb: Verb, body: bytes, *, by_name: bool) -> Answer:
     """Parse an extender's answer.
 
-    `by_name` says whether the extender knows nodes by name (nodeCacheCapable).
+    `by_name`: whether the extender knows nodes by name (nodeCacheCapable).
 
     Raises:
         UnreadableAnswerError: it cannot be parsed.
