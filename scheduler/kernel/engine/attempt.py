@@ -43,7 +43,7 @@ class AttemptState(Enum):
     BINDING = "binding"
     """The binding is on its way to the API server."""
     UNSURE = "unsure"
-    """The outcome of the binding is unknown; the pod stays assumed until a read or the watch."""
+    """The outcome of the binding is unknown; the pod stays assumed until a read or watch event."""
     BOUND = "bound"
     """The API server has accepted the binding; the watch has not shown it yet."""
     CONFIRMED = "confirmed"

@@ -2,7 +2,7 @@
 
 Between two pods only the last placement changes the cluster, so a whole cycle would mostly repeat
 known results. If their class (`PodClass`) alone decides, the next pod goes to the best row of the
-class, and the snapshot adds the pods of the batch at its end. Otherwise the next cycle uses the
+class; the snapshot adds all pods at the end of the batch. Otherwise the next cycle uses the
 result that the batch computed ahead for the row of the last pod. Ties are broken at random, with
 the same choice as if each pod had its own step.
 

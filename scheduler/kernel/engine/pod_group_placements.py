@@ -352,8 +352,8 @@ def _room_for(
 ) -> Indices | None:
     """Number of pods of a class that each row can take, as far as row-local filters tell.
 
-    A full row does not take more pods, so bisection finds the number. Most rows can take `most`, so
-    that is tried first.
+    A row that is full stays full as pods are added, so bisection finds the number. Most rows can
+    take `most`, so that is tried first.
 
     Each of the rows takes at least one pod. No more than `most` are counted on a row, 1 or more.
 

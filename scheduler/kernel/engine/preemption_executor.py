@@ -4,7 +4,7 @@ Source: kubernetes pkg/scheduler/framework/preemption/executor.go (prepareCandid
 PreemptPod) v1.36.
 Differs: a victim is evicted once, however many preemptors wait for it; victims differ by UID.
 An API server that is restored from a backup forgets evictions: the scheduler requests them again.
-If a preemptor is gone or loses its nomination, victims without a sent eviction stay.
+If a preemptor is gone or loses its nomination, victims whose eviction was not sent stay.
 After a failure the preemptor is requeued with backoff. Upstream retries it at once, and so without
 end when a permission is missing.
 """
