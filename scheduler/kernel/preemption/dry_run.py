@@ -35,7 +35,7 @@ _LATER_BATCHES: Final = 4
 _SPARE: Final = 1.25
 """A factor on the number of nodes that would suffice at the present rate of candidates.
 
-Some more nodes add little to the cost of a batch, whereas a second batch doubles the cost.
+Some more nodes add little to the cost of a batch, whereas a second batch costs as much again.
 """
 
 _NO_REPRIEVE_ERROR: Final = 'expected at least one victim pod on node "{}"'
