@@ -220,7 +220,7 @@ class UnschedulablePods:
     # --- probes ------------------------------------------------------------------------------
 
     def send(self, uid: str, wake: Wake) -> QueuedPodInfo | None:
-        """Take out a pod to requeue it, as the probe of its group if equal pods share rejections."""
+        """Take out a pod to requeue it; it becomes the probe of its group if equal pods share."""
         group = self._group_of.get(uid)
         if group is not None and group.key.shares and not group.probe:
             group.probe, group.wake = uid, wake
