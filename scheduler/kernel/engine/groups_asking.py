@@ -5,7 +5,8 @@ like single pods, and wait in the same line. When all members have their answers
 group uses these. Members that are popped until then join the group.
 
 A group under way asks again only if nodes fit that the answers do not cover, or if extenders must
-accept victims. Then its members stay assumed, and no pod is popped until the answer comes.
+accept the victims of a member. Then its members stay assumed, and no other pod is popped until the
+answer comes.
 
 Source: kubernetes pkg/scheduler/schedule_one.go (findNodesThatPassExtenders) v1.36.
 Differs: upstream asks about one member after the other, with all earlier members assumed.

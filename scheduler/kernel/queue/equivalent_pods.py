@@ -101,7 +101,8 @@ class EquivalentPods:
     def may_wake(self, interest: Interest) -> bool:
         """Whether an event may move these pods.
 
-        Only events that the gating plugin registered for move gated pods.
+        A gated pod stays until its gating plugin admits it, so only the events that this plugin
+        registered for may move it.
         """
         gating_plugin = self.key.gating_plugin
         return not gating_plugin or gating_plugin in interest.of(self.profile).hints
