@@ -18,7 +18,7 @@ from scheduler.kernel.extender.questions import Answer, NoAnswer, Verb
 LATE_IN_A_ROW: Final = 3
 """Late answers in a row after which an ignorable extender is suspended."""
 SKIP_SECONDS: Final = 30.0
-"""Duration of a suspension. After it one more late answer is enough."""
+"""Duration of a suspension. After it, one more late answer suspends the extender again."""
 
 
 class KnownExtender(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ class KnownExtender(msgspec.Struct, frozen=True):
 
 
 class _Patience(msgspec.Struct):
-    """The recent punctuality of an extender.
+    """The recent late answers of an extender.
 
     Attributes:
         late: late answers in a row.
