@@ -106,7 +106,6 @@ class FrameworkBuilder:
             self._now,
             time_limit=self._time_limit,
             on_failed=self._on_failed,
-            on_raised=self._on_failed,
         )
         return Framework(
             ProfilePlugins(

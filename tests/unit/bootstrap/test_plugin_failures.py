@@ -1,4 +1,4 @@
-"""What the log says of plugins whose failures fail no attempt."""
+"""What the log says of plugins that fail."""
 
 from typing import Any
 
@@ -71,7 +71,7 @@ class Broken(ReservePlugin):
 def logged(answer: Exception | None) -> list[Any]:
     """What the log says of a plugin that fails many attempts, and one more a minute later."""
     clock = FakeClock()
-    framework = make_framework(Broken(answer), on_raised=PluginFailureLog(clock).note)
+    framework = make_framework(Broken(answer), on_failed=PluginFailureLog(clock).note)
     with capture_logs() as logs:
         for seconds in (*[0.0] * 99, LOG_AGAIN_SECONDS):
             clock.now += seconds
