@@ -46,7 +46,7 @@ class FrameworkBuilder:
     ) -> None:
         instruments = instruments or Instruments()
         self._metrics = FrameworkMetrics(instruments)
-        self.states = SharedStates(self._metrics)
+        self.states = SharedStates(self._metrics, on_failed)
         self.services = PluginServices(self.states, instruments, now)
         self._now = now
         self._time_limit = time_limit
