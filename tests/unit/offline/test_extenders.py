@@ -211,6 +211,7 @@ def test_what_cannot_be_used_is_told(tmp_path: Path, command: str) -> None:
     result = CliRunner().invoke(main, [command, "-f", cluster, "--config", str(config)])
 
     assert result.exit_code == 2
-    assert 'extenders[0].urlPrefix: expected http://HOST or https://HOST, got "ftp://x"' in (
-        result.output
+    assert result.output == (
+        f"stowage {command}: {config}: line 1: extenders[0].urlPrefix: "
+        'expected http://HOST or https://HOST, got "ftp://x"\n'
     )
