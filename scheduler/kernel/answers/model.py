@@ -293,6 +293,7 @@ class PodAnswer(Wire, frozen=True):
     `schedulingState` when a daemon answers, `assumed` if it has other pods on their way to nodes;
     `foreign` if pods of other schedulers took the room on the profile's own nodes;
     `kept` if room is kept for others that the pod would have otherwise;
+    `untriedNodes` beside `changes`, if no new node that was tried helps and others were not tried;
     `error` when a plugin failed.
     """
 
@@ -317,6 +318,7 @@ class PodAnswer(Wire, frozen=True):
     foreign: tuple[ForeignPods, ...] | UnsetType = UNSET
     kept: tuple[KeptFor, ...] | UnsetType = UNSET
     changes: tuple[SuggestedChange, ...] | UnsetType = UNSET
+    untried_nodes: int | UnsetType = UNSET
     guesses: tuple[Guess, ...] | UnsetType = UNSET
     error: str | UnsetType = UNSET
 

@@ -193,9 +193,7 @@ class Engine:
             "nodes": NodeEventHandlers(self.core, binding),
             "namespaces": NamespaceEventHandlers(self.core),
         }
-        states.begin(
-            attempts.assumed, lambda problem: self.core.report("Plugin failed", "", problem)
-        )
+        states.begin(attempts.assumed)
         self._introduce(services, random)
         self._handlers: dict[type, Callable[[Any], None]] = {
             ObjectSet: lambda e: self._changes[e.kind].set(e.object),

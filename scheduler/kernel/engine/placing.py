@@ -95,8 +95,7 @@ class Placing:
         if core.extenders.all:
             self._attempts.extender_calls.forget(attempt)
         core.cache.assume_pod(pod)
-        for problem in core.states.reserved(pod):
-            core.report("Plugin failed", pod.key, problem)
+        core.states.reserved(pod)
         core.queue.found_place(pod.uid, node_name)
 
     def reserve(self, attempt: Attempt) -> tuple[Status, dict[str, float]]:

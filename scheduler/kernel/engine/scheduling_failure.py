@@ -168,8 +168,7 @@ class FailureHandler:
         for problem in failures:
             self._core.report("Unreserve failed", pod.key, problem)
         self._core.out.extend(writes)
-        for problem in self._core.states.unreserved(pod):
-            self._core.report("Plugin failed", pod.key, problem)
+        self._core.states.unreserved(pod)
 
     def _free(self, attempt: Attempt) -> None:
         """Move pods that the freed room, devices or volumes may help.

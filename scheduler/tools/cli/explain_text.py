@@ -57,7 +57,7 @@ class PodReport(msgspec.Struct, frozen=True):
         for_all: nodes that would be enough for all of these, if known.
         together: the placements of all of these when all waiting pods are placed, if known.
         group: the standing of its pod group then; None for a pod without a group.
-        extender_weights: the weight of each extender that may have scored nodes, by URL.
+        extender_weights: the weight of each extender that may have scored nodes, by label.
     """
 
     pod: PodInfo

@@ -52,8 +52,8 @@ class PluginCalls:
         profile: its name.
         metrics: the counters and timers.
         now: monotonic seconds.
-        on_failed: receives failures that fail no attempt: of PreEnqueue, QueueSort and hints.
-        on_raised: receives the unexpected exceptions of all other points.
+        on_failed: receives the failures of PreEnqueue, QueueSort and hints, which fail no attempt,
+            and the unexpected exceptions of all other points.
         sampled: whether the calls of the present cycle are timed.
         steps: the end time and name of each extension point of the present cycle.
     """
@@ -66,14 +66,12 @@ class PluginCalls:
         *,
         time_limit: TimeLimit = nullcontext,
         on_failed: Callable[[PluginError], object] = lambda _: None,
-        on_raised: Callable[[PluginError], object] = lambda _: None,
     ) -> None:
         self.profile = profile
         self.metrics = metrics
         self.now = now
         self._time_limit = time_limit
         self.on_failed = on_failed
-        self._on_raised = on_raised
         self.sampled = False
         self.steps: list[tuple[float, str]] = []
 
@@ -187,7 +185,7 @@ class PluginCalls:
         self.metrics.plugin_errors[plugin, point].inc()
         error = plugin_error(plugin, point, problem)
         if point not in FAILS_NO_ATTEMPT and not isinstance(problem, _EXPLAINED):
-            self._on_raised(error)
+            self.on_failed(error)
         return error
 
     def spared(self, plugin: str, point: str, code: Code) -> None:
