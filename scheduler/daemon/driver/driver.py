@@ -302,7 +302,7 @@ class Driver:
         if attempt is None:
             return
         pod = attempt.pod
-        place = self._places[attempt_id] = Place.of(pod.priority, attempt_id)
+        place = self._places[attempt_id] = Place.of(attempt.order, attempt_id)
         try:
             with place.taken():
                 status = await attempt.framework.run_pre_bind_plugins(
@@ -343,7 +343,7 @@ class Driver:
         if attempt is None:
             return BindFailed(bind.attempt, "no longer wanted")
         try:
-            with Place.of(attempt.pod.priority, attempt.id).taken():
+            with Place.of(attempt.order, attempt.id).taken():
                 status = await attempt.framework.run_bind_plugins(
                     attempt.cycle_state, attempt.pod, bind.node
                 )
