@@ -254,6 +254,9 @@ class Driver:
     async def stop(self) -> None:
         """Cancel the tasks that still run for attempts."""
         await self.questions.stop()
+        for place in self._places.values():
+            # Else those that run to their end would go on to send what waits.
+            place.cancel()
         await end_in_time(self._work.values())
 
     @property

@@ -280,6 +280,22 @@ def test_requests_wait_in_the_order_of_the_queue(plugin: type[Claiming]) -> None
     assert all(name.startswith("claim-z") for name in claims[-16:])
 
 
+def test_a_driver_that_stops_sends_nothing_new_for_pods() -> None:
+    """Although writes under way run to their end: the pods will not be bound."""
+
+    async def story(world: World) -> None:
+        world.add("claim", MANY)
+        await world.until(lambda: world.server.under_way == PLUGIN_REQUESTS, 1.0)
+        begun = set(world.server.claims)
+        await world.driver.stop()
+        assert len(begun) == PLUGIN_REQUESTS
+        assert set(world.server.claims) == begun
+        assert len(world.server.claims) == PLUGIN_REQUESTS * WRITES
+        assert not world.driver._places
+
+    play(story)
+
+
 def test_pods_are_bound_in_the_order_of_decisions_and_no_turn_is_lost() -> None:
     """The first ones while the last have sent nothing; together they are not later than before."""
 
