@@ -6,8 +6,8 @@ Bodies of bindings are joined from bytes, because these are the most frequent re
 """
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from scheduler.daemon.client.session import (
     STRATEGIC_MERGE_PATCH,
     ApiSession,
 )
-from scheduler.daemon.client.turns import RequestTurns
+from scheduler.daemon.client.turns import ObjectTurns, RequestTurns
 from scheduler.daemon.client.wire import json_string, segment
 
 PLUGIN_REQUESTS: Final = 32
@@ -60,6 +60,8 @@ class PodWrites:
         self._event_timeout = min(timeout, EVENT_TIMEOUT_SECONDS)
         self.plugin_requests = 0
         self._for_plugins = RequestTurns(PLUGIN_REQUESTS)
+        self._for_objects: dict[str, ObjectTurns] = {}
+        """By UID, while any task has or wants a turn."""
 
     async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
         """Bind the pod to the node.
@@ -112,6 +114,18 @@ class PodWrites:
             return msgspec.json.decode(answer.body)
         except msgspec.DecodeError as problem:
             raise UnavailableError(f"{method} {path}", message=f"not JSON: {problem}") from problem
+
+    @asynccontextmanager
+    async def turn(self, uid: str) -> AsyncIterator[None]:
+        """Wait for the turn to write an object; for plugins, see `framework.handle.Api`."""
+        turns = self._for_objects.setdefault(uid, ObjectTurns())
+        try:
+            async with turns.turn():
+                yield
+        finally:
+            # One that was stuck may end when there is another line.
+            if turns.is_free and self._for_objects.get(uid) is turns:
+                del self._for_objects[uid]
 
     @staticmethod
     async def until(

@@ -254,6 +254,9 @@ class Driver:
     async def stop(self) -> None:
         """Cancel the tasks that still run for attempts."""
         await self.questions.stop()
+        for place in self._places.values():
+            # Else those that run to their end would go on to send what waits.
+            place.cancel()
         await end_in_time(self._work.values())
 
     @property
@@ -302,7 +305,7 @@ class Driver:
         if attempt is None:
             return
         pod = attempt.pod
-        place = self._places[attempt_id] = Place.of(pod.priority, attempt_id)
+        place = self._places[attempt_id] = Place.of(attempt.order, attempt_id)
         try:
             with place.taken():
                 status = await attempt.framework.run_pre_bind_plugins(
@@ -343,7 +346,7 @@ class Driver:
         if attempt is None:
             return BindFailed(bind.attempt, "no longer wanted")
         try:
-            with Place.of(attempt.pod.priority, attempt.id).taken():
+            with Place.of(attempt.order, attempt.id).taken():
                 status = await attempt.framework.run_bind_plugins(
                     attempt.cycle_state, attempt.pod, bind.node
                 )

@@ -6,6 +6,7 @@ would decide by stale objects: a device would be free that it has just allocated
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
 from scheduler.daemon.informers.kinds import Kind
@@ -24,6 +25,10 @@ class Requests(Protocol):
 
     async def request(self, method: str, path: str, body: object = None) -> Any:
         """Send a request."""
+        ...
+
+    def turn(self, uid: str) -> AbstractAsyncContextManager[None]:
+        """Wait for the turn to write an object."""
         ...
 
     async def until(
@@ -47,6 +52,7 @@ class PluginApi:
             submit: passes events to the engine.
         """
         self.bind = requests.bind
+        self.turn = requests.turn
         self.until = requests.until
         self._requests = requests
         self._kinds = {(kind.declared.api_version, kind.declared.kind): kind for kind in kinds}

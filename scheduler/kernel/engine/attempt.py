@@ -5,7 +5,7 @@ module uses no queue, no cache and no plugins.
 """
 
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -195,6 +195,8 @@ class Attempt(msgspec.Struct):
         is_nominated: whether the node of the pod was sent as its nominatedNodeName.
         failure: the reason why PreBind was cancelled; None if it was not.
         latest: the latest event of the pod since then; it is handled when PreBind ends.
+        order: its place in the queue's order, of a member that of its group; smaller goes first.
+            None where it is not known yet: see `BindingCycle.start`.
     """
 
     id: int
@@ -214,6 +216,7 @@ class Attempt(msgspec.Struct):
     is_nominated: bool = False
     failure: Failure | None = None
     latest: PodInfo | ObjectGone | None = None
+    order: Any = None
 
     @property
     def pod(self) -> PodInfo:

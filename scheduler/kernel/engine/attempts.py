@@ -4,6 +4,7 @@ Their steps are in `schedule_one`, `binding_cycle` and `scheduling_failure`.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 from scheduler.api.pods import PodInfo
 from scheduler.kernel.engine.attempt import Attempt, AttemptEvent, AttemptState
@@ -61,12 +62,12 @@ class Attempts:
         """The attempt, if the API server has not yet shown whether its pod is bound."""
         return self.in_state(attempt_id, AttemptState.UNSURE, AttemptState.BOUND)
 
-    def begin(self, queued: QueuedPodInfo) -> Attempt:
-        """Begin the attempt of a popped pod."""
+    def begin(self, queued: QueuedPodInfo, order: Any = None) -> Attempt:
+        """Begin the attempt of a popped pod; `order` is the place of its group in the queue."""
         core, pod = self._core, queued.pod_info
         self._last_id += 1
         framework = core.frameworks[pod.spec.scheduler_name]
-        attempt = Attempt(self._last_id, framework, queued, core.time.now)
+        attempt = Attempt(self._last_id, framework, queued, core.time.now, order=order)
         self._by_id[attempt.id] = self._by_uid[pod.uid] = attempt
         return attempt
 

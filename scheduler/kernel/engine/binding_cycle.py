@@ -105,6 +105,10 @@ class BindingCycle:
         pod = attempt.pod
         self._core.queue.done_scheduling_cycle(pod.uid)
         work = attempt.framework.pre_bind_work(attempt.cycle_state, pod, pod.node_name)
+        asks = work is not PreBindWork.NOTHING or not attempt.framework.plugins.binds_plainly
+        if asks and attempt.order is None:
+            # Requests of plugins wait in this order.
+            attempt.order = self._core.order_of(attempt.queued)
         if work is PreBindWork.NOTHING:
             self._bind(attempt)
             return

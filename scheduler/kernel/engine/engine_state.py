@@ -3,7 +3,7 @@
 import traceback
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -20,8 +20,9 @@ from scheduler.kernel.engine.story import Story
 from scheduler.kernel.extender import ExtenderError, Extenders
 from scheduler.kernel.framework.handle import PluginServices
 from scheduler.kernel.framework.runtime import Framework, PluginError
+from scheduler.kernel.framework.runtime.answers import shape_of
 from scheduler.kernel.framework.runtime.shared_states import SharedStates
-from scheduler.kernel.framework.types import Failure
+from scheduler.kernel.framework.types import Failure, QueuedPodInfo
 from scheduler.kernel.groups import PodGroups
 from scheduler.kernel.queue import SchedulingQueue
 from scheduler.kernel.snapshot import Snapshot
@@ -122,6 +123,15 @@ class EngineState(msgspec.Struct):
     def is_member(self, pod: PodInfo) -> bool:
         """Whether a pod is to be placed together with the others of its group."""
         return bool(pod.group_name) and self.frameworks[pod.spec.scheduler_name].is_member(pod)
+
+    def order_of(self, queued: QueuedPodInfo) -> tuple[str, Any]:
+        """The place of a pod in the queue's order; smaller goes first.
+
+        It can be compared with that under an earlier configuration, whose QueueSort plugin may give
+        keys of another shape.
+        """
+        key = next(iter(self.frameworks.values())).sort_key(queued)
+        return str(shape_of(key)), key
 
     @property
     def cluster_version(self) -> tuple[int, ...]:

@@ -118,9 +118,10 @@ class PodGroupCycle:
         known = self._known(first.pod_info)
         # 1. All members that wait and are not gated, the most important one first.
         popped = [first] if known is None else self._popped(first, known)
-        # 2. Members that need no node drop out.
+        # 2. Members that need no node drop out. The others have one place in the queue's order.
         queued = [each for each in popped if not self._placing.skips(each.pod_info)]
-        members = [Member(self._attempts.begin(each)) for each in queued]
+        order = self._core.order_of(popped[0])
+        members = [Member(self._attempts.begin(each, order)) for each in queued]
         # 3. Members ask extenders before the cycle of their group.
         if members and self.asking.begin(members):
             return len(members)

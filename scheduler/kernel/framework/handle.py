@@ -9,7 +9,7 @@ Source: k8s.io/kube-scheduler framework/interface.go (Handle, WaitingPod, PodNom
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar, Never, Protocol, Self, TypeAlias, TypeVar, cast
 
@@ -92,7 +92,7 @@ class Api(Protocol):
     async def request(self, method: str, path: str, body: object = None) -> Any:
         """Send a request with a JSON body, or none; PATCH is a strategic merge patch.
 
-        Requests wait while many are in flight; those of pods with high priority are sent first.
+        Requests wait while many are in flight, in the order of the scheduling queue.
 
         Returns:
             The decoded answer.
@@ -111,6 +111,21 @@ class Api(Protocol):
 
         Raises:
             CancelledError: the caller was cancelled; the coroutine has ended.
+        """
+        ...
+
+    def turn(self, uid: str) -> AbstractAsyncContextManager[None]:
+        """Wait for the turn to write an object that many pods write; it ends with the context.
+
+        The API server repeats writes to one object until none comes in between: a hundred at once
+        become thousands. Turns come in the order of the scheduling queue. After a minute a writer
+        counts as stuck, and the next turn begins beside it.
+
+        Args:
+            uid: the object's.
+
+        Raises:
+            RequestError: PreBind was cancelled before it had the turn, and has sent nothing.
         """
         ...
 

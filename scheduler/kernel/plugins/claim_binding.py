@@ -9,8 +9,7 @@ unknown whether a write succeeded, the claim is read and the write repeated; ups
 devices to others if its watch is behind. The deletion of a pod cancels no write under way.
 """
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -38,7 +37,6 @@ from scheduler.observability.device_metrics import DeviceMetrics
 _NOT_FOUND: Final = 404
 _TOO_MANY_REQUESTS: Final = 429
 _TRIES: Final = 5
-_TURN_SECONDS: Final = 60.0
 _PAUSE_SECONDS: Final = 0.01
 """Pause between tries of a write after a conflict. Source: client-go util/retry DefaultRetry."""
 _ASK_AGAIN_SECONDS: Final = 5.0
@@ -75,50 +73,6 @@ class TakenClaims:
         )
 
 
-class _Turns:
-    """The queue of writers per claim: one writes at a time.
-
-    Concurrent writes to one object conflict, and each conflict repeats a write: a hundred writers
-    become thousands of writes.
-    """
-
-    def __init__(self, handle: Handle) -> None:
-        self._handle = handle
-        self._lines: dict[str, list[_Ticket]] = {}
-
-    @asynccontextmanager
-    async def turn(self, claim: str) -> AsyncIterator[None]:
-        """Wait for earlier writers, at most `_TURN_SECONDS`; `claim` is the UID of the claim."""
-        line = self._lines.setdefault(claim, [])
-        ticket = _Ticket()
-        line.append(ticket)
-        try:
-            if line[0] is not ticket:
-                is_first = partial(_is_first, line, ticket)
-                await self._handle.api.until(is_first, ticket.listen, _TURN_SECONDS)
-            yield
-        finally:
-            line.remove(ticket)
-            if line:
-                line[0].wake()
-            else:
-                del self._lines[claim]
-
-
-class _Ticket:
-    """A place in a line."""
-
-    def __init__(self) -> None:
-        self.wake: Wake = _nothing
-
-    def listen(self, wake: Wake) -> Wake:
-        self.wake = wake
-        return self._end
-
-    def _end(self) -> None:
-        self.wake = _nothing
-
-
 class ClaimBinding:
     """Writes claims, and waits for their devices; one for each profile.
 
@@ -131,14 +85,13 @@ class ClaimBinding:
         self._handle = handle
         self._timeout_seconds = timeout_seconds
         self._metrics = DeviceMetrics(handle.metrics)
-        self._turns = _Turns(handle)
 
     async def bind(self, taken: TakenClaims, pod: PodInfo, node_name: str) -> Status:
         """Write the allocations, and wait until the devices are ready."""
         try:
             for place, claim in enumerate(taken.claims):
                 if not is_reserved_for(claim, pod):
-                    async with self._turns.turn(claim.metadata.uid):
+                    async with self._handle.api.turn(claim.metadata.uid):
                         # Unreserve releases the devices: each write must have its response before.
                         writing = self._bind(taken, place, pod)
                         taken.claims[place] = await self._handle.api.run_to_end(writing)
@@ -432,7 +385,3 @@ def _never_listening(_: Wake) -> Wake:
 
 def _nothing() -> None:
     pass
-
-
-def _is_first(line: Sequence[_Ticket], ticket: _Ticket) -> bool:
-    return line[0] is ticket
