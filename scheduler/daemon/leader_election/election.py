@@ -8,9 +8,10 @@ later, so the leader's time always ends before any of them may take over.
 Source: k8s.io/client-go tools/leaderelection/leaderelection.go (tryAcquireOrRenew) v0.36.
 Differs: a leader's time ends by its own clock and not only when a renewal is found to have failed;
     a deleted Lease is made anew only after the last record seen in it has run out; standbys look
-    twice per retry period and once more at the moment of expiry. A candidate that the control plane
-    has chosen claims the lease however late, and gives it back if another is preferred meanwhile:
-    the control plane writes nothing when it chooses the holder of an expired lease again.
+    twice per retry period and once more at the moment of expiry. A Lease without a duration
+    has that of the candidate that reads it. A candidate that the control plane has chosen claims
+    the lease however late, and gives it back if another is preferred meanwhile: the control plane
+    writes nothing when it chooses the holder of an expired lease again.
 """
 
 import math
@@ -26,6 +27,9 @@ from scheduler.daemon.client.wire import micro_time
 
 WATCHDOG_TOLERANCE_SECONDS: Final = 20.0
 """Source: cmd/kube-scheduler/app/server.go (leader election health check) v1.36."""
+
+MAX_TRANSITIONS: Final = 2**31 - 1
+"""The API server refuses a larger number (int32), and with it every claim."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +116,8 @@ class Election:
             )
         if record.holder_identity and now < self.expiry:
             return None
-        return msgspec.structs.replace(kept, lease_transitions=record.lease_transitions + 1)
+        transitions = min(record.lease_transitions + 1, MAX_TRANSITIONS)
+        return msgspec.structs.replace(kept, lease_transitions=transitions)
 
     def is_to_be_passed_on(self) -> bool:
         """Whether the lease is this candidate's, and the control plane prefers another one."""
@@ -137,7 +142,11 @@ class Election:
         """The time at which the lease last seen expires, unless its record changes."""
         if self._record is None:
             return -math.inf
-        return self._observed_at + self._record.lease_duration_seconds
+        duration = self._record.lease_duration_seconds
+        # One that was edited by hand may have none; its holder may act for as long as we would.
+        return self._observed_at + (
+            duration if duration > 0 else self.settings.lease_duration_seconds
+        )
 
     def claimed(self, record: LeaseSpec, sent_at: float, now: float) -> None:
         """Note that a claim was accepted.

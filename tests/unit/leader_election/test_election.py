@@ -168,6 +168,25 @@ class TestElection:
         assert min(pauses) >= 0.8
         assert max(pauses) <= 1.0
 
+    def test_no_claim_has_more_transitions_than_the_api_server_takes(self) -> None:
+        """A number that was edited by hand must not keep all candidates away for ever."""
+        election = Election(SETTINGS)
+        election.observe(held_by("", n=2**31 - 1), now=100.0)
+
+        claim = election.claim(100.0, WALL)
+
+        assert claim is not None
+        assert claim.lease_transitions == 2**31 - 1
+
+    @pytest.mark.parametrize("duration", [0, -5])
+    def test_a_holder_without_a_duration_has_ours(self, duration: int) -> None:
+        """Its Lease was edited by hand: a leader would see at its next renewal that it is gone."""
+        election = Election(SETTINGS)
+        election.observe(held_by("b", duration=duration), now=100.0)
+
+        assert election.claim(114.9, WALL) is None
+        assert election.claim(115.0, WALL) is not None
+
     def test_the_watchdog_complains_only_about_a_leader_far_past_its_lease(self) -> None:
         """A standby is healthy; so is a leader that is merely late."""
         election = Election(SETTINGS)
