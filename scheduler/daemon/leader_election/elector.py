@@ -204,8 +204,8 @@ class LeaderElector:
 
     async def _renew(self, lock: Lock, main: MainLoop, started: float) -> None:
         while True:
-            due = min(started + self._settings.retry_period_seconds, self._election.valid_until)
-            await asyncio.sleep(max(0.0, due - self._clock.boot()))
+            now = self._clock.boot()
+            await asyncio.sleep(max(0.0, self._election.renewal_due(started, now) - now))
             if not self.is_leading():
                 return
             started = self._clock.boot()

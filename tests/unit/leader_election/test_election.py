@@ -168,6 +168,33 @@ class TestElection:
         assert min(pauses) >= 0.8
         assert max(pauses) <= 1.0
 
+    @pytest.mark.parametrize(
+        ("started", "now", "due"),
+        [
+            pytest.param(100.0, 100.1, 102.0, id="renewed"),
+            pytest.param(104.0, 104.1, 106.0, id="failed with much time left"),
+            pytest.param(108.0, 108.5, 109.25, id="at half of the time left"),
+            pytest.param(109.5, 109.6, 109.8, id="and again"),
+            pytest.param(109.7, 109.8, 110.0, id="too late for another"),
+            pytest.param(109.0, 110.5, 110.0, id="over"),
+        ],
+    )
+    def test_a_leader_that_fails_to_renew_tries_more_often_towards_its_end(
+        self, started: float, now: float, due: float
+    ) -> None:
+        """It has sent its last renewal at 100: its time is over at 110."""
+        election = Election(SETTINGS)
+        election.claimed(held_by("a"), sent_at=100.0, now=100.0)
+
+        assert election.renewal_due(started, now) == pytest.approx(due)
+
+    def test_a_leader_with_a_long_retry_period_renews_no_more_often(self) -> None:
+        """Half of its time is over before the next renewal is due, and no renewal has failed."""
+        election = Election(LeaderElectionSettings(identity="a", retry_period_seconds=8.0))
+        election.claimed(held_by("a"), sent_at=100.0, now=100.0)
+
+        assert election.renewal_due(100.0, 100.1) == 108.0
+
     def test_no_claim_has_more_transitions_than_the_api_server_takes(self) -> None:
         """A number that was edited by hand must not keep all candidates away for ever."""
         election = Election(SETTINGS)

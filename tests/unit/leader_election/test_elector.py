@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from scheduler.daemon.client.errors import ApiError, ForbiddenError, NotFoundError
+from scheduler.daemon.client.errors import (
+    ApiError,
+    ForbiddenError,
+    NotFoundError,
+    UnavailableError,
+)
 from scheduler.daemon.client.leases import Lease
 from scheduler.daemon.leader_election.elector import (
     unique_identity,
@@ -147,6 +152,41 @@ class TestElector:
             await a.elector.release()
 
             assert server.spec == held_by("b")
+
+        play(scenario)
+
+    def test_a_leader_is_renewed_by_an_api_server_that_is_back_just_before_its_end(self) -> None:
+        """One attempt hangs, the next finds no server, and one after a retry period is too late.
+
+        The times are those of a run of `e2e.chaos --seed 102`: a standby led 7.7 s later.
+        """
+
+        async def scenario(server: FakeLeaseServer) -> None:
+            a = Candidate(
+                server,
+                "a",
+                times={
+                    "lease_duration_seconds": 8.0,
+                    "renew_deadline_seconds": 6.0,
+                    "retry_period_seconds": 1.0,
+                },
+            )
+            await a.start()
+            await leading(a)
+            last = server.writes[-1][1]
+
+            async def out_of_order() -> None:
+                since = server.clock.now - last
+                if since < 2.5:
+                    await asyncio.sleep(5.0 - since)
+                if since < 5.7:
+                    raise UnavailableError("GET lease", message="cannot connect")
+
+            a.lock.trouble = out_of_order
+            await asyncio.sleep(10.0)
+
+            assert a.elector.is_leading()
+            await a.stop()
 
         play(scenario)
 
