@@ -128,6 +128,22 @@ FOUND: Final = (
         "tests/unit/informers/test_recovery.py::test_a_server_that_is_back_is_watched_soon",
     ),
     Undone(
+        "a leader tries again only when its time is over",
+        "scheduler/daemon/leader_election/election.py",
+        "            due = min(due, now + left / 2)\n",
+        "            pass\n",
+        "tests/unit/leader_election/test_elector.py::TestElector::"
+        "test_a_leader_is_renewed_by_an_api_server_that_is_back_just_before_its_end",
+    ),
+    Undone(
+        "the lease is given back while an eviction is under way",
+        "scheduler/daemon/driver/outbox.py",
+        "self.binds_owed or self._changes if binds_only",
+        "self.binds_owed if binds_only",
+        "tests/unit/driver/test_outbox.py::"
+        "test_a_drain_of_binds_waits_for_what_has_left_about_other_pods",
+    ),
+    Undone(
         "a lease is renewed behind the handshakes of binds",
         "scheduler/daemon/client/session.py",
         "self._requests, self._urgent = connections(), connections()",

@@ -139,7 +139,7 @@ class RunningDaemon:
         self._session = self._open_session()
         self._elector = self._candidate()
         writes = PodWrites(
-            self._session, fence=None if self._elector is None else self._elector.is_leading
+            self._session, fence=None if self._elector is None else self._elector.may_write
         )
         builder = FrameworkBuilder(
             clock.monotonic,
@@ -160,7 +160,7 @@ class RunningDaemon:
                 engine.core.extenders.all,
                 self._kept,
                 clock=clock,
-                fence=None if self._elector is None else self._elector.is_leading,
+                fence=None if self._elector is None else self._elector.may_write,
                 metrics=self.metrics.extenders,
             )
         for reason in DROPPED:

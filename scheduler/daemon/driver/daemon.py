@@ -6,7 +6,7 @@ Source: kubernetes cmd/kube-scheduler/app/server.go (Run), pkg/scheduler/schedul
 import asyncio
 import ctypes
 import gc
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
@@ -64,6 +64,10 @@ class Leadership(Protocol):
 
     async def release(self) -> None:
         """Give the lease up."""
+        ...
+
+    async def release_lost(self) -> None:
+        """Give up a lease whose time is over, unless a write left a moment ago."""
         ...
 
 
@@ -126,8 +130,6 @@ class Daemon:
         self._shares = shares
         self._stopping = asyncio.Event()
         self._hurried = asyncio.Event()
-        self._is_drained = True
-        """Whether no bind, and no request of a plugin, is under way: none was, or all ended."""
 
     def stop(self) -> None:
         """Begin to drain: no further pod is taken from the queue. The second time, end at once."""
@@ -182,12 +184,20 @@ class Daemon:
             if await self._unless_stopped(_while(campaign, self._leadership.wait_leading())):
                 self._informers.catch_up()
                 await _while(campaign, self._schedule_until_stopped())
+        except LeaseLostError:
+            await self._give_back(self._leadership.release_lost)
+            raise
         finally:
             await _end(campaign)
-            # Others may lead once it is given back: not while our decisions are under way.
-            has_time = self._stopping.is_set() and not self._hurried.is_set()
-            if has_time and self._is_drained:
-                await self._leadership.release()
+        if not self._hurried.is_set():
+            await self._give_back(self._leadership.release)
+
+    async def _give_back(self, release: Callable[[], Awaitable[None]]) -> None:
+        """Let others lead at once, unless a write is under way: it may still be carried out."""
+        if self._driver.outbox.awaits_answers:
+            log.info("Lease not released; it will run out", reason="a write is under way")
+        else:
+            await release()
 
     async def _sync(self) -> None:
         """Wait until the caches are complete, and log the missing kinds meanwhile."""
@@ -210,10 +220,8 @@ class Daemon:
         log.info("Caches are synced")
 
     async def _schedule_until_stopped(self) -> None:
-        self._is_drained = False
         await self._timed(DECISIONS, self._driver.decide(self._stopping.is_set))
         await self._driver.drain(DRAIN_SECONDS)
-        self._is_drained = not self._driver.outbox.owes_decisions
 
     async def _watch_loop(self) -> None:
         """Measure the stalls of the event loop."""

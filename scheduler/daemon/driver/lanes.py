@@ -15,6 +15,8 @@ R = TypeVar("R")
 
 CONCURRENCY: Final = 128
 """Requests at a time. Each has a connection: a file here, memory at the server."""
+AHEAD: Final = 2
+"""Binds that may wait for each request under way: further decisions would be on an old view."""
 MAX_OWED: Final = 512
 """Most events that may be unsent, those of binds and evictions under way included."""
 RETRY_SECONDS: Final = 10.0

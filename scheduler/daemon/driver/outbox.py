@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from sys import maxsize
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -22,6 +22,7 @@ from scheduler.daemon.client.writes import PodWrites
 from scheduler.daemon.driver.event_broadcaster import EventBroadcaster
 from scheduler.daemon.driver.group_status import write_group_status
 from scheduler.daemon.driver.lanes import (
+    AHEAD,
     BIND,
     EVENT,
     EVICT,
@@ -57,9 +58,6 @@ from scheduler.kernel.engine.instructions import (
 from scheduler.observability.logs import get_logger
 from scheduler.observability.loop_shares import LoopShares
 from scheduler.observability.work_queues import WorkQueueMetrics
-
-AHEAD: Final = 2
-"""Binds that may wait for each request under way: further decisions would be on an old view."""
 
 log = get_logger(__name__)
 
@@ -145,9 +143,14 @@ class Outbox:
         return self._binds.owed
 
     @property
-    def owes_decisions(self) -> bool:
-        """Whether bindings are owed, or a plugin's request (an allocation) is under way."""
-        return bool(self.binds_owed or self._writes.plugin_requests)
+    def awaits_answers(self) -> bool:
+        """Whether a write about pods or groups, or a plugin's request, is under way."""
+        return bool(self._binds.under_way or self._changes or self._writes.plugin_requests)
+
+    @property
+    def _changes(self) -> int:
+        """Number of evictions and patches under way."""
+        return len(self._evictions.under_way) + len(self._patches.under_way)
 
     @property
     def has_room_again(self) -> bool:
@@ -167,9 +170,8 @@ class Outbox:
     @property
     def is_empty(self) -> bool:
         """Whether nothing waits and nothing is under way but reads."""
-        return not (
-            self._binds.owed or self._evictions.owed or self._patches.owed or self.events.owed
-        )
+        lanes = (self._binds, self._evictions, self._patches, self.events)
+        return not any(lane.owed for lane in lanes)
 
     # --- taking in ------------------------------------------------------------------------------
 
@@ -254,11 +256,11 @@ class Outbox:
 
         Args:
             timeout: seconds.
-            binds_only: do not wait for status and events.
+            binds_only: do not wait for events, nor for evictions and status that have not left.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
-                while self.binds_owed if binds_only else not self.is_empty:
+                while self.binds_owed or self._changes if binds_only else not self.is_empty:
                     self._changed.clear()
                     await self._changed.wait()
 
@@ -311,11 +313,10 @@ class Outbox:
         if kind.share is ConcurrencyShare.ALL:
             return True
         concurrency = self._settings.concurrency
-        changes = len(self._evictions.under_way) + len(self._patches.under_way)
-        if changes + self.events.under_way >= ConcurrencyShare.EVENTS.at_a_time(concurrency):
+        if self._changes + self.events.under_way >= ConcurrencyShare.EVENTS.at_a_time(concurrency):
             return False
         if kind.share is ConcurrencyShare.CHANGES:
-            return changes < kind.share.at_a_time(concurrency)
+            return self._changes < kind.share.at_a_time(concurrency)
         waits_for_binds = not self._settings.max_owed and self._binds.owed
         return not waits_for_binds and self.events.may_send(concurrency)
 

@@ -82,10 +82,11 @@ def answer(
             strategy=STRATEGY,
         )
     renewed, pinged = _moment(found.renew_time), _moment(found.ping_time)
-    if pinged is not None and (renewed is None or pinged > renewed):
-        return replace(found, renew_time=micro_time(max(wall, pinged)))
-    if renewed is None or wall - renewed >= RENEWAL:
-        return replace(found, renew_time=micro_time(wall))
+    now = wall if pinged is None else max(wall, pinged)
+    is_asked = pinged is not None and (renewed is None or pinged > renewed)
+    # A time in the future, written while this clock was wrong, would answer for a dead process.
+    if is_asked or renewed is None or abs(now - renewed) >= RENEWAL:
+        return replace(found, renew_time=micro_time(now))
     return None
 
 

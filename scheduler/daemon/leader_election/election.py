@@ -8,9 +8,11 @@ later, so the leader's time always ends before any of them may take over.
 Source: k8s.io/client-go tools/leaderelection/leaderelection.go (tryAcquireOrRenew) v0.36.
 Differs: a leader's time ends by its own clock and not only when a renewal is found to have failed;
     a deleted Lease is made anew only after the last record seen in it has run out; standbys look
-    twice per retry period and once more at the moment of expiry. A candidate that the control plane
-    has chosen claims the lease however late, and gives it back if another is preferred meanwhile:
-    the control plane writes nothing when it chooses the holder of an expired lease again.
+    twice per retry period and once more at the moment of expiry; a leader whose renewals fail tries
+    more and more often towards its end. A Lease without a duration has that of the candidate that
+    reads it. A candidate that the control plane has chosen claims the lease however late, and gives
+    it back if another is preferred meanwhile: the control plane writes nothing when it chooses the
+    holder of an expired lease again.
 """
 
 import math
@@ -26,6 +28,11 @@ from scheduler.daemon.client.wire import micro_time
 
 WATCHDOG_TOLERANCE_SECONDS: Final = 20.0
 """Source: cmd/kube-scheduler/app/server.go (leader election health check) v1.36."""
+
+MAX_TRANSITIONS: Final = 2**31 - 1
+"""The API server refuses a larger number (int32), and with it every claim."""
+LAST_WAIT: Final = 1 / 8
+"""Share of a retry period that is too short for another attempt before a leader's end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +119,8 @@ class Election:
             )
         if record.holder_identity and now < self.expiry:
             return None
-        return msgspec.structs.replace(kept, lease_transitions=record.lease_transitions + 1)
+        transitions = min(record.lease_transitions + 1, MAX_TRANSITIONS)
+        return msgspec.structs.replace(kept, lease_transitions=transitions)
 
     def is_to_be_passed_on(self) -> bool:
         """Whether the lease is this candidate's, and the control plane prefers another one."""
@@ -137,7 +145,11 @@ class Election:
         """The time at which the lease last seen expires, unless its record changes."""
         if self._record is None:
             return -math.inf
-        return self._observed_at + self._record.lease_duration_seconds
+        duration = self._record.lease_duration_seconds
+        # One that was edited by hand may have none; its holder may act for as long as we would.
+        return self._observed_at + (
+            duration if duration > 0 else self.settings.lease_duration_seconds
+        )
 
     def claimed(self, record: LeaseSpec, sent_at: float, now: float) -> None:
         """Note that a claim was accepted.
@@ -163,6 +175,19 @@ class Election:
             # Several standbys must not all write in the same instant.
             pause = min(pause, self.expiry - now + rng.uniform(0.0, 0.02))
         return pause
+
+    def renewal_due(self, started: float, now: float) -> float:
+        """The time of a leader's next attempt to renew, or of its end.
+
+        A retry period after the last attempt began. If that one failed, at half of the time that is
+        left at the latest: the API server may be back shortly before the end.
+        """
+        settings, left = self.settings, self._valid_until - now
+        due = started + settings.retry_period_seconds
+        has_failed = self._valid_until < started + settings.renew_deadline_seconds
+        if has_failed and left > settings.retry_period_seconds * LAST_WAIT:
+            due = min(due, now + left / 2)
+        return min(due, self._valid_until)
 
     def attempt_timeout(self, now: float) -> float:
         """Seconds one attempt may take: a leader must have time for another before its end.

@@ -1,6 +1,7 @@
 """Takes part in an election: reads and writes the Lease, on time, whatever the API server does."""
 
 import asyncio
+import math
 import random
 import socket
 import uuid
@@ -87,6 +88,8 @@ class LeaderElector:
         """Whether the Lease may name this process: a claim was sent, answered or not."""
         self._is_held_back = False
         """Whether the last attempt was left out, because the main loop stands still."""
+        self._wrote_at = -math.inf
+        """The time at which the last write left."""
         self._reported_leader = ""
         self._reported_problem = ""
         self._leads = asyncio.Event()
@@ -102,11 +105,21 @@ class LeaderElector:
         return self._election.holder
 
     def is_leading(self) -> bool:
-        """Whether this process may write now. Pass this to `PodWrites` as its fence.
+        """Whether this process is the leader.
 
         It holds right after a freeze too: the clock has advanced, whatever we have missed.
         """
         return self._election.is_leading(self._clock.boot())
+
+    def may_write(self) -> bool:
+        """Whether this process may write now. Pass this to `PodWrites` as its fence.
+
+        The write counts as sent: see `release_lost`.
+        """
+        if not self.is_leading():
+            return False
+        self._wrote_at = self._clock.boot()
+        return True
 
     def check_healthy(self) -> str | None:
         """Return the problem for the health endpoint, or None."""
@@ -150,10 +163,27 @@ class LeaderElector:
 
         Fails silently: the lease then expires.
         """
+        await self._give_back(self._settings.renew_deadline_seconds / 2)
+
+    async def release_lost(self) -> None:
+        """Give a lost lease back if all writes left long ago. The caller awaits no answer to one.
+
+        A write without an answer may still be carried out. If the lease ran out, another would lead
+        `lease duration - renew deadline` after the last write at the earliest; so it does now.
+        Fails silently, after a retry period at most: the process is to end.
+        """
+        settings = self._settings
+        since = self._clock.boot() - self._wrote_at
+        if since < settings.lease_duration_seconds - settings.renew_deadline_seconds:
+            reason = f"a write left {since:.1f} s ago"
+            log.info("Lease not released; it will run out", reason=reason)
+            return
+        await self._give_back(settings.retry_period_seconds)
+
+    async def _give_back(self, timeout: float) -> None:
         self._election.step_down()
         if not self._has_claimed:
             return
-        timeout = self._settings.renew_deadline_seconds / 2
         try:
             async with asyncio.timeout(timeout):
                 # The known record may be old: a renewal can have been under way at the end.
@@ -161,6 +191,7 @@ class LeaderElector:
                 if lease is not None and lease.spec.holder_identity == self.identity:
                     spec = released(lease.spec, self._clock.wall())
                     await self._lock.update(lease, spec, timeout)
+                    log.info("Lease released", lease=self._lock.name)
         except (ApiError, TimeoutError) as problem:
             reason = str(problem) or type(problem).__name__
             log.warning("Lease not released; it will run out", reason=reason)
@@ -204,8 +235,8 @@ class LeaderElector:
 
     async def _renew(self, lock: Lock, main: MainLoop, started: float) -> None:
         while True:
-            due = min(started + self._settings.retry_period_seconds, self._election.valid_until)
-            await asyncio.sleep(max(0.0, due - self._clock.boot()))
+            now = self._clock.boot()
+            await asyncio.sleep(max(0.0, self._election.renewal_due(started, now) - now))
             if not self.is_leading():
                 return
             started = self._clock.boot()

@@ -14,8 +14,7 @@ from scheduler.daemon.client.errors import (
 )
 from scheduler.daemon.client.writes import PodWrites
 from scheduler.daemon.driver.event_broadcaster import FEW_EVENTS
-from scheduler.daemon.driver.lanes import CONCURRENCY, FOR_BINDS, MAX_OWED, PATCH, Lane
-from scheduler.daemon.driver.outbox import AHEAD
+from scheduler.daemon.driver.lanes import AHEAD, CONCURRENCY, FOR_BINDS, MAX_OWED, PATCH, Lane
 from scheduler.kernel.engine.events import (
     Bound,
 )
