@@ -151,12 +151,17 @@ class Informer(Generic[T]):
         self._has_failed = False
         """Whether a step failed since the last success."""
         self._has_gap = False
-        """Whether a watch counted as failed, and neither a list nor a further event has come since."""
+        """Whether a watch failed or showed nothing, and neither list nor event has come since."""
 
     @property
     def has_synced(self) -> bool:
         """Whether a first list is complete and the handlers have all its objects."""
         return self._synced.is_set()
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether a watch is open."""
+        return self.state is State.WATCHING
 
     def is_blind(self, now: float) -> bool:
         """Whether there was no watch for so long that the store is stale."""
