@@ -340,6 +340,45 @@ FOUND: Final = (
         "tests/unit/informers/test_set_back.py::test_what_never_happened_is_unlearnt",
     ),
     Undone(
+        "bindings do not wait for a restore that takes long",
+        "scheduler/daemon/informers/doubts.py",
+        "        if self.is_away():",
+        "        if False:",
+        "tests/scenario/test_restored_backup.py"
+        "::test_a_restore_that_takes_longer_than_bindings_wait",
+    ),
+    Undone(
+        "a new leader decides although a request for a watch has no answer",
+        INFORMERS,
+        " or self.blind_since is not None:\n            self.list_again()",
+        ":\n            self.list_again()",
+        "tests/scenario/test_watch_faults.py::test_a_new_leader_without_a_watch_lists",
+    ),
+    Undone(
+        "watches that show nothing and end at once go on for ever",
+        INFORMERS,
+        'raise GoneError(f"watch {self.kind.name}", message="watches end at once")',
+        "pass",
+        "tests/unit/informers/test_recovery.py"
+        "::test_watches_that_show_nothing_and_end_at_once_are_no_news",
+    ),
+    Undone(
+        "a read that the watch has overtaken changes a pod back",
+        "scheduler/kernel/engine/event_handlers.py",
+        "            pod = known  # the watch is ahead",
+        "            pass  # the watch is ahead",
+        "tests/unit/engine/test_late_answers.py"
+        "::test_an_answer_that_the_watch_has_overtaken_changes_no_pod_back",
+    ),
+    Undone(
+        "Bind plugins that take long stop all bindings",
+        "scheduler/daemon/driver/outbox.py",
+        "if lane is self._binds and taken.write.is_by_others:",
+        "if lane is self._binds and taken.write.extender is not None:",
+        "tests/unit/driver/test_lanes.py"
+        "::test_plugins_that_take_long_to_bind_keep_no_other_write_waiting",
+    ),
+    Undone(
         "the base image is named by a tag",
         "Makefile",
         "BASED_ON = $(TAG)@$(shell ",

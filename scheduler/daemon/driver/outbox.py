@@ -131,7 +131,7 @@ class Outbox:
             EVENT.name: self.events.send,
         }
         self._beside: set[asyncio.Task[None]] = set()
-        """Binds that extenders carry out: they may take long, and delay no other request."""
+        """Binds of extenders and Bind plugins: they may take long, and delay no other request."""
         self._idle: deque[asyncio.Future[None]] = deque()
         """Workers that wait for something to send."""
         self._working = 0
@@ -288,7 +288,7 @@ class Outbox:
                 await idle
                 continue
             lane, taken = found
-            if lane is self._binds and taken.write.extender is not None:
+            if lane is self._binds and taken.write.is_by_others:
                 task = loop.create_task(self._send(lane, taken))
                 self._beside.add(task)
                 task.add_done_callback(self._came_back)
@@ -346,7 +346,7 @@ class Outbox:
     # --- requests -------------------------------------------------------------------------------
 
     async def _bind(self, bind: Bind) -> EngineEvent:
-        if bind.by_plugins or bind.extender is not None:
+        if bind.is_by_others:
             return await self._ask_others(bind)
         try:
             await self._writes.bind(bind.namespace, bind.name, bind.uid, bind.node)

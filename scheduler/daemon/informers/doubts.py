@@ -21,11 +21,13 @@ class Doubts:
     Attributes:
         on_cleared: called when the last doubt ends; set once.
         on_set_back: called when the API server was found to be set back; set once.
+        is_away: returns whether no kind has an answer; set once.
     """
 
     def __init__(self) -> None:
         self.on_cleared: Callable[[], None] = lambda: None
         self.on_set_back: Callable[[], None] = lambda: None
+        self.is_away: Callable[[], bool] = lambda: False
         self._limits: dict[str, asyncio.TimerHandle] = {}
         self._tolerated: set[str] = set()
         """Kinds whose doubts have lasted for too long."""
@@ -37,11 +39,14 @@ class Doubts:
     def begin(self, kind: str) -> None:
         """Note that a kind's objects may be of the past, for `LIMIT_SECONDS` at most."""
         if kind not in self._limits and kind not in self._tolerated:
-            loop = asyncio.get_running_loop()
-            self._limits[kind] = loop.call_later(LIMIT_SECONDS, self._tolerate, kind)
+            self._set_limit(kind)
+
+    def _set_limit(self, kind: str) -> None:
+        loop = asyncio.get_running_loop()
+        self._limits[kind] = loop.call_later(LIMIT_SECONDS, self._tolerate, kind)
 
     def tolerate_nothing(self) -> None:
-        """Let bindings wait for each kind again: what a standby has waited counts for nothing."""
+        """Let bindings wait for each kind again, whether or not they have waited for it before."""
         self._tolerated.clear()
 
     def end(self, kind: str) -> None:
@@ -50,6 +55,10 @@ class Doubts:
         self._forget(kind)
 
     def _tolerate(self, kind: str) -> None:
+        if self.is_away():
+            # No binding would arrive; and a restore that lasts shows only when the server is back.
+            self._set_limit(kind)
+            return
         log.warning("Objects may be obsolete; binding all the same", kind=kind)
         self._tolerated.add(kind)
         self._forget(kind)

@@ -47,7 +47,7 @@ from scheduler.observability.logs import get_logger
 T = TypeVar("T")
 
 MAX_FAILURES: Final = 4
-"""Watches from one version that may break off before the kind is listed again."""
+"""Watches from one version that may break off, or end at once, before the kind is listed again."""
 
 BLIND_SECONDS: Final = 30.0
 """Without a watch for longer, decisions rest on stale objects."""
@@ -147,16 +147,21 @@ class Informer(Generic[T]):
         self._places_asked = 0
         """Number of the kind's places that have answered in a row that they do not serve it."""
         self._failures = 0
-        """Number of watches in a row that broke off before they delivered anything."""
+        """Number of watches in a row that broke off, or ended at once, and delivered nothing."""
         self._has_failed = False
         """Whether a step failed since the last success."""
         self._has_gap = False
-        """Whether the watch broke off, and neither a list nor a further event has come since."""
+        """Whether a watch failed or showed nothing, and neither list nor event has come since."""
 
     @property
     def has_synced(self) -> bool:
         """Whether a first list is complete and the handlers have all its objects."""
         return self._synced.is_set()
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether a watch is open."""
+        return self.state is State.WATCHING
 
     def is_blind(self, now: float) -> bool:
         """Whether there was no watch for so long that the store is stale."""
@@ -171,8 +176,11 @@ class Informer(Generic[T]):
         self.store.add_handler(handler)
 
     def catch_up(self) -> None:
-        """List again if changes may have been missed so far; bindings wait for the list."""
-        if self._has_gap:
+        """List again if changes may have been missed so far; bindings wait for the list.
+
+        That no watch is open is enough: the request for one may have had no answer for long.
+        """
+        if self._has_gap or self.blind_since is not None:
             self.list_again()
 
     def list_again(self) -> None:
@@ -322,15 +330,10 @@ class Informer(Generic[T]):
         finally:
             self._limit = None
             is_short = self._clock.monotonic() - started < options.short_watch
-            self._note_blind(before, is_short=is_short)
-        return self._ended(is_short=is_short)
-
-    def _note_blind(self, before: tuple[str, float | None], *, is_short: bool) -> None:
-        """Note the end of a watch; a short one without events leaves the blind time as it was."""
-        if self.blind_since is None:
-            version, since = before
-            came_to_nothing = is_short and self.version == version
-            self.blind_since = since if came_to_nothing else self._clock.monotonic()
+            came_to_nothing = is_short and self.version == before[0]
+            if self.blind_since is None:
+                self.blind_since = before[1] if came_to_nothing else self._clock.monotonic()
+        return self._ended(is_short=is_short, came_to_nothing=came_to_nothing)
 
     async def _read(self, lines: Lines) -> None:
         """Apply events until the server ends the watch.
@@ -368,7 +371,13 @@ class Informer(Generic[T]):
 
     # --- outcomes -------------------------------------------------------------------------------
 
-    def _ended(self, *, is_short: bool) -> float:
+    def _ended(self, *, is_short: bool, came_to_nothing: bool) -> float:
+        if came_to_nothing:
+            # A proxy that closes every watch at once hides all that happens.
+            self._has_gap = True
+            self._failures += 1
+            if self._failures >= MAX_FAILURES:
+                raise GoneError(f"watch {self.kind.name}", message="watches end at once")
         self.state = next_state(self.state, StepResult.ENDED)
         self._reports.restart("ended")
         if is_short:

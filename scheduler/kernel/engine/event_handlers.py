@@ -166,8 +166,11 @@ class PodEventHandlers:
         attempt = self._attempts.in_doubt(attempt_id)
         if attempt is None:
             return
-        known = attempt.queued.pod_info
-        self._answers.note(known.uid, pod, known)
+        known = self._core.queue.get(attempt.pod.uid) or attempt.queued.pod_info
+        if pod is not None and is_older_of_same(pod.pod.metadata, known.pod.metadata):
+            pod = known  # the watch is ahead of the answer, and shows no node either
+        else:
+            self._answers.note(known.uid, pod, known)
         if pod is None:
             self._gone(ObjectGone("pods", known.namespace, known.name, known.uid))
             return
@@ -238,6 +241,8 @@ class PodEventHandlers:
             if attempt.placed is None:
                 queue.nominator.update_nominated_pod(old, new)
                 self._nomination_changed(old, new)
+        else:
+            attempt.queued.pod_info = new  # BOUND: the queue keeps it no more
         if new.is_terminating and attempt.state in REVOCABLE:
             self._failures.abandon(attempt, "being deleted")
 
