@@ -63,25 +63,25 @@ class Informers:
 
     @property
     def unsynced(self) -> list[str]:
-        """The kinds without a complete first list yet, to show to a waiting user."""
+        """The names of the kinds whose first list is not complete yet, for logs."""
         return [name for name, informer in self._informers.items() if not informer.has_synced]
 
     def blind(self, now: float) -> list[str]:
-        """The kinds that have been without a watch for too long; see `Informer.is_blind`."""
+        """Return the names of kinds without a watch for too long; see `Informer.is_blind`."""
         return [name for name, informer in self._informers.items() if informer.is_blind(now)]
 
     def _list_all_again(self) -> None:
-        """Make all kinds list again: one has found that the server was set back, others may not."""
+        """Make all kinds list again: one informer has found that the server was set back."""
         log.warning("API server was set back to an older state; listing everything again")
         for informer in self._informers.values():
             informer.list_again()
         self._doubts.on_set_back()
 
     def catch_up(self) -> None:
-        """List again the kinds whose watches were interrupted and have shown nothing since.
+        """List again the kinds whose watches broke off and have delivered no event since.
 
-        A new leader calls this: it does not know what the leader before it has done meanwhile.
-        Bindings wait for these lists.
+        A new leader calls this: it may have missed binds of the previous leader. Bindings wait for
+        these lists.
         """
         self._doubts.tolerate_nothing()
         for informer in self._informers.values():
@@ -93,7 +93,7 @@ class Informers:
             await informer.wait_synced()
 
     async def run(self) -> None:
-        """Keep all stores up to date for ever. Run it as a task."""
+        """Keep all stores up to date until cancelled. Run it as a task."""
         async with asyncio.TaskGroup() as group:
             for informer in self._informers.values():
                 group.create_task(self._run(informer), name=f"informer:{informer.kind.name}")
