@@ -1,6 +1,6 @@
-"""Turns of plugins' requests: a few are under way at a time, and the most important pod goes first.
+"""Limits plugins' requests under way; requests for pods of higher priority are sent first.
 
-The pod comes from the context of the task: plugins do not pass it with each request.
+The task's context holds the pod's place: plugins do not pass it with each request.
 """
 
 import asyncio
@@ -20,10 +20,10 @@ _FIRST: Final[_Rank] = (-inf, 0)
 
 
 class RequestTurns:
-    """A limit of requests under way, and the line of those that wait.
+    """Limits the requests under way, and keeps the waiting requests in a line.
 
     Args:
-        most: the limit.
+        most: requests under way at most.
     """
 
     def __init__(self, most: int) -> None:
@@ -33,10 +33,10 @@ class RequestTurns:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait for the turn of a request of the current task; it ends with the context.
+        """Wait for the turn of a request of the current task; the turn ends with the context.
 
         Raises:
-            NotSentError: the attempt was cancelled meanwhile, and has sent nothing.
+            NotSentError: the attempt was cancelled during the wait, before its first request.
         """
         await _PLACE.get().wait(self)
         try:
@@ -45,18 +45,18 @@ class RequestTurns:
             self.pass_on()
 
     def take(self) -> bool:
-        """Take a free turn; return whether there was one, and so no request in the line."""
+        """Take a free turn; return whether there was one. If so, no request waits in the line."""
         if not self._free:
             return False
         self._free -= 1
         return True
 
     def put(self, rank: _Rank, turn: _Turn) -> None:
-        """Put a request into the line, at a second place too if it has one."""
+        """Put a request into the line; a request may be in it twice, and gets one turn."""
         heappush(self._line, (rank, next(self._numbers), turn))
 
     def pass_on(self) -> None:
-        """End a turn: the first request that still waits gets it."""
+        """End a turn; give it to the first request in the line that still waits."""
         while self._line:
             *_, turn = heappop(self._line)
             if not turn.done():
@@ -68,11 +68,11 @@ class RequestTurns:
 class Place:
     """The place of an attempt's requests in the line.
 
-    Of equal pods the one decided first is served first: with all its requests, so that it is bound
-    while others have sent none.
+    Of pods with equal priority, the one decided first sends all its requests first. So it is bound
+    before later pods send any.
 
     Args:
-        rank: smaller goes first; see `of`.
+        rank: the sort key, smallest first; see `of`.
     """
 
     def __init__(self, rank: _Rank) -> None:
@@ -82,12 +82,12 @@ class Place:
 
     @classmethod
     def of(cls, priority: int, attempt: int) -> "Place":
-        """Make the place of an attempt from the pod's priority and the attempt's number."""
+        """Return the place of an attempt with this pod priority and attempt number."""
         return cls((-priority, attempt))
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Give this place to the requests of the current task, and of tasks made meanwhile."""
+        """Give this place to requests of the current task, and of tasks that it creates."""
         token = _PLACE.set(self)
         try:
             yield
@@ -95,10 +95,10 @@ class Place:
             _PLACE.reset(token)
 
     def cancel(self) -> None:
-        """Let the attempt end soon, since others wait for what it has reserved.
+        """Let the attempt end soon, since other pods wait for what it has reserved.
 
-        If it has sent nothing, its requests that wait are refused. Otherwise they go first: they
-        complete a change, or take it back. So do all later ones.
+        If the attempt has sent no request, its waiting requests fail. Otherwise its requests go
+        first, later ones too: they complete a change or undo it.
         """
         self._rank = _FIRST
         for turns, turn in self._waiting:
@@ -108,7 +108,7 @@ class Place:
                 turn.set_exception(NotSentError("not sent: the attempt was cancelled"))
 
     async def wait(self, turns: RequestTurns) -> None:
-        """Wait for a turn; see `RequestTurns.turn`."""
+        """Wait for a turn for a request of this place; see `RequestTurns.turn`."""
         if not turns.take():
             turn = asyncio.get_running_loop().create_future()
             turns.put(self._rank, turn)
@@ -125,5 +125,5 @@ class Place:
 
 
 FIRST: Final = Place(_FIRST)
-"""The place of requests that belong to no attempt under way. They free what pods wait for."""
+"""The place of requests of no attempt in progress: they free what pods wait for."""
 _PLACE: Final = ContextVar("place", default=FIRST)

@@ -336,7 +336,7 @@ def group_sources(
 
 KINDS: Final[tuple[Kind[Any], ...]] = (PODS, NODES, NAMESPACES, *_FOR_PLUGINS)
 FOR_PLUGINS: Final[Mapping[ObjectKind, Kind[Any]]] = {kind.declared: kind for kind in _FOR_PLUGINS}
-"""Kinds watched only if an in-tree plugin declares them; the others are always watched."""
+"""The kinds that in-tree plugins declare; pods, nodes and namespaces are always watched."""
 _KNOWN: Final[Mapping[ObjectKind, Kind[Any]]] = {
     kind.declared: kind for kind in (*KINDS, TAINT_RULES, POD_GROUPS)
 }
