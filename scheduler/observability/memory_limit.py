@@ -1,4 +1,4 @@
-"""The memory limit of the container, so that an alert can compare the use with it.
+"""A metric of the container's memory limit, with which alerts compare the memory use.
 
 Source: Documentation/admin-guide/cgroup-v2.rst (memory.max). cgroup v1, which Kubernetes no longer
 supports, counts as no limit.
@@ -11,11 +11,11 @@ from typing import Final
 from scheduler.observability.instruments import Instruments
 
 _UNIFIED: Final = "0::/"
-"""The beginning of the line of cgroup v2; the rest is the cgroup's path below the mount."""
+"""The beginning of the line of cgroup v2 in /proc/self/cgroup; the path below the mount follows."""
 
 
 def declare_memory_limit(instruments: Instruments) -> None:
-    """Serve the limit as a metric; it is read at each scrape, since a pod can be resized."""
+    """Declare the metric; the limit is read at each scrape, since a pod can be resized."""
     limit = instruments.gauge(
         "stowage_memory_limit_bytes", "Memory limit of the container; +Inf without one."
     )
@@ -32,5 +32,5 @@ def memory_limit_bytes(root: Path = Path("/")) -> float:
         [place] = [line.removeprefix(_UNIFIED) for line in lines if line.startswith(_UNIFIED)]
         return float((root / "sys/fs/cgroup" / place / "memory.max").read_text())
     except (OSError, ValueError):
-        # Also for the word "max".
+        # Also for the value "max".
         return math.inf
