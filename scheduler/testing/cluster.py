@@ -241,7 +241,7 @@ class Cluster:
 
     @property
     def held(self) -> dict[str, tuple[str, ...]]:
-        """Return the Permit plugins for which each pod waits, by `namespace/name`."""
+        """The Permit plugins for which each pod waits, by `namespace/name`."""
         waiting = self._ready.engine.core.waiting
         return {held.pod.key: tuple(held.pending_plugins) for held in waiting}
 
