@@ -34,6 +34,9 @@ class SimulatedCluster(Driving):
         self.profiles = profiles
         self.refusal = ""
         self._reports = reports
+        self.engine.core.states.on_failed = lambda problem: reports.append(
+            f"Plugin failed: {problem.pod}: {problem}"
+        )
         self._victims: defaultdict[str, list[str]] = defaultdict(list)
         self._names = {*_ENGINES_OWN, *(watched_kind(kind).name for kind in profiles.watched)}
 

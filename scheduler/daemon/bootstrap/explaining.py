@@ -94,7 +94,12 @@ class LiveExplainer:
             )
         except PluginError:
             return judged
-        summary = replace(judged.summary, changes=found.changes, guesses=found.guesses)
+        summary = replace(
+            judged.summary,
+            changes=found.changes,
+            untried_nodes=found.untried_nodes,
+            guesses=found.guesses,
+        )
         return replace(judged, summary=summary)
 
     async def _with_estimate(self, judged: PodVerdict, pod: PodInfo) -> PodVerdict:

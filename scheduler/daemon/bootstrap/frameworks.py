@@ -46,7 +46,7 @@ class FrameworkBuilder:
     ) -> None:
         instruments = instruments or Instruments()
         self._metrics = FrameworkMetrics(instruments)
-        self.states = SharedStates(self._metrics)
+        self.states = SharedStates(self._metrics, on_failed)
         self.services = PluginServices(self.states, instruments, now)
         self._now = now
         self._time_limit = time_limit
@@ -106,7 +106,6 @@ class FrameworkBuilder:
             self._now,
             time_limit=self._time_limit,
             on_failed=self._on_failed,
-            on_raised=self._on_failed,
         )
         return Framework(
             ProfilePlugins(

@@ -130,7 +130,12 @@ def _to_disk(directory: Path, header: Header) -> DirectoryRecorder:
         raise RecordError(f"--record {directory}: {problem.strerror}") from problem
 
     def ended(why: str, written: int) -> None:
-        log.error("No more is recorded", reason=why, bytes=written)
+        log.error(
+            "No more is recorded; a restart begins a new recording in the directory of --record",
+            directory=str(directory),
+            reason=why,
+            bytes=written,
+        )
 
     return DirectoryRecorder(directory, header, ended)
 

@@ -91,7 +91,7 @@ class DirectoryRecorder:
     def _flush(self) -> None:
         lines, self._lines = self._lines, bytearray()
         if self._files.total >= self._total_bytes:
-            self._end("the directory holds as much as it may")
+            self._end(f"a recording may have {self._total_bytes} bytes")
         elif len(lines) > MAX_LINES:
             self._end(f"an event is longer than {MAX_LINES} bytes")
         elif lines:

@@ -113,13 +113,15 @@ def add_nodes(every: EveryCheck, trials: Trials) -> Iterator[SuggestedChange | N
     """Yield the addition of a copy of the smallest node that would be feasible if empty."""
     rows = _clearable(every, every.snapshot.table.live_rows())
     rows = np.intersect1d(rows, rows_if_free(every, trials))
-    for row in _different(every.snapshot, rows)[:_NODES_TRIED].tolist():
+    kinds = _different(every.snapshot, rows)
+    for row in kinds[:_NODES_TRIED].tolist():
         node = every.snapshot.node(row)
         found = trials.nodes_with(_like(node, every.snapshot), node.metadata.name)
         if found:
             yield change_of([AddNodes(node.metadata.name, 1)], found)
             return
         yield None
+    trials.untried_nodes = len(kinds[_NODES_TRIED:])
 
 
 def nodes_for_all(trials: Trials, like: str, pods: int) -> int | None:

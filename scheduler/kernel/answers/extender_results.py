@@ -76,7 +76,7 @@ class ExtenderResults:
         names = [snapshot.table.names[row] for row in scored.rows.tolist()]
         columns = [
             (
-                self._extenders[number].name,
+                self._extenders[number].label,
                 self._extenders[number].config.weight,
                 np.array([by_node.get(name, 0) * SCALE for name in names]),
             )

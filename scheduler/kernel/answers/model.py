@@ -293,6 +293,7 @@ class PodAnswer(Wire, frozen=True):
     `schedulingState` when a daemon answers, `assumed` if it has assumed other pods;
     `foreign` if pods of other schedulers took the room on the profile's own nodes;
     `kept` if nodes have room for the pod that is kept for nominated pods;
+    `untriedNodes` beside `changes`, if no new node that was tried helps and others were not tried;
     `error` when a plugin failed.
     """
 
@@ -317,6 +318,7 @@ class PodAnswer(Wire, frozen=True):
     foreign: tuple[ForeignPods, ...] | UnsetType = UNSET
     kept: tuple[KeptFor, ...] | UnsetType = UNSET
     changes: tuple[SuggestedChange, ...] | UnsetType = UNSET
+    untried_nodes: int | UnsetType = UNSET
     guesses: tuple[Guess, ...] | UnsetType = UNSET
     error: str | UnsetType = UNSET
 

@@ -42,6 +42,7 @@ class Trials:
         devices: replaces devices and claims for a trial; None if no plugin reads them.
         checks: the filters' rejections of the actual pod, if known.
         left: number of trials left for the present kind of change.
+        untried_nodes: number of kinds of new nodes left untried after others did not help.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Trials:
         self.devices = devices
         self.checks = checks
         self.left = 0
+        self.untried_nodes = 0
         self._aside = framework.aside()
         self._world: Snapshot | None = None
 

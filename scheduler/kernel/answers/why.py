@@ -134,6 +134,7 @@ class Whys:
             foreign=known.foreign,
             kept=known.kept,
             changes=known.changes,
+            untried_nodes=known.untried_nodes,
             guesses=known.guesses,
         )
 
@@ -209,7 +210,12 @@ def _changes_of(
 
 def _with_changes(answer: PodAnswer, every: EveryCheck, trials: Trials) -> Steps[PodAnswer]:
     changes = yield from smallest_changes(every, trials)
-    return replace(answer, changes=tuple(changes), guesses=tuple(_guesses(trials)))
+    return replace(
+        answer,
+        changes=tuple(changes),
+        untried_nodes=trials.untried_nodes or UNSET,
+        guesses=tuple(_guesses(trials)),
+    )
 
 
 def smallest_changes(every: EveryCheck, trials: Trials) -> Steps[list[SuggestedChange]]:

@@ -101,6 +101,14 @@ def change_text(change: SuggestedChange) -> str:
     return f"{what}: then it fits on {where}"
 
 
+def untried_text(answer: PodAnswer) -> str:
+    """The kinds of new nodes that were not tried, as a sentence; empty if there are none."""
+    left = answer.untried_nodes or 0
+    if left == 1:
+        return "1 more kind of new node was not tried."
+    return f"{left} more kinds of new nodes were not tried." if left else ""
+
+
 def device_advice(answer: PodAnswer) -> str:
     """Return a change that gets the pod its devices, else what it lacks; empty for other pods."""
     obstacles = [o for check in answer.checks or () for o in check.obstacles]

@@ -18,8 +18,8 @@ class Attempts:
     Attributes:
         extender_calls: the calls to extenders about their pods.
         bound: attempts in BOUND by number, in order of arrival.
-        doubtful: attempts in UNSURE, or long in BOUND, by number: the API server must be asked
-            about them, the first one first.
+        doubtful: attempts in UNSURE, or for long in BOUND, by number; `ReadPod` is due for them in
+            this order.
     """
 
     def __init__(self, core: EngineState) -> None:
@@ -53,16 +53,16 @@ class Attempts:
         return self._by_uid.get(uid)
 
     def in_state(self, attempt_id: int, *states: AttemptState) -> Attempt | None:
-        """The attempt if it is in one of the states: answers may come too late."""
+        """The attempt if it is in one of the states, else None: an answer may come too late."""
         attempt = self._by_id.get(attempt_id)
         return attempt if attempt is not None and attempt.state in states else None
 
     def in_doubt(self, attempt_id: int) -> Attempt | None:
-        """The attempt, if it is not certain yet whether its pod is bound."""
+        """The attempt, if the API server has not yet shown whether its pod is bound."""
         return self.in_state(attempt_id, AttemptState.UNSURE, AttemptState.BOUND)
 
     def begin(self, queued: QueuedPodInfo) -> Attempt:
-        """Begin the attempt of a pod that was popped."""
+        """Begin the attempt of a popped pod."""
         core, pod = self._core, queued.pod_info
         self._last_id += 1
         framework = core.frameworks[pod.spec.scheduler_name]

@@ -57,7 +57,7 @@ class PodReport(msgspec.Struct, frozen=True):
         for_all: added nodes that would be enough for all of these pods, if known.
         together: placements of all these pods if all pending pods are scheduled, if known.
         group: the progress of its pod group then; None for a pod without a group.
-        extender_weights: the weight of each extender that may have scored nodes, by URL.
+        extender_weights: the weight of each extender that may have scored nodes, by label.
     """
 
     pod: PodInfo

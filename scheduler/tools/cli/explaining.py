@@ -272,7 +272,7 @@ def _report_of(
         wanted.top,
         [],
         extender_weights={
-            each.name: each.config.weight for each in asked.cluster.engine.core.extenders.all
+            each.label: each.config.weight for each in asked.cluster.engine.core.extenders.all
         },
     )
 

@@ -26,6 +26,7 @@ from scheduler.kernel.answers.words import (
     near_text,
     obstacle_details,
     obstacle_text,
+    untried_text,
 )
 from scheduler.kernel.engine.instructions import POD_SCHEDULED
 from scheduler.kernel.framework.runtime import Framework
@@ -70,6 +71,7 @@ class Words(_Wire, frozen=True):
         nearest: the nodes that fail the fewest checks.
         guesses: words that look misspelt.
         changes: changes that would make it fit; None if they were not searched.
+        untried: the kinds of new nodes that were not tried, as a sentence; empty if there are none.
     """
 
     verdict: str
@@ -81,6 +83,7 @@ class Words(_Wire, frozen=True):
     nearest: list[str]
     guesses: list[str]
     changes: list[ChangeWords] | None
+    untried: str
 
 
 class About(_Wire, frozen=True):
@@ -209,6 +212,7 @@ def _words(report: PodReport) -> Words:
             ChangeWords(change_text(each), _what_if(each, report.pod.key))
             for each in answer.changes
         ],
+        untried_text(answer),
     )
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from scheduler.config.feature_gates import turned_on
 from scheduler.config.load import load
 from scheduler.config.notices import not_in_effect, unsupported, unsupported_settings
+from scheduler.config.problems import ConfigError
+from scheduler.config.source import with_lines
 from scheduler.config.types import KubeSchedulerConfiguration
 from scheduler.daemon.bootstrap import (
     args_types_of,
@@ -49,11 +51,23 @@ def profiles_from_text(
         )
 
     config = config_called(DEFAULT_PROFILE)
+    _check_extenders(config, text, source)
     # The profile has a written name if it does not change with the default name.
     is_named = config.profiles == config_called(OWN_PROFILE).profiles
     profiles = Profiles(config, out_of_tree, is_named=is_named, tries_all_nodes=tries_all_nodes)
     lacking = map(str, unsupported(config, implemented.keys()))
     return profiles, (*settings, *lacking, *not_in_effect(config, implemented.keys()))
+
+
+def _check_extenders(config: KubeSchedulerConfiguration, text: str, source: str) -> None:
+    """Refuse extenders with a wrong address; their files may be those of another machine."""
+    if not config.extenders:
+        return
+    from scheduler.daemon.client.extenders import extender_problems  # noqa: PLC0415 - a tenth of a second for extenders only
+
+    refused = [*extender_problems(config.extenders, has_file=lambda _: True)]
+    if refused:
+        raise ConfigError(source, with_lines(refused, text))
 
 
 def plugin_called(text: str) -> tuple[str, tuple[type[Plugin], int]]:

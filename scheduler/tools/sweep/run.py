@@ -6,14 +6,14 @@ Equal tasks return equal rows.
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from scheduler.api.resources import CPU, MEMORY
 from scheduler.daemon.recording.comparison import ReplayPlacements, place_anew
-from scheduler.daemon.recording.files import Recording, recordings_in
+from scheduler.daemon.recording.files import Recording, part_name, recordings_in
 from scheduler.daemon.recording.records import Header
 from scheduler.daemon.recording.summary import PodSummary, wait_times
 from scheduler.errors import SchedulerError
@@ -118,8 +118,13 @@ class TaskResult(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-def recordings_at(path: Path) -> list[Recording]:
+def recordings_at(
+    path: Path, left_out: Callable[[Path], object] = lambda _: None
+) -> list[Recording]:
     """Open all recordings of a directory, or the one whose first part is a file.
+
+    `left_out` receives files with the last minutes of a process, such as those of a crash, whose
+    recording is in the directory too: the same pods would count twice.
 
     Raises:
         SchedulerError: there is no recording, or one cannot be read.
@@ -129,7 +134,18 @@ def recordings_at(path: Path) -> list[Recording]:
     found = recordings_in(path)
     if not found:
         raise InputError(f"{path}: expected a recording, found none")
-    return found
+    from_start = {each.header.recording for each in found if _is_from_start(each)}
+    kept = []
+    for each in found:
+        if _is_from_start(each) or each.header.recording not in from_start:
+            kept.append(each)
+        else:
+            left_out(each.paths[0])
+    return kept
+
+
+def _is_from_start(recording: Recording) -> bool:
+    return recording.paths[0].name == part_name(recording.header)
 
 
 def carry_out(task: Task) -> TaskResult:

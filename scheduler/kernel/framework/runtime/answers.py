@@ -265,7 +265,7 @@ class SortKeys:
         self._shape: object = None
 
     def __call__(self, answer: Any, _: Args) -> tuple[int, Any]:
-        """The key, such that it comes before those of pods that have none."""
+        """Return the key, marked to sort before the keys of pods for which the plugin failed."""
         key = _sort_key(answer)
         shape = _shape_of(key)
         if self._shape is None:
