@@ -1,4 +1,4 @@
-"""The memory limit of the container, so that an alert can compare the use with it.
+"""A metric of the container's memory limit, with which alerts compare the memory use.
 
 Source: Documentation/admin-guide/cgroup-v2.rst (memory.max) and cgroup-v1/memory.rst
 (memory.limit_in_bytes) of Linux.
@@ -15,7 +15,7 @@ _NO_LIMIT_BYTES: Final = 1 << 60
 
 
 def declare_memory_limit(instruments: Instruments) -> None:
-    """Serve the limit as a metric; it is read at each scrape, since a pod can be resized."""
+    """Declare the metric; the limit is read at each scrape, since a pod can be resized."""
     limit = instruments.gauge(
         "stowage_memory_limit_bytes", "Memory limit of the container; +Inf without one."
     )

@@ -25,10 +25,10 @@ _FIRST: Final[_Rank] = ()
 
 
 class RequestTurns:
-    """A limit of requests under way, and the line of those that wait.
+    """Limits the requests under way, and keeps the waiting requests in a line.
 
     Args:
-        most: the limit.
+        most: requests under way at most.
     """
 
     def __init__(self, most: int) -> None:
@@ -38,10 +38,10 @@ class RequestTurns:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait for the turn of a request of the current task; it ends with the context.
+        """Wait for the turn of a request of the current task; the turn ends with the context.
 
         Raises:
-            NotSentError: the attempt was cancelled meanwhile, and has sent nothing.
+            NotSentError: the attempt was cancelled during the wait, before its first request.
         """
         place = _PLACE.get()
         await place.wait(self)
@@ -52,18 +52,18 @@ class RequestTurns:
             self.pass_on()
 
     def take(self) -> bool:
-        """Take a free turn; return whether there was one, and so no request in the line."""
+        """Take a free turn; return whether there was one. If so, no request waits in the line."""
         if not self._free:
             return False
         self._free -= 1
         return True
 
     def put(self, rank: _Rank, turn: _Turn) -> None:
-        """Put a request into the line, at a second place too if it has one."""
+        """Put a request into the line; a request may be in it twice, and gets one turn."""
         heappush(self._line, (rank, next(self._numbers), turn))
 
     def pass_on(self) -> None:
-        """End a turn: the first request that still waits gets it."""
+        """End a turn; give it to the first request in the line that still waits."""
         while self._line:
             *_, turn = heappop(self._line)
             if not turn.done():
@@ -123,8 +123,8 @@ class ObjectTurns(RequestTurns):
 class Place:
     """The place of an attempt in each line where it waits.
 
-    Of equal pods the one decided first is served first: with all its requests, so that it is bound
-    while others have sent none.
+    Of pods with equal priority, the one decided first sends all its requests first. So it is bound
+    before later pods send any.
 
     Args:
         rank: smaller goes first; see `of`.
@@ -150,7 +150,7 @@ class Place:
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Give this place to the requests of the current task, and of tasks made meanwhile."""
+        """Give this place to requests of the current task, and of tasks that it creates."""
         token = _PLACE.set(self)
         try:
             yield
@@ -158,10 +158,10 @@ class Place:
             _PLACE.reset(token)
 
     def cancel(self) -> None:
-        """Let the attempt end soon, since others wait for what it has reserved.
+        """Let the attempt end soon, since other pods wait for what it has reserved.
 
-        If it has sent nothing, its requests that wait are refused. Otherwise they go first: they
-        complete a change, or take it back. So do all later ones.
+        If the attempt has sent no request, its waiting requests fail. Otherwise its requests go
+        first, later ones too: they complete a change or undo it.
         """
         if not self.has_sent:
             for turn in self._waiting:
@@ -195,5 +195,5 @@ class Place:
 
 
 FIRST: Final = Place(_FIRST)
-"""The place of requests that belong to no attempt under way. They free what pods wait for."""
+"""The place of requests of no attempt in progress: they free what pods wait for."""
 _PLACE: Final = ContextVar("place", default=FIRST)

@@ -1,7 +1,7 @@
-"""The API server for plugins; answers about some objects go to the engine at once.
+"""Sends plugins' requests to the API server, and passes some answers to the engine at once.
 
-A plugin decides by the objects of the watch. Between the answer to its own write and the watch it
-would decide by stale objects: a device would be free that it has just allocated.
+A plugin decides by the objects of the watch. Between the answer to a write and its watch event it
+would decide by stale objects: a device that it has just allocated would look free.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class PluginApi:
 
         Args:
             requests: sends the requests.
-            kinds: those whose objects in answers go to the engine.
+            kinds: the kinds whose objects in answers go to the engine.
             submit: passes events to the engine.
         """
         self.bind = requests.bind
@@ -72,7 +72,7 @@ class PluginApi:
                 break
         if cancelled is None or task.cancelled():
             return task.result()
-        task.exception()  # asyncio would report one that was never read
+        task.exception()  # read, because asyncio reports an exception that is never read
         raise cancelled
 
     async def request(self, method: str, path: str, body: object = None) -> Any:

@@ -64,11 +64,11 @@ class Informers:
 
     @property
     def unsynced(self) -> list[str]:
-        """The kinds without a complete first list yet, to show to a waiting user."""
+        """The names of the kinds whose first list is not complete yet, for logs."""
         return [name for name, informer in self._informers.items() if not informer.has_synced]
 
     def blind(self, now: float) -> list[str]:
-        """The kinds that have been without a watch for too long; see `Informer.is_blind`."""
+        """Return the names of kinds without a watch for too long; see `Informer.is_blind`."""
         return [name for name, informer in self._informers.items() if informer.is_blind(now)]
 
     def _is_away(self) -> bool:
@@ -76,7 +76,7 @@ class Informers:
         return not any(informer.is_watching for informer in self._informers.values())
 
     def _list_all_again(self) -> None:
-        """Make all kinds list again: one has found that the server was set back, others may not."""
+        """Make all kinds list again: one informer has found that the server was set back."""
         log.warning("API server was set back to an older state; listing everything again")
         self._doubts.tolerate_nothing()
         for informer in self._informers.values():
@@ -99,7 +99,7 @@ class Informers:
             await informer.wait_synced()
 
     async def run(self) -> None:
-        """Keep all stores up to date for ever. Run it as a task."""
+        """Keep all stores up to date until cancelled. Run it as a task."""
         async with asyncio.TaskGroup() as group:
             for informer in self._informers.values():
                 group.create_task(self._run(informer), name=f"informer:{informer.kind.name}")

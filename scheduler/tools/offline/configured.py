@@ -1,4 +1,4 @@
-"""Profiles of a configuration, and a plugin that a command line names."""
+"""Builds the profiles of a configuration, and imports a plugin that a command line names."""
 
 import importlib
 import sys
@@ -32,7 +32,7 @@ def profiles_from_text(
     """Build the profiles of a configuration from `source`; return them with its notices.
 
     Raises:
-        SchedulerError: the configuration is wrong, or names what does not exist.
+        SchedulerError: the configuration is wrong, or a plugin or file that it names is missing.
     """
     out_of_tree = out_of_tree_plugins()
     gates, settings = turned_on(feature_gates), map(str, unsupported_settings(feature_gates))
@@ -52,7 +52,7 @@ def profiles_from_text(
 
     config = config_called(DEFAULT_PROFILE)
     _check_extenders(config, text, source)
-    # A name that was written does not depend on what we would have called the profile.
+    # The profile has a written name if it does not change with the default name.
     is_named = config.profiles == config_called(OWN_PROFILE).profiles
     profiles = Profiles(config, out_of_tree, is_named=is_named, tries_all_nodes=tries_all_nodes)
     lacking = map(str, unsupported(config, implemented.keys()))
@@ -71,17 +71,17 @@ def _check_extenders(config: KubeSchedulerConfiguration, text: str, source: str)
 
 
 def plugin_called(text: str) -> tuple[str, tuple[type[Plugin], int]]:
-    """Name, class and weight of `MODULE:CLASS[=WEIGHT]`, the argument of --plugin.
+    """Return name, class and weight of `MODULE:CLASS[=WEIGHT]`, the argument of --plugin.
 
     Raises:
-        InputError: it is something else, or there is no such plugin.
+        InputError: the text has another form, or there is no such plugin.
     """
     path, has_weight, weight = text.partition("=")
     module, _, name = path.partition(":")
     if not (module and name) or (has_weight and not (weight.isascii() and weight.isdigit())):
         raise InputError(f"--plugin {text}: expected MODULE:CLASS or MODULE:CLASS=WEIGHT")
     if "" not in sys.path:
-        # The command does not look into the directory it is called in; people mean that one.
+        # Users expect modules of the working directory, which is not on the command's path.
         sys.path.insert(0, str(Path.cwd()))
     try:
         found = getattr(importlib.import_module(module), name)

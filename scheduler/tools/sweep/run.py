@@ -1,7 +1,7 @@
-"""One run of a sweep: a recording, replayed with a configuration and a what-if.
+"""One run of a sweep: replays a recording with a configuration and a what-if.
 
-A run takes and returns plain values, so any process on any machine can carry it out.
-The same task gives the same rows.
+A run takes and returns plain values, so any process on any machine can execute it.
+Equal tasks return equal rows.
 """
 
 import hashlib
@@ -42,9 +42,9 @@ class Task(msgspec.Struct, frozen=True):
     Attributes:
         candidate: the configuration.
         paths: the files of the recording; paths, or URLs that fsspec reads.
-        recording: its name.
+        recording: the name of the recording.
         size: bytes of its files: a recording may still grow.
-        plugins: plugins enabled in addition, each `MODULE:CLASS[=WEIGHT]`.
+        plugins: additional plugins, each `MODULE:CLASS[=WEIGHT]`.
         what_if: the change to the recorded cluster.
     """
 
@@ -57,9 +57,9 @@ class Task(msgspec.Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """A digest, equal for equal tasks; the name under which the result is kept.
+        """A digest, equal for equal tasks; the name of the result's file.
 
-        The paths of the files do not count, and the name of the candidate does.
+        The digest depends on the name of the candidate, not on the paths of the files.
         """
         recording = self.recording, self.size
         about = (stowage_version(), self.candidate, recording, self.plugins, self.what_if)
@@ -71,7 +71,7 @@ class Row(msgspec.Struct, frozen=True, rename="camel"):
 
     Attributes:
         config: the name of the candidate.
-        recording: its name.
+        recording: the name of the recording.
         what_if: the simulated change, or empty.
         workload: `namespace/Kind/name` of the controller, or empty for all pods.
         pods: number of pods to place.
@@ -108,8 +108,8 @@ class TaskResult(msgspec.Struct, frozen=True):
     """The result of a task.
 
     Attributes:
-        task: its digest.
-        rows: the row about all pods first; none if the task failed.
+        task: the digest of the task.
+        rows: the rows, that about all pods first; none if the task failed.
         problem: the reason why the task failed, or empty.
     """
 
@@ -127,7 +127,7 @@ def recordings_at(
     recording is in the directory too: the same pods would count twice.
 
     Raises:
-        SchedulerError: there is none, or it cannot be read.
+        SchedulerError: there is no recording, or one cannot be read.
     """
     if not path.is_dir():
         return [Recording([path])]
@@ -149,7 +149,7 @@ def _is_from_start(recording: Recording) -> bool:
 
 
 def carry_out(task: Task) -> TaskResult:
-    """Replay a task's recording; a task that cannot be carried out has its reason in the result."""
+    """Replay a task's recording; the result of a failed task has the reason."""
     try:
         recording = Recording([_local(path) for path in task.paths])
         header = recording.header
@@ -161,10 +161,10 @@ def carry_out(task: Task) -> TaskResult:
 
 
 def _local(path: str) -> Path:
-    """The file, fetched if it is behind a URL.
+    """Return the local path of a file, which is fetched if the path is a URL.
 
     Raises:
-        InputError: it cannot be fetched.
+        InputError: the file cannot be fetched.
     """
     if "://" not in path:
         return Path(path)
